@@ -1,0 +1,112 @@
+"""Scalar expressions and aggregate calls of a plan: our own frozen values, never parser nodes.
+
+Spans say where the text stood; they never take part in equality, so that moving or re-indenting a clause is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, DataType
+from airflow_flinkcompat.sql import Span
+
+LiteralValue = bool | int | Decimal | float | str | None
+
+
+@dataclass(frozen=True)
+class InputRef:
+    """The column at position ``index`` of the node's input row (of the joined row for a join)."""
+
+    index: int
+    type: DataType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. Day-time intervals hold milliseconds, year-month intervals months, dates and timestamps their ISO text."""
+
+    value: LiteralValue
+    type: DataType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function or operator applied to arguments; ``function`` is its upper-case Flink name (``+``, ``CAST``)."""
+
+    function: str
+    args: tuple[Expression, ...]
+    type: DataType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A resolved origin (see ``operators``): what a column is once all projections below it are unfolded."""
+
+    type: DataType = field(kw_only=True)
+    span: Span | None = field(default=None, compare=False, kw_only=True)
+
+
+Expression = InputRef | Literal | Call | Leaf
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate: function (upper case), arguments, DISTINCT, FILTER, result type.
+
+    ``language`` is ``builtin``, or what the function's declaration says (``java``, ``scala``, ``python``), or
+    ``undeclared`` for a function nobody declared. ``approximate`` and ``order_by`` are kept because they change results.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    type: DataType
+    distinct: bool = False
+    filter: Expression | None = None
+    language: str = "builtin"
+    order_by: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+def transform(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
+    """The expression with ``leaf`` applied to everything that is no call, calls rebuilt only where an argument changed."""
+    if not isinstance(expression, Call):
+        return leaf(expression)
+    args = tuple(transform(arg, leaf) for arg in expression.args)
+    return expression if args == expression.args else replace(expression, args=args)
+
+
+def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expression]) -> AggregateCall:
+    """The aggregate with ``leaf`` applied to the leaves of its arguments and filter."""
+    return replace(
+        call,
+        args=tuple(transform(arg, leaf) for arg in call.args),
+        filter=None if call.filter is None else transform(call.filter, leaf),
+    )
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all its parts, outermost first."""
+    yield expression
+    if isinstance(expression, Call):
+        for arg in expression.args:
+            yield from walk(arg)
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """A condition taken apart at its ANDs, in written order."""
+    if isinstance(condition, Call) and condition.function == "AND":
+        return tuple(part for arg in condition.args for part in conjuncts(arg))
+    return (condition,)
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression:
+    """The AND of the parts (at least one)."""
+    return parts[0] if len(parts) == 1 else Call("AND", parts, BOOLEAN, parts[0].span)
+
+
+COUNT_STAR = AggregateCall("COUNT", (), BIGINT)

@@ -1,0 +1,369 @@
+"""The logical DAG: what a program computes and keeps, as frozen nodes that can be compared and executed.
+
+Every node knows its ``inputs`` and its ``schema`` (columns with Flink types, in order). Expressions in a node refer to
+the columns of its input by position (:class:`InputRef`); in a join and a correlate, to the concatenated row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.sql import Span
+
+
+class WindowKind(StrEnum):
+    """The window table-valued functions of Flink; legacy group windows use the first, second and last."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window definition; all lengths in milliseconds.
+
+    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap`` the gap of
+    SESSION, ``offset`` the shift of the assignment. What a kind does not have is None. ``normalised_offset`` is the
+    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE (readings.md).
+    """
+
+    kind: WindowKind
+    size: int | None = None
+    slide: int | None = None
+    gap: int | None = None
+    offset: int = 0
+
+    @property
+    def normalised_offset(self) -> int:
+        period = self.slide if self.kind is WindowKind.HOP else self.size
+        return self.offset % period if period else self.offset
+
+
+class WindowField(StrEnum):
+    """The columns a windowing table-valued function adds, and the fields of a legacy group window."""
+
+    START = "window_start"
+    END = "window_end"
+    TIME = "window_time"
+    PROCTIME = "proctime"
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """``WATERMARK FOR column AS expression``; the expression refers to the table's row."""
+
+    column: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as declared: fully qualified name, columns, options, keys and partitioning.
+
+    ``path`` is (catalog, database, name) with what the script leaves open as "". ``physical`` are the stored columns,
+    ``metadata`` maps a metadata column to (key, virtual), ``computed`` a computed column to its expression over the
+    physical and metadata columns. ``columns`` gives all of them in declared order. ``declared`` is False for a table
+    that neither the script nor the side's catalog declares: its columns are unknown.
+    """
+
+    path: tuple[str, str, str]
+    columns: tuple[Column, ...]
+    physical: tuple[str, ...]
+    metadata: tuple[tuple[str, str, bool], ...] = ()
+    computed: tuple[tuple[str, Expression], ...] = ()
+    watermark: Watermark | None = None
+    primary_key: tuple[str, ...] = ()
+    partitioned_by: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    declared: bool = True
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The name as a user would write it, without parts left open."""
+        return ".".join(part for part in self.path if part)
+
+    def option(self, key: str, default: str | None = None) -> str | None:
+        """The value of a WITH option."""
+        return dict(self.options).get(key, default)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Reads a table: all its columns in declared order, computed ones included, the watermark assigned.
+
+    ``hints`` are the table's hints as (name, text), for instance OPTIONS. Executing a scan means: read the physical columns,
+    add metadata and computed columns, and treat ``table.watermark`` as the event-time column.
+    """
+
+    stateful: ClassVar[bool] = False
+    table: Table
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        return self.table.columns
+
+
+@dataclass(frozen=True)
+class Values:
+    """A literal relation (VALUES, or a SELECT without FROM: one row without columns)."""
+
+    stateful: ClassVar[bool] = False
+    rows: tuple[tuple[Expression, ...], ...]
+    schema: tuple[Column, ...]
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class Single:
+    """Base of nodes with one input."""
+
+    input: Node
+    span: Span | None = field(default=None, compare=False, kw_only=True)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class Project(Single):
+    """Computes each column of ``schema`` from the input row."""
+
+    stateful: ClassVar[bool] = False
+    expressions: tuple[Expression, ...]
+    schema: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Filter(Single):
+    """Keeps the rows for which ``condition`` is true."""
+
+    stateful: ClassVar[bool] = False
+    condition: Expression
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class WindowAssign(Single):
+    """A windowing table-valued function: the input's columns plus window_start, window_end and window_time.
+
+    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` says which clock it runs on,
+    None when ``time`` is no time attribute (Flink refuses that at submit).
+    """
+
+    stateful: ClassVar[bool] = False
+    window: Window
+    time: InputRef
+    schema: tuple[Column, ...]
+    partition_by: tuple[Expression, ...] = ()
+
+    @property
+    def time_attribute(self) -> TimeAttribute | None:
+        return self.input.schema[self.time.index].time_attribute
+
+
+@dataclass(frozen=True)
+class Correlate(Single):
+    """A table function applied to every row: the input's columns plus the function's. ``outer``: LEFT JOIN … ON TRUE."""
+
+    stateful: ClassVar[bool] = False
+    function: str
+    args: tuple[Expression, ...]
+    outer: bool
+    schema: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Aggregate(Single):
+    """A group aggregation without a window of its own (also over windowed rows when not both window bounds are keys).
+
+    Output columns: the keys in order, then the aggregates. ``grouping_sets`` lists, for GROUPING SETS, CUBE and ROLLUP, the
+    positions of the keys in each set; None for a plain GROUP BY. SELECT DISTINCT is an Aggregate without aggregates.
+    """
+
+    stateful: ClassVar[bool] = True
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    schema: tuple[Column, ...]
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Aggregate):
+    """Windowed aggregation over rows of a :class:`WindowAssign`: both window_start and window_end are among the keys of
+    every grouping set. Same columns as :class:`Aggregate`; ``window`` repeats the definition found below it."""
+
+    window: Window = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class GroupWindowAggregate(Single):
+    """The legacy TUMBLE/HOP/SESSION call in GROUP BY. Output columns: keys, aggregates, then ``properties``.
+
+    ``window_position`` is where the window call stood among the GROUP BY items.
+    """
+
+    stateful: ClassVar[bool] = True
+    window: Window
+    time: Expression
+    time_attribute: TimeAttribute | None
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    properties: tuple[WindowField, ...]
+    schema: tuple[Column, ...]
+    window_position: int = 0
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """One function over a window: partition keys, order (expression, ascending, nulls first), frame as canonical text."""
+
+    call: AggregateCall
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[tuple[Expression, bool, bool | None], ...]
+    frame: str
+
+
+@dataclass(frozen=True)
+class Over(Single):
+    """OVER aggregation and ranking functions: the input's columns plus one per call."""
+
+    stateful: ClassVar[bool] = True
+    calls: tuple[OverCall, ...]
+    schema: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Sort(Single):
+    """ORDER BY with optional LIMIT and OFFSET (a LIMIT alone has no keys)."""
+
+    stateful: ClassVar[bool] = True
+    keys: tuple[tuple[Expression, bool, bool | None], ...]
+    limit: int | None = None
+    offset: int | None = None
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join of two relations. ``kind`` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI or ANTI; ``temporal`` is the expression of
+    FOR SYSTEM_TIME AS OF on the right side."""
+
+    stateful: ClassVar[bool] = True
+    left: Node
+    right: Node
+    kind: str
+    condition: Expression | None
+    temporal: Expression | None = None
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        return self.left.schema if self.kind in ("SEMI", "ANTI") else self.left.schema + self.right.schema
+
+
+@dataclass(frozen=True)
+class Union:
+    """UNION ALL: rows of all inputs, columns by position, names of the first."""
+
+    stateful: ClassVar[bool] = False
+    branches: tuple[Node, ...]
+    schema: tuple[Column, ...]
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), canonical text and inputs.
+
+    Unchanged it says nothing; any difference in it is ``unknown``; it cannot be backfilled.
+    """
+
+    stateful: ClassVar[bool] = True
+    kind: str
+    text: str
+    inputs: tuple[Node, ...]
+    schema: tuple[Column, ...]
+    reason: str = ""
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Sink(Single):
+    """Writes its input into a table. ``columns`` is the INSERT's column list, ``partition`` its PARTITION clause."""
+
+    stateful: ClassVar[bool] = False
+    table: Table | None
+    columns: tuple[str, ...] = ()
+    partition: tuple[tuple[str, str], ...] = ()
+    overwrite: bool = False
+    hints: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        return self.input.schema
+
+    @property
+    def name(self) -> str:
+        """The sink table's name; a bare SELECT writes into a nameless sink."""
+        return self.table.name if self.table else ""
+
+
+Node = (
+    Scan
+    | Values
+    | Project
+    | Filter
+    | WindowAssign
+    | Correlate
+    | Aggregate
+    | WindowAggregate
+    | GroupWindowAggregate
+    | Over
+    | Sort
+    | Join
+    | Union
+    | Opaque
+    | Sink
+)
+
+
+def walk_nodes(root: Node) -> Iterator[Node]:
+    """The node and everything below it, outermost first; a shared node is met once for each reader."""
+    yield root
+    for node in root.inputs:
+        yield from walk_nodes(node)

@@ -1,0 +1,62 @@
+"""A whole script as a plan: its pipelines, tables, settings and the statements that are none of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat.plan.nodes import Sink, Table
+from airflow_flinkcompat.sql import Span
+
+
+@dataclass(frozen=True)
+class FunctionDeclaration:
+    """A user-defined function: ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or python."""
+
+    name: str
+    kind: str = ""
+    language: str = "java"
+    definition: str = ""
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), as canonical text."""
+
+    kind: str
+    name: str
+    text: str
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A statement that could be split off but not read, or not bound: reason code, message, place."""
+
+    reason: str
+    message: str
+    text: str
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One INSERT (or bare SELECT): its sink, the settings in force where it stands, its statement set (0-based) or None."""
+
+    sink: Sink
+    settings: tuple[tuple[str, str], ...]
+    statement_set: int | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems."""
+
+    pipelines: tuple[Pipeline, ...]
+    tables: tuple[Table, ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
+    functions: tuple[FunctionDeclaration, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    facts: tuple[Fact, ...] = ()
+    problems: tuple[Problem, ...] = ()

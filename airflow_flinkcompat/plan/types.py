@@ -1,0 +1,96 @@
+"""Flink's logical types and the columns of a relation, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class TimeAttribute(StrEnum):
+    """Which clock a time column carries: event time (a declared watermark) or processing time."""
+
+    ROWTIME = "rowtime"
+    PROCTIME = "proctime"
+
+
+@dataclass(frozen=True)
+class DataType:
+    """One Flink logical type.
+
+    ``name`` is the type root in upper case (``BIGINT``, ``DECIMAL``, ``TIMESTAMP_LTZ``, ``ROW`` …), ``parameters`` its
+    length, precision or scale, ``elements`` the types inside ARRAY, MAP, MULTISET and ROW, ``names`` the fields of a ROW.
+    Synonyms are settled when a type is read: STRING is VARCHAR(2147483647), INTEGER is INT, a bare TIMESTAMP has
+    precision 6, a bare DECIMAL is DECIMAL(10, 0).
+    """
+
+    name: str
+    parameters: tuple[int, ...] = ()
+    elements: tuple[DataType, ...] = ()
+    names: tuple[str, ...] = ()
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        if self.name == "ROW":
+            inside = ", ".join(f"`{n}` {t}" for n, t in zip(self.names, self.elements, strict=True))
+            text = f"ROW<{inside}>"
+        elif self.elements:
+            text = f"{self.name}<{', '.join(map(str, self.elements))}>"
+        elif self == STRING or replace(self, nullable=True) == STRING:
+            text = "STRING"
+        elif self.parameters:
+            text = f"{self.name}({', '.join(map(str, self.parameters))})"
+        else:
+            text = self.name
+        return text if self.nullable else f"{text} NOT NULL"
+
+    @property
+    def is_known(self) -> bool:
+        """False for the result of something whose type the plan cannot tell (an undeclared function or table)."""
+        return self.name != "UNKNOWN" and all(element.is_known for element in self.elements)
+
+
+MAX_LENGTH = 2147483647
+BOOLEAN = DataType("BOOLEAN")
+TINYINT = DataType("TINYINT")
+SMALLINT = DataType("SMALLINT")
+INT = DataType("INT")
+BIGINT = DataType("BIGINT")
+FLOAT = DataType("FLOAT")
+DOUBLE = DataType("DOUBLE")
+DATE = DataType("DATE")
+STRING = DataType("VARCHAR", (MAX_LENGTH,))
+BYTES = DataType("VARBINARY", (MAX_LENGTH,))
+NULL = DataType("NULL")
+UNKNOWN = DataType("UNKNOWN")
+INTERVAL_DAY_TIME = DataType("INTERVAL_DAY_TIME")
+INTERVAL_YEAR_MONTH = DataType("INTERVAL_YEAR_MONTH")
+SYMBOL = DataType("SYMBOL")
+
+INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+APPROXIMATE = ("FLOAT", "DOUBLE")
+TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_LTZ")
+CHARACTERS = ("CHAR", "VARCHAR")
+
+
+def decimal(precision: int, scale: int) -> DataType:
+    """DECIMAL(precision, scale)."""
+    return DataType("DECIMAL", (precision, scale))
+
+
+def timestamp(precision: int = 3) -> DataType:
+    """TIMESTAMP(precision) without time zone."""
+    return DataType("TIMESTAMP", (precision,))
+
+
+def timestamp_ltz(precision: int = 3) -> DataType:
+    """TIMESTAMP_LTZ(precision): an instant, shown in ``table.local-time-zone``."""
+    return DataType("TIMESTAMP_LTZ", (precision,))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a relation: its name, Flink type and, where it is one, its time attribute."""
+
+    name: str
+    type: DataType
+    time_attribute: TimeAttribute | None = None
