@@ -1,7 +1,6 @@
 """Know what a change to a Flink SQL job does to its state, and let Airflow act on it.
 
->>> from airflow_flinkcompat import check
->>> report = check("SELECT 1", "SELECT 1")  # doctest: +SKIP
+``from airflow_flinkcompat import check, Side`` is the same judgement as ``flinkcompat check`` on the command line.
 """
 
 from __future__ import annotations

@@ -1,0 +1,74 @@
+# Everything runs in .venv, which is made and kept up to date on the way; `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+# spark-submit, airflow and flinkcompat are found by name.
+export PATH := $(BIN):$(PATH)
+# Extra arguments for pytest: make test PYTEST_ARGS='-k deploy'
+PYTEST_ARGS ?=
+
+# What the tests that need no JVM use, and everything.
+CORE_EXTRAS := airflow,jars,dev
+ALL_EXTRAS := all,dev
+SETUP_INPUTS := pyproject.toml constraints.txt scripts/setup_environment.sh
+
+# Finds or installs a Java 17 or 21 and hands it to what follows on the line.
+WITH_JAVA := JAVA_HOME=$$(scripts/ensure_java.sh) && export JAVA_HOME PATH="$$JAVA_HOME/bin:$$PATH" &&
+
+$(VENV)/.core-ready: $(SETUP_INPUTS)
+	@scripts/setup_environment.sh $(CORE_EXTRAS)
+	@touch $@
+
+$(VENV)/.all-ready: $(SETUP_INPUTS)
+	@scripts/setup_environment.sh $(ALL_EXTRAS)
+	@touch $@ $(VENV)/.core-ready
+
+.PHONY: help setup java lint format test-fast test test-full demo up down lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: java $(VENV)/.all-ready ## Make .venv with everything and see that there is a Java 17 or 21
+
+java:
+	@$(WITH_JAVA) echo "Java: $$JAVA_HOME"
+
+lint: $(VENV)/.all-ready ## Style, types and import contracts
+	@ruff check .
+	@ruff format --check .
+	@mypy
+	@lint-imports
+
+format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
+	@ruff check --fix .
+	@ruff format .
+
+test-fast: $(VENV)/.core-ready ## The tests that need no JVM
+	@pytest -m "not slow" --numprocesses 2 $(PYTEST_ARGS)
+
+test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
+	@$(WITH_JAVA) FLINKCOMPAT_NO_SKIPS=1 pytest $(PYTEST_ARGS)
+
+test-full: export HYPOTHESIS_PROFILE := thorough
+test-full: test demo ## make test with many more examples for each property, then make demo
+
+demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
+	@$(WITH_JAVA) python -m demo
+
+up: setup ## The same, but everything stays up to look at
+	@$(WITH_JAVA) python -m demo up
+
+down: $(VENV)/.core-ready ## Stop what make up left running
+	@python -m demo down
+
+lock: $(VENV)/.core-ready ## Renew constraints.txt from pyproject.toml
+	@uv pip compile --universal --upgrade --quiet --no-header --no-annotate --python-version 3.11 \
+		--extra all --extra dev pyproject.toml --output-file constraints.txt
+
+clean: ## Remove .venv, caches and build results
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,43 @@
+"""What holds for every test: a throw-away Airflow home, hypothesis profiles, and no skipped test where that counts."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+import pytest
+from hypothesis import settings
+
+# Airflow writes into its home on import, so this stands before any test module is collected. A user's own home and
+# settings are never touched.
+for _name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+    del os.environ[_name]
+_airflow_home = tempfile.mkdtemp(prefix="flinkcompat-airflow-")
+atexit.register(shutil.rmtree, _airflow_home, ignore_errors=True)
+os.environ["AIRFLOW_HOME"] = _airflow_home
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+# Real parts share the machine with the tests, so a slow example is no failure. CI draws the same examples every time.
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+def _skips_fail() -> bool:
+    return bool(os.environ.get("CI") or os.environ.get("FLINKCOMPAT_NO_SKIPS"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skipped test proves nothing: with CI or FLINKCOMPAT_NO_SKIPS set, one skip fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not _skips_fail():
+        return
+    skipped = reporter.stats.get("skipped", [])
+    if skipped and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line("")
+        reporter.write_line(f"FAILED: {len(skipped)} skipped; a skipped test counts as a failure here", red=True)
