@@ -1,0 +1,202 @@
+"""The function catalogue: what Flink's operators and built-in functions are, return, and translate to in Spark SQL.
+
+One table serves the comparison (kind, determinism, decomposability), the plan's types and the backfill (translation).
+A name that is not in it is a user-defined or unknown function: :func:`lookup` answers None, nothing guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.plan import result_types as r
+from airflow_flinkcompat.plan.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    UNKNOWN,
+    DataType,
+    timestamp,
+    timestamp_ltz,
+)
+
+
+class FunctionKind(StrEnum):
+    """What a function is applied to: one row, the rows of a group, or one row giving many."""
+
+    SCALAR = "scalar"
+    AGGREGATE = "aggregate"
+    TABLE = "table"
+
+
+@dataclass(frozen=True)
+class FunctionSpec:
+    """One operator or built-in function.
+
+    ``result_type`` maps the argument types to the result type (UNKNOWN when they do not decide it) and never raises.
+    ``deterministic`` is False when equal input may give different output; ``decomposable`` says that an aggregate can
+    be computed from partial results of disjoint parts. ``spark`` is a Spark SQL template with ``{0}``, ``{1}`` … for
+    the arguments, None when no exact translation is known.
+    """
+
+    name: str
+    kind: FunctionKind
+    result_type: r.ResultType
+    deterministic: bool = True
+    decomposable: bool = False
+    spark: str | None = None
+
+
+def _scalar(result: r.ResultType, *names: str, deterministic: bool = True) -> Iterator[FunctionSpec]:
+    for name in names:
+        yield FunctionSpec(name, FunctionKind.SCALAR, result, deterministic)
+
+
+def _aggregate(result: r.ResultType, *names: str, decomposable: bool = False) -> Iterator[FunctionSpec]:
+    for name in names:
+        yield FunctionSpec(name, FunctionKind.AGGREGATE, result, decomposable=decomposable)
+
+
+def _array(types: r.Types) -> DataType:
+    common = r.common_type(types)
+    return DataType("ARRAY", elements=(common,), nullable=False) if common.is_known else UNKNOWN
+
+
+def _map(types: r.Types) -> DataType:
+    key, value = r.common_type(types[::2]), r.common_type(types[1::2])
+    return DataType("MAP", elements=(key, value), nullable=False) if key.is_known and value.is_known else UNKNOWN
+
+
+def _item(types: r.Types) -> DataType:
+    """``collection[index]``: the element of an ARRAY, the value of a MAP."""
+    if types and types[0].name in ("ARRAY", "MAP") and types[0].elements:
+        return r.with_nullability(types[0].elements[-1], True)
+    return UNKNOWN
+
+
+def _collected(types: r.Types) -> DataType:
+    return DataType("MULTISET", elements=(types[0],), nullable=False) if types else UNKNOWN
+
+
+def _array_of_argument(types: r.Types) -> DataType:
+    return DataType("ARRAY", elements=(types[0],)) if types else UNKNOWN
+
+
+def _specs() -> Iterator[FunctionSpec]:
+    yield from _scalar(r.add, "+")
+    yield from _scalar(r.subtract, "-")
+    yield from _scalar(r.multiply, "*")
+    yield from _scalar(r.divide, "/")
+    yield from _scalar(r.modulo, "%", "MOD")
+    yield from _scalar(r.argument(0), "NEG", "ABS", "SIGN")
+    yield from _scalar(r.strict(BOOLEAN), "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "NOT IN")
+    yield from _scalar(r.strict(BOOLEAN), "LIKE", "NOT LIKE", "SIMILAR TO", "NOT SIMILAR TO", "BETWEEN", "OVERLAPS")
+    yield from _scalar(r.not_null(BOOLEAN), "IS NULL", "IS NOT NULL", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+    yield from _scalar(r.not_null(BOOLEAN), "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN")
+    yield from _scalar(r.not_null(BOOLEAN), "IS NOT UNKNOWN", "EXISTS", "IS JSON")
+    yield from _scalar(r.unknown, "CAST", "TRY_CAST", "FIELD", "ROW")
+    yield from _scalar(r.case, "CASE")
+    yield from _scalar(r.concatenation, "||")
+    # conditional
+    yield from _scalar(r.coalesce, "COALESCE", "IFNULL")
+    yield from _scalar(r.nullable_argument(0), "NULLIF")
+    yield from _scalar(r.if_else, "IF")
+    yield from _scalar(r.common_type, "GREATEST", "LEAST")
+    # text
+    yield from _scalar(r.strict(STRING), "UPPER", "LOWER", "INITCAP", "CONCAT", "REPLACE", "LPAD", "RPAD", "REPEAT")
+    yield from _scalar(r.strict(STRING), "LEFT", "RIGHT", "REVERSE", "SUBSTR", "SUBSTRING", "OVERLAY", "CHR")
+    yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "MD5", "SHA1", "SHA224", "SHA256", "SHA384")
+    yield from _scalar(r.strict(STRING), "SHA512", "SHA2", "HEX", "BIN", "URL_ENCODE", "URL_DECODE")
+    yield from _scalar(r.varying, "TRIM", "LTRIM", "RTRIM", "BTRIM")
+    yield from _scalar(r.nullable(STRING), "CONCAT_WS", "REGEXP_EXTRACT", "SPLIT_INDEX", "PARSE_URL", "TO_BASE64")
+    yield from _scalar(r.nullable(STRING), "FROM_BASE64", "STR_TO_MAP", "JSON_VALUE", "JSON_QUERY", "DECODE", "ELT")
+    yield from _scalar(r.nullable(STRING), "REGEXP_SUBSTR", "PRINTF", "TYPEOF")
+    yield from _scalar(r.not_null(STRING), "JSON_STRING", "JSON_OBJECT", "JSON_ARRAY", "CURRENT_DATABASE")
+    yield from _scalar(r.strict(INT), "CHAR_LENGTH", "CHARACTER_LENGTH", "POSITION", "INSTR", "LOCATE", "ASCII")
+    yield from _scalar(r.strict(INT), "REGEXP_COUNT", "REGEXP_INSTR")
+    yield from _scalar(r.strict(BOOLEAN), "REGEXP", "STARTSWITH", "ENDSWITH", "IS_DECIMAL", "IS_DIGIT", "IS_ALPHA")
+    yield from _scalar(r.nullable(BOOLEAN), "JSON_EXISTS")
+    yield from _scalar(r.nullable(BYTES), "ENCODE", "UNHEX")
+    # numbers
+    yield from _scalar(r.whole_number, "FLOOR", "CEIL", "CEILING")
+    yield from _scalar(_round, "ROUND", "TRUNCATE")
+    yield from _scalar(r.strict(DOUBLE), "POWER", "SQRT", "LN", "LOG", "LOG10", "LOG2", "EXP", "SIN", "COS", "TAN")
+    yield from _scalar(r.strict(DOUBLE), "COT", "ASIN", "ACOS", "ATAN", "ATAN2", "SINH", "COSH", "TANH", "DEGREES")
+    yield from _scalar(r.strict(DOUBLE), "RADIANS")
+    yield from _scalar(r.not_null(DOUBLE), "PI", "E")
+    yield from _scalar(r.not_null(DOUBLE), "RAND", deterministic=False)
+    yield from _scalar(r.strict(INT), "RAND_INTEGER", deterministic=False)
+    yield from _scalar(r.not_null(STRING), "UUID", deterministic=False)
+    # time
+    yield from _scalar(r.strict(BIGINT), "EXTRACT", "YEAR", "QUARTER", "MONTH", "WEEK", "DAYOFYEAR", "DAYOFMONTH")
+    yield from _scalar(r.strict(BIGINT), "DAYOFWEEK", "HOUR", "MINUTE", "SECOND")
+    yield from _scalar(r.strict(INT), "TIMESTAMPDIFF")
+    yield from _scalar(r.strict(STRING), "DATE_FORMAT", "FROM_UNIXTIME", "CONVERT_TZ")
+    yield from _scalar(r.unknown, "TIMESTAMPADD")
+    yield from _scalar(r.nullable(DATE), "TO_DATE")
+    yield from _scalar(r.nullable(timestamp(3)), "TO_TIMESTAMP")
+    yield from _scalar(r.nullable(timestamp_ltz(3)), "TO_TIMESTAMP_LTZ")
+    yield from _scalar(r.not_null(BIGINT), "UNIX_TIMESTAMP", deterministic=False)
+    yield from _scalar(r.not_null(DATE), "CURRENT_DATE", deterministic=False)
+    yield from _scalar(r.not_null(DataType("TIME", (0,))), "LOCALTIME", "CURRENT_TIME", deterministic=False)
+    yield from _scalar(r.not_null(timestamp(3)), "LOCALTIMESTAMP", deterministic=False)
+    yield from _scalar(r.not_null(timestamp_ltz(3)), "NOW", "CURRENT_TIMESTAMP", deterministic=False)
+    yield from _scalar(r.not_null(timestamp_ltz(3)), "CURRENT_ROW_TIMESTAMP", "PROCTIME", deterministic=False)
+    yield from _scalar(r.nullable(timestamp_ltz(3)), "CURRENT_WATERMARK", deterministic=False)
+    # collections
+    yield from _scalar(_array, "ARRAY")
+    yield from _scalar(_map, "MAP")
+    yield from _scalar(_item, "ITEM", "ELEMENT")
+    yield from _scalar(r.strict(INT), "CARDINALITY", "ARRAY_POSITION")
+    yield from _scalar(r.nullable(BOOLEAN), "ARRAY_CONTAINS")
+    yield from _scalar(r.nullable_argument(0), "ARRAY_DISTINCT", "ARRAY_REVERSE", "ARRAY_SLICE", "ARRAY_SORT")
+    yield from _scalar(r.nullable_argument(0), "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND", "ARRAY_UNION")
+    yield from _scalar(r.nullable_argument(0), "ARRAY_EXCEPT", "ARRAY_INTERSECT", "MAP_UNION")
+    yield from _scalar(r.unknown, "ARRAY_CONCAT", "ARRAY_MAX", "ARRAY_MIN", "MAP_KEYS", "MAP_VALUES", "MAP_ENTRIES")
+    yield from _scalar(r.unknown, "MAP_FROM_ARRAYS")
+    yield from _scalar(r.nullable(STRING), "ARRAY_JOIN")
+    # aggregates
+    yield from _aggregate(r.count, "COUNT", "REGR_COUNT", decomposable=True)
+    yield from _aggregate(r.total, "SUM", decomposable=True)
+    yield from _aggregate(r.total0, "SUM0", "$SUM0", decomposable=True)
+    yield from _aggregate(r.average, "AVG", decomposable=True)
+    yield from _aggregate(r.argument(0), "MIN", "MAX", decomposable=True)
+    yield from _aggregate(r.argument(0), "FIRST_VALUE", "LAST_VALUE", "ANY_VALUE", "SINGLE_VALUE", "PERCENTILE_DISC")
+    yield from _aggregate(r.nullable_argument(0), "LAG", "LEAD", "NTH_VALUE")
+    yield from _aggregate(r.average, "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP")
+    yield from _aggregate(r.nullable(DOUBLE), "PERCENTILE", "APPROX_PERCENTILE")
+    yield from _aggregate(r.strict(STRING), "LISTAGG")
+    yield from _aggregate(_collected, "COLLECT")
+    yield from _aggregate(_array_of_argument, "ARRAY_AGG")
+    yield from _aggregate(r.count, "APPROX_COUNT_DISTINCT")
+    yield from _aggregate(r.not_null(BIGINT), "RANK", "DENSE_RANK", "ROW_NUMBER", "NTILE", "GROUPING", "GROUPING_ID")
+    yield from _aggregate(r.not_null(DOUBLE), "CUME_DIST", "PERCENT_RANK")
+    yield from _aggregate(r.not_null(STRING), "JSON_OBJECTAGG", "JSON_ARRAYAGG")
+    # table functions
+    yield FunctionSpec("UNNEST", FunctionKind.TABLE, _item)
+
+
+def _round(types: r.Types) -> DataType:
+    """ROUND(x) is ROUND(x, 0); with digits the type of a decimal depends on their value."""
+    if not types or (types[0].name == "DECIMAL" and len(types) > 1):
+        return UNKNOWN
+    result = r.round_decimal(types[0], 0)
+    return r.with_nullability(result, r.any_nullable(types))
+
+
+_SPECS = {spec.name: spec for spec in _specs()}
+
+
+def lookup(name: str) -> FunctionSpec | None:
+    """The operator or built-in function of that name (any case), or None when Flink has none the catalogue knows."""
+    return _SPECS.get(name.upper())
+
+
+def names() -> tuple[str, ...]:
+    """All names in the catalogue."""
+    return tuple(_SPECS)

@@ -1,0 +1,306 @@
+"""Result types of Flink's operators and functions, by its own rules for decimals, common types and aggregates.
+
+Every rule maps argument types to a type, answers UNKNOWN when the arguments do not say, and never raises. Sources:
+Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least restrictive type, checked against a Flink
+2.3 planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from airflow_flinkcompat.plan.types import (
+    APPROXIMATE,
+    BIGINT,
+    CHARACTERS,
+    DOUBLE,
+    INTEGERS,
+    INTERVAL_DAY_TIME,
+    INTERVAL_YEAR_MONTH,
+    STRING,
+    TIMESTAMPS,
+    UNKNOWN,
+    DataType,
+    decimal,
+)
+
+Types = tuple[DataType, ...]
+ResultType = Callable[[Types], DataType]
+Widths = tuple[int, int, int, int]
+
+MAX_PRECISION = 38
+_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_INTERVALS = (INTERVAL_DAY_TIME.name, INTERVAL_YEAR_MONTH.name)
+
+
+def with_nullability(data_type: DataType, nullable: bool) -> DataType:
+    """The type, nullable or not."""
+    return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
+
+
+def any_nullable(types: Sequence[DataType]) -> bool:
+    """Whether one of the arguments may be NULL (what makes the result of a strict function nullable)."""
+    return any(t.nullable for t in types)
+
+
+def strict(result: DataType) -> ResultType:
+    """A fixed type that is nullable exactly when an argument is."""
+    return lambda types: with_nullability(result, any_nullable(types))
+
+
+def nullable(result: DataType) -> ResultType:
+    """A fixed type that is always nullable."""
+    return lambda types: with_nullability(result, True)
+
+
+def not_null(result: DataType) -> ResultType:
+    """A fixed type that is never NULL."""
+    return lambda types: with_nullability(result, False)
+
+
+def unknown(types: Types) -> DataType:
+    """For functions whose type the argument types do not decide."""
+    return UNKNOWN
+
+
+def argument(position: int) -> ResultType:
+    """The type of one argument, nullable when any argument is."""
+
+    def rule(types: Types) -> DataType:
+        if position >= len(types):
+            return UNKNOWN
+        return with_nullability(types[position], any_nullable(types))
+
+    return rule
+
+
+def nullable_argument(position: int) -> ResultType:
+    """The type of one argument, always nullable."""
+
+    def rule(types: Types) -> DataType:
+        return with_nullability(types[position], True) if position < len(types) else UNKNOWN
+
+    return rule
+
+
+# --- decimals ---------------------------------------------------------------------------------------------------------
+
+
+def adjust(precision: int, scale: int) -> DataType:
+    """The decimal type for a computed precision and scale; beyond 38 digits the scale gives way, down to six."""
+    if precision <= MAX_PRECISION:
+        return decimal(precision, scale)
+    return decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, 6)))
+
+
+def as_decimal(data_type: DataType) -> tuple[int, int] | None:
+    """(precision, scale) of an exact numeric type, None for any other."""
+    if data_type.name == "DECIMAL" and len(data_type.parameters) == 2:
+        return data_type.parameters[0], data_type.parameters[1]
+    digits = _INTEGER_DIGITS.get(data_type.name)
+    return None if digits is None else (digits, 0)
+
+
+def _add(p1: int, s1: int, p2: int, s2: int) -> DataType:
+    scale = max(s1, s2)
+    return adjust(max(p1 - s1, p2 - s2) + scale + 1, scale)
+
+
+def _multiply(p1: int, s1: int, p2: int, s2: int) -> DataType:
+    return adjust(p1 + p2 + 1, s1 + s2)
+
+
+def _divide(p1: int, s1: int, p2: int, s2: int) -> DataType:
+    scale = max(6, s1 + p2 + 1)
+    return adjust(p1 - s1 + s2 + scale, scale)
+
+
+def _modulo(p1: int, s1: int, p2: int, s2: int) -> DataType:
+    scale = max(s1, s2)
+    return adjust(min(p1 - s1, p2 - s2) + scale, scale)
+
+
+def round_decimal(data_type: DataType, digits: int) -> DataType:
+    """The type of ROUND(decimal, digits): one more digit before the point, ``digits`` after it."""
+    exact = as_decimal(data_type)
+    if exact is None or data_type.name != "DECIMAL":
+        return data_type
+    precision, scale = exact
+    if digits >= scale:
+        return data_type
+    if digits < 0:
+        rounded = decimal(min(MAX_PRECISION, 1 + precision - scale), 0)
+    else:
+        rounded = decimal(1 + precision - scale + digits, digits)
+    return with_nullability(rounded, data_type.nullable)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _numeric(left: DataType, right: DataType, exact: Callable[[int, int, int, int], DataType]) -> DataType:
+    names = {left.name, right.name}
+    if names <= set(INTEGERS):
+        return DataType(max(names, key=INTEGERS.index))
+    if names & set(APPROXIMATE):
+        others = names - set(APPROXIMATE)
+        if not others <= {*INTEGERS, "DECIMAL"}:
+            return UNKNOWN
+        return DOUBLE if "DOUBLE" in names or "DECIMAL" in others else DataType("FLOAT")
+    first, second = as_decimal(left), as_decimal(right)
+    return exact(*first, *second) if first and second else UNKNOWN
+
+
+def _arithmetic(exact: Callable[[int, int, int, int], DataType]) -> ResultType:
+    def rule(types: Types) -> DataType:
+        if len(types) != 2:
+            return UNKNOWN
+        result = _numeric(types[0], types[1], exact)
+        return with_nullability(result, any_nullable(types)) if result.is_known else UNKNOWN
+
+    return rule
+
+
+def _with_time(sign: str, numbers: ResultType) -> ResultType:
+    """``+`` and ``-`` also move dates, times and timestamps by intervals."""
+
+    def rule(types: Types) -> DataType:
+        if len(types) != 2:
+            return UNKNOWN
+        left, right = types
+        moment = (*TIMESTAMPS, "DATE", "TIME", *_INTERVALS)
+        if right.name in _INTERVALS and left.name in moment:
+            return with_nullability(left, any_nullable(types))
+        if sign == "+" and left.name in _INTERVALS and right.name in moment:
+            return with_nullability(right, any_nullable(types))
+        return numbers(types)
+
+    return rule
+
+
+def multiply(types: Types) -> DataType:
+    """``*``: numbers by Flink's decimal rule, an interval times a number stays an interval."""
+    for first, second in (types, types[::-1]) if len(types) == 2 else ():
+        if first.name in _INTERVALS and as_decimal(second):
+            return with_nullability(first, any_nullable(types))
+    return _arithmetic(_multiply)(types)
+
+
+add = _with_time("+", _arithmetic(_add))
+subtract = _with_time("-", _arithmetic(_add))
+divide = _arithmetic(_divide)
+
+
+def modulo(types: Types) -> DataType:
+    """``%`` and MOD: decimals by the modulo rule, otherwise the type of the divisor."""
+    if len(types) != 2:
+        return UNKNOWN
+    if all(t.name in INTEGERS for t in types):
+        return with_nullability(types[1], any_nullable(types))
+    return _arithmetic(_modulo)(types)
+
+
+def whole_number(types: Types) -> DataType:
+    """FLOOR and CEIL: a decimal loses its scale, everything else (also FLOOR(timestamp TO unit)) keeps its type."""
+    if not types:
+        return UNKNOWN
+    if types[0].name == "DECIMAL":
+        return with_nullability(decimal(types[0].parameters[0], 0), any_nullable(types))
+    return with_nullability(types[0], any_nullable(types))
+
+
+# --- common types -----------------------------------------------------------------------------------------------------
+
+
+def _widest(left: DataType, right: DataType) -> DataType:
+    if left.name == "NULL":
+        return right
+    if right.name == "NULL":
+        return left
+    if with_nullability(left, True) == with_nullability(right, True):
+        return left
+    if left.name in CHARACTERS and right.name in CHARACTERS and left.parameters and right.parameters:
+        return DataType("VARCHAR", (max(left.parameters[0], right.parameters[0]),))
+    if left.name == right.name and left.name in (*TIMESTAMPS, "TIME", "BINARY", "VARBINARY"):
+        return max(left, right, key=lambda t: t.parameters)
+    return _numeric(left, right, _common_decimal)
+
+
+def _common_decimal(p1: int, s1: int, p2: int, s2: int) -> DataType:
+    scale = max(s1, s2)
+    return decimal(min(MAX_PRECISION, max(p1 - s1, p2 - s2) + scale), scale)
+
+
+def common_type(types: Sequence[DataType]) -> DataType:
+    """The least restrictive type all of ``types`` go into, nullable when one of them is; UNKNOWN when there is none."""
+    if not types or not all(t.is_known for t in types):
+        return UNKNOWN
+    result = reduce(_widest, types)
+    return with_nullability(result, any_nullable(types) or result.name == "NULL") if result.is_known else UNKNOWN
+
+
+def coalesce(types: Types) -> DataType:
+    """COALESCE: the common type, NULL only when every argument may be."""
+    result = common_type(types)
+    return with_nullability(result, all(t.nullable for t in types)) if result.is_known else UNKNOWN
+
+
+def case(types: Types) -> DataType:
+    """CASE with arguments (condition, value)…, else: the common type of the values."""
+    return common_type((*types[1:-1:2], *types[-1:])) if len(types) % 2 else common_type((*types[1::2], _NULL))
+
+
+_NULL = DataType("NULL")
+
+
+def if_else(types: Types) -> DataType:
+    """IF(condition, value, otherwise)."""
+    return common_type(types[1:]) if len(types) == 3 else UNKNOWN
+
+
+def concatenation(types: Types) -> DataType:
+    """``||``: the lengths add up; a CHAR only when both sides are."""
+    if not types or not all(t.name in CHARACTERS and t.parameters for t in types):
+        return with_nullability(STRING, any_nullable(types)) if types else UNKNOWN
+    length = min(STRING.parameters[0], sum(t.parameters[0] for t in types))
+    name = "CHAR" if all(t.name == "CHAR" for t in types) else "VARCHAR"
+    return DataType(name, (length,), nullable=any_nullable(types))
+
+
+def varying(types: Types) -> DataType:
+    """Functions that shorten a text: VARCHAR as long as the first argument."""
+    if not types or types[0].name not in CHARACTERS:
+        return UNKNOWN
+    return DataType("VARCHAR", types[0].parameters, nullable=any_nullable(types))
+
+
+# --- aggregates -------------------------------------------------------------------------------------------------------
+
+
+def total(types: Types) -> DataType:
+    """SUM: the argument's type (INT stays INT and wraps), DECIMAL(p, s) becomes DECIMAL(38, s)."""
+    if len(types) != 1 or not types[0].is_known:
+        return UNKNOWN
+    if types[0].name == "DECIMAL":
+        return with_nullability(decimal(MAX_PRECISION, types[0].parameters[1]), types[0].nullable)
+    return types[0]
+
+
+def average(types: Types) -> DataType:
+    """AVG: the argument's type (INT truncates), DECIMAL(p, s) becomes DECIMAL(38, max(6, s))."""
+    if len(types) != 1 or not types[0].is_known:
+        return UNKNOWN
+    if types[0].name == "DECIMAL":
+        return with_nullability(decimal(MAX_PRECISION, max(6, types[0].parameters[1])), types[0].nullable)
+    return types[0]
+
+
+def total0(types: Types) -> DataType:
+    """SUM0: like SUM, never NULL."""
+    result = total(types)
+    return with_nullability(result, False) if result.is_known else UNKNOWN
+
+
+count: ResultType = not_null(BIGINT)
