@@ -1,0 +1,264 @@
+"""Airflow's public REST API as a person uses it: switch a DAG on, run it, watch it, read logs, answer approvals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+TERMINAL_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+TERMINAL_RUN = frozenset({"success", "failed"})
+AWAITING = frozenset({"awaiting_input", "deferred"})
+_POLL_SECONDS = 0.5
+# Measured on 3.3.2: an answer that lands within a second of the parked worker's exit (up to 5 s after the task parked)
+# marks the task failed. After eight seconds it never did.
+_SETTLE_SECONDS = 8.0
+_ANSWERS = 3
+# What a server that is starting or busy answers now and then.
+_TRANSIENT = frozenset({500, 502, 503, 504})
+
+T = TypeVar("T")
+
+
+class AirflowApiError(Exception):
+    """Airflow refused a request, or what was waited for did not come; one readable message."""
+
+
+class AirflowClient:
+    """A signed-in client of one Airflow. Times are in seconds. ``alive`` is called while waiting; it may raise."""
+
+    def __init__(
+        self, url: str, user: str, password: str, *, timeout: float = 30, alive: Callable[[], None] = lambda: None
+    ) -> None:
+        self.url = url
+        self._credentials = {"username": user, "password": password}
+        self._alive = alive
+        # Loopback is never behind a proxy, whatever the environment says.
+        self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def health(self) -> Mapping[str, Any]:
+        """The state of every part; empty while nothing answers."""
+        try:
+            return self._http.get("/api/v2/monitor/health").raise_for_status().json()
+        except (httpx.HTTPError, ValueError):
+            return {}
+
+    # -- DAGs and runs
+
+    def unpause(self, dag_id: str, *, timeout: float = 60) -> None:
+        """Wait until the DAG is there, then switch it on. An import error of any DAG file is raised at once."""
+        self._until(lambda: self._dag_or_import_error(dag_id), timeout, f"DAG {dag_id!r} to be found")
+        self._request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
+
+    def import_errors(self) -> list[str]:
+        """What keeps DAG files from being loaded: ``file: message`` each."""
+        answer = self._request("GET", "/importErrors")
+        return [f"{row['filename']}: {row['stack_trace']}" for row in answer["import_errors"]]
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
+        """Start a run; its id."""
+        body = {"logical_date": None, "conf": dict(conf or {}), **({"dag_run_id": run_id} if run_id else {})}
+        return str(self._request("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+
+    def runs(self, dag_id: str) -> list[str]:
+        """Ids of the DAG's runs, oldest first."""
+        answer = self._request("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "run_after", "limit": 100})
+        return [row["dag_run_id"] for row in answer["dag_runs"]]
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        return str(self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 180) -> str:
+        """The state the run ended in: ``success`` or ``failed``."""
+        return self._until(
+            lambda: state if (state := self.run_state(dag_id, run_id)) in TERMINAL_RUN else None,
+            timeout,
+            f"run {run_id} of {dag_id} to end",
+            lambda: f"its tasks: {self.task_states(dag_id, run_id)}",
+        )
+
+    # -- tasks
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
+        """One task instance as the API shows it (``state``, ``try_number``, ``rendered_fields`` …)."""
+        return self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")
+
+    def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """State by task id."""
+        answer = self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        return {row["task_id"]: row["state"] for row in answer["task_instances"]}
+
+    def wait_for_task(
+        self, dag_id: str, run_id: str, task_id: str, states: Collection[str] = TERMINAL_TASK, *, timeout: float = 180
+    ) -> str:
+        """The state of ``states`` the task came to; raises at once when it ended in another one."""
+
+        def probe() -> str | None:
+            state = self.task(dag_id, run_id, task_id)["state"]
+            if state in states:
+                return str(state)
+            if state in TERMINAL_TASK:
+                raise AirflowApiError(
+                    f"task {task_id} of {dag_id} ended as {state}, not as {' or '.join(sorted(states))}; its log:\n"
+                    + "\n".join(self.log(dag_id, run_id, task_id)[-25:])
+                )
+            return None
+
+        return self._until(
+            probe,
+            timeout,
+            f"task {task_id} to be {' or '.join(sorted(states))}",
+            lambda: f"tasks now: {self.task_states(dag_id, run_id)}",
+        )
+
+    def log(self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None) -> list[str]:
+        """The log records of one try (the latest by default), one string each."""
+        number = try_number or max(1, int(self.task(dag_id, run_id, task_id)["try_number"]))
+        answer = self._request(
+            "GET",
+            f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{number}",
+            params={"full_content": True},
+            headers={"Accept": "application/json"},
+        )
+        return [line for record in answer["content"] for line in _log_lines(record)]
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
+        """What the task pushed under ``key``."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
+        return self._request("GET", path, params={"deserialize": False})["value"]
+
+    def xcom_keys(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
+        return [row["key"] for row in self._request("GET", path)["xcom_entries"]]
+
+    # -- people
+
+    def question(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
+        """What a human-in-the-loop task asks: ``subject``, ``body``, ``options``, ``response_received`` …"""
+        return self._request("GET", self._hitl(dag_id, run_id, task_id))
+
+    def answer(
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        option: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = 240,
+    ) -> str:
+        """Wait until the task asks, choose ``option``, and wait until the task took it; the task's final state.
+
+        Airflow 3.3.2 can lose an answer that comes too early, and asks again in the next try: so this waits until the
+        parked worker is gone, and answers again when it must.
+        """
+        for attempt in range(1, _ANSWERS + 1):
+            asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
+            time.sleep(_SETTLE_SECONDS)
+            self._request(
+                "PATCH",
+                self._hitl(dag_id, run_id, task_id),
+                json={"chosen_options": [option], "params_input": dict(params or {})},
+            )
+            state, tried = self._until(
+                lambda seen=asked: self._taken_or_asked_again(dag_id, run_id, task_id, seen),
+                timeout,
+                f"task {task_id} to take the answer {option!r}",
+            )
+            if state in TERMINAL_TASK and state != "failed":
+                return state
+            if state == "failed" or attempt == _ANSWERS:
+                raise AirflowApiError(f"the answer {option!r} to {task_id} was lost {attempt} times (try {tried}, {state})")
+        raise AssertionError("unreachable")
+
+    def wait_for_question(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 180) -> int:
+        """The number of the try that asks and has no answer yet."""
+
+        def probe() -> int | None:
+            row = self.task(dag_id, run_id, task_id)
+            if row["state"] in TERMINAL_TASK:
+                raise AirflowApiError(f"task {task_id} of {dag_id} ended as {row['state']} without asking")
+            if row["state"] not in AWAITING or self.question(dag_id, run_id, task_id)["response_received"]:
+                return None
+            return int(row["try_number"])
+
+        return self._until(probe, timeout, f"task {task_id} to ask", lambda: str(self.task_states(dag_id, run_id)))
+
+    def _taken_or_asked_again(self, dag_id: str, run_id: str, task_id: str, asked: int) -> tuple[str, int] | None:
+        row = self.task(dag_id, run_id, task_id)
+        state, tried = str(row["state"]), int(row["try_number"])
+        again = tried > asked and state in AWAITING
+        return (state, tried) if state in TERMINAL_TASK or again else None
+
+    # -- plumbing
+
+    @staticmethod
+    def _hitl(dag_id: str, run_id: str, task_id: str) -> str:
+        return f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+
+    def _dag_or_import_error(self, dag_id: str) -> bool:
+        if errors := self.import_errors():
+            raise AirflowApiError("a DAG file cannot be loaded:\n" + "\n".join(errors))
+        return self._send("GET", f"/dags/{dag_id}").status_code == httpx.codes.OK
+
+    def _request(self, method: str, path: str, **arguments: Any) -> Any:
+        response = self._send(method, path, **arguments)
+        if response.is_error:
+            raise AirflowApiError(f"{method} {path}: {response.status_code} {response.text[:500]}")
+        return response.json() if response.content else None
+
+    def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        """One request to the public API: signs in where needed; a safe one is repeated while the server is busy."""
+        for attempt in range(5):
+            if "Authorization" not in self._http.headers:
+                self._sign_in()
+            try:
+                response = self._http.request(method, f"/api/v2{path}", **arguments)
+            except httpx.TransportError as error:
+                self._alive()
+                if method != "GET" or attempt == 4:
+                    raise AirflowApiError(f"{method} {path}: no answer from {self.url} ({error})") from None
+            else:
+                if response.status_code == httpx.codes.UNAUTHORIZED and attempt < 4:
+                    del self._http.headers["Authorization"]  # the token ran out
+                    continue
+                if method != "GET" or response.status_code not in _TRANSIENT or attempt == 4:
+                    return response
+            time.sleep(_POLL_SECONDS * 2**attempt)
+        raise AssertionError("unreachable")
+
+    def _sign_in(self) -> None:
+        try:
+            answer = self._http.post("/auth/token", json=self._credentials)
+        except httpx.TransportError as error:
+            raise AirflowApiError(f"no answer from {self.url} ({error})") from None
+        if answer.is_error:
+            raise AirflowApiError(f"cannot sign in to {self.url} as {self._credentials['username']}: {answer.status_code}")
+        self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def _until(
+        self, probe: Callable[[], T | None], timeout: float, what: str, detail: Callable[[], str] = lambda: ""
+    ) -> T:
+        """The first truthy result of ``probe``."""
+        deadline = time.monotonic() + timeout
+        while True:
+            self._alive()
+            if result := probe():
+                return result
+            if time.monotonic() > deadline:
+                raise AirflowApiError(f"waited {timeout:.0f} s for {what}; {detail()}".rstrip("; "))
+            time.sleep(_POLL_SECONDS)
+
+
+def _log_lines(record: Mapping[str, Any] | str) -> Iterable[str]:
+    if isinstance(record, str):
+        return record.splitlines()
+    text = str(record.get("event", ""))
+    details = record.get("error_detail") or []
+    causes = (f"{part.get('exc_type')}: {part.get('exc_value')}" for part in details)
+    return [*(text.splitlines() or [""]), *causes]
