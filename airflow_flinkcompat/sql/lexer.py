@@ -1,0 +1,88 @@
+"""Splits a script into statements without understanding them, so that a statement nobody can read still has a place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_LEXEME = re.compile(
+    r"""
+      (?P<space>\s+)
+    | (?P<hint>/\*\+.*?\*/)
+    | (?P<comment>--[^\r\n]*|//[^\r\n]*|/\*.*?\*/)
+    | (?P<string>'(?:[^']|'')*')
+    | (?P<name>`(?:[^`]|``)*`)
+    | (?P<open>/\*|'|`)                 # never closed: the rest of the script
+    | (?P<word>[^\W\d][\w$]*)
+    | (?P<semicolon>;)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_SET_STARTS = (("BEGIN", "STATEMENT", "SET"), ("STATEMENT", "SET", "BEGIN"))
+_UNCLOSED = {"/*": "a comment", "'": "a string", "`": "a name in back-ticks"}
+
+
+@dataclass(frozen=True)
+class Lexeme:
+    """A piece of text: ``kind`` is a group name of the pattern above, ``start``/``end`` are offsets (end exclusive)."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One statement's extent in a script (offsets, end exclusive), without its ``;`` and surrounding comments.
+
+    ``unclosed`` names what was never closed, if anything; ``unclosed_at`` is its offset.
+    """
+
+    start: int
+    end: int
+    unclosed: str | None = None
+    unclosed_at: int = 0
+
+
+def lexemes(text: str) -> Iterator[Lexeme]:
+    """Yield every lexeme of ``text``; an unclosed string, name or comment swallows the rest and has kind ``open``."""
+    position = 0
+    while position < len(text):
+        match = _LEXEME.match(text, position)
+        assert match is not None and match.lastgroup is not None
+        end = len(text) if match.lastgroup == "open" else match.end()
+        yield Lexeme(match.lastgroup, match.group(), match.start(), end)
+        position = end
+
+
+def split(text: str) -> Iterator[Chunk]:
+    """Yield the statements of ``text``; a statement set counts as one."""
+    inside: list[Lexeme] = []
+    in_set = False
+    for lexeme in lexemes(text):
+        if lexeme.kind in ("space", "comment"):
+            continue
+        if lexeme.kind == "semicolon" and not in_set:
+            if inside:
+                yield _chunk(inside)
+            inside = []
+            continue
+        closes_set = in_set and lexeme.text.upper() == "END" and inside[-1].kind in ("semicolon", "word")
+        if closes_set and (inside[-1].kind == "semicolon" or inside[-1].text.upper() == "BEGIN"):
+            in_set = False
+        inside.append(lexeme)
+        words = tuple(item.text.upper() for item in inside[-3:])
+        if not in_set and words in _SET_STARTS and all(item.kind == "word" for item in inside[-3:]):
+            in_set = True
+    if inside:
+        yield _chunk(inside)
+
+
+def _chunk(inside: list[Lexeme]) -> Chunk:
+    last = inside[-1]
+    unclosed = _UNCLOSED[last.text] if last.kind == "open" else None
+    return Chunk(inside[0].start, last.end, unclosed, last.start)

@@ -1,0 +1,178 @@
+"""Scripts: text, statements and places.
+
+``parse_script`` never fails because of SQL it cannot read: such a statement has ``error`` instead of ``tree``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.sql.dialect import Flink
+
+
+class ScriptError(ValueError):
+    """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of a script, 1-based lines and columns, the end inclusive. ``str()`` is ``source:line:column``."""
+
+    source: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error."""
+
+    text: str
+    span: Span
+    tree: exp.Expr | None = field(default=None, compare=False)
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script and its statements in order."""
+
+    source: str
+    text: str
+    statements: tuple[Statement, ...]
+
+
+def read_script(path: str | Path) -> Script:
+    """Read and parse the file at ``path``.
+
+    Raises :class:`ScriptError` when it is missing, unreadable, not UTF-8 or holds no statement.
+    """
+    source = str(path)
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ScriptError(f"{source}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ScriptError(f"{source}:{line}: is not UTF-8 text; save the script as UTF-8") from error
+    return parse_script(text, source)
+
+
+def parse_script(text: str, source: str = "<script>") -> Script:
+    """Split ``text`` and parse each statement.
+
+    Raises :class:`ScriptError` when there is no statement at all.
+    """
+    places = _Places(text, source)
+    statements = tuple(_statement(text, chunk, places) for chunk in lexer.split(text))
+    if not statements:
+        raise ScriptError(f"{source}: holds no SQL statement")
+    return Script(source, text, statements)
+
+
+def span_of(node: exp.Expr, statement: Statement) -> Span:
+    """The place of ``node`` of ``statement.tree`` in the script.
+
+    It covers every position the parser recorded on the node and below it; without any, the statement's own span.
+    Nodes that were built rather than parsed have no position.
+    """
+    starts: list[int] = []
+    ends: list[int] = []
+    for part in node.walk():
+        meta = part.meta if part._meta else {}
+        if "start" in meta and "end" in meta:
+            starts.append(meta["start"])
+            ends.append(meta["end"])
+    if not starts:
+        return statement.span
+    return _relative_span(statement, min(starts), max(ends))
+
+
+def _relative_span(statement: Statement, start: int, end: int) -> Span:
+    line, column = _shift(statement, start)
+    end_line, end_column = _shift(statement, end)
+    return Span(statement.span.source, line, column, end_line, end_column)
+
+
+def _shift(statement: Statement, offset: int) -> tuple[int, int]:
+    before = statement.text[:offset]
+    breaks = before.count("\n")
+    if not breaks:
+        return statement.span.line, statement.span.column + offset
+    return statement.span.line + breaks, offset - before.rfind("\n")
+
+
+class _Places:
+    """Offsets of one text → 1-based line and column."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
+
+    def span(self, start: int, end: int) -> Span:
+        """Span of ``text[start:end]``."""
+        line, column = self._at(start)
+        end_line, end_column = self._at(max(end - 1, start))
+        return Span(self._source, line, column, end_line, end_column)
+
+    def _at(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+
+def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
+    body = text[chunk.start : chunk.end]
+    span = places.span(chunk.start, chunk.end)
+    if chunk.unclosed:
+        place = places.span(chunk.unclosed_at, chunk.unclosed_at + 1)
+        return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed")
+    if body.startswith("/*+"):
+        return Statement(body, span, error=f"{span}: A hint may only follow SELECT or the name of a table")
+    dialect = Flink()
+    try:
+        tokens = dialect.tokenize(body)
+        tree = dialect.parser().parse(tokens, body)[0]
+    except ParseError as error:
+        return Statement(body, span, error=_describe(error, body, chunk, places))
+    except (SqlglotError, RecursionError) as error:
+        return Statement(body, span, error=f"{span}: cannot be read: {type(error).__name__}")
+    if tree is None or tree.find(exp.Command):
+        return Statement(body, span, error=f"{span}: this statement is not known")
+    return Statement(body, span, tree)
+
+
+def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: _Places) -> str:
+    """``source:line:column: what was expected``, without sqlglot's excerpt (it may hold secrets)."""
+    first = error.errors[0] if error.errors else {}
+    description = str(first.get("description") or "cannot be read").rstrip(".")
+    if description.startswith("Required keyword"):
+        description = "Something is missing here"
+    offset = _offset(body, first.get("line"), first.get("col"))
+    highlight = str(first.get("highlight") or "")
+    start = max(offset - len(highlight), 0)
+    near = f" near {highlight!r}" if highlight and _is_word(highlight) else ""
+    return f"{places.span(chunk.start + start, chunk.start + start + 1)}: {description}{near}"
+
+
+def _is_word(text: str) -> bool:
+    """Whether ``text`` is a plain word, the only kind of excerpt that cannot be a secret value."""
+    return text.isidentifier()
+
+
+def _offset(body: str, line: int | None, column: int | None) -> int:
+    """Offset behind the token that ends at sqlglot's 1-based ``line``/``column``."""
+    if not line or column is None:
+        return 0
+    lines = body.split("\n")
+    return sum(len(text) + 1 for text in lines[: line - 1]) + column

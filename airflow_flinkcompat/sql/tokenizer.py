@@ -1,0 +1,176 @@
+"""Flink SQL's lexical rules: back-ticked identifiers, ``''`` in strings, ``--`` ``//`` ``/* */`` comments, hints anywhere.
+
+Only words the grammar needs are keywords; everything else stays a plain word, because Flink lets functions and columns
+carry names that are keywords elsewhere (``session``, ``name``, ``uuid`` …).
+"""
+
+from __future__ import annotations
+
+from sqlglot.tokens import Token, Tokenizer, TokenType
+
+#: Two words that act as one keyword. Merged after scanning, so comments and line breaks may stand between them.
+COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
+    ("GROUP", "BY"): TokenType.GROUP_BY,
+    ("ORDER", "BY"): TokenType.ORDER_BY,
+    ("PARTITION", "BY"): TokenType.PARTITION_BY,
+    ("GROUPING", "SETS"): TokenType.GROUPING_SETS,
+    ("SIMILAR", "TO"): TokenType.SIMILAR_TO,
+}
+
+_QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
+
+_OPERATORS: dict[str, TokenType] = {
+    "||": TokenType.DPIPE,
+    "<=": TokenType.LTE,
+    ">=": TokenType.GTE,
+    "<>": TokenType.NEQ,
+    "!=": TokenType.NEQ,
+    "=>": TokenType.FARROW,
+}
+
+_WORDS: tuple[TokenType, ...] = (
+    TokenType.ALL,
+    TokenType.AND,
+    TokenType.ANY,
+    TokenType.ASC,
+    TokenType.BETWEEN,
+    TokenType.CASE,
+    TokenType.CROSS,
+    TokenType.CUBE,
+    TokenType.DEFAULT,
+    TokenType.DESC,
+    TokenType.DISTINCT,
+    TokenType.ELSE,
+    TokenType.END,
+    TokenType.ESCAPE,
+    TokenType.EXCEPT,
+    TokenType.EXISTS,
+    TokenType.FALSE,
+    TokenType.FETCH,
+    TokenType.FILTER,
+    TokenType.FIRST,
+    TokenType.FOR,
+    TokenType.FROM,
+    TokenType.FULL,
+    TokenType.HAVING,
+    TokenType.IN,
+    TokenType.INNER,
+    TokenType.INTERSECT,
+    TokenType.INTERVAL,
+    TokenType.INTO,
+    TokenType.IS,
+    TokenType.JOIN,
+    TokenType.LATERAL,
+    TokenType.LEFT,
+    TokenType.LIKE,
+    TokenType.LIMIT,
+    TokenType.MATCH_RECOGNIZE,
+    TokenType.NATURAL,
+    TokenType.NEXT,
+    TokenType.NOT,
+    TokenType.NULL,
+    TokenType.OFFSET,
+    TokenType.ON,
+    TokenType.OR,
+    TokenType.ORDINALITY,
+    TokenType.OUTER,
+    TokenType.OVER,
+    TokenType.PARTITION,
+    TokenType.QUALIFY,
+    TokenType.RANGE,
+    TokenType.RECURSIVE,
+    TokenType.RIGHT,
+    TokenType.ROLLUP,
+    TokenType.ROW,
+    TokenType.ROWS,
+    TokenType.SELECT,
+    TokenType.SOME,
+    TokenType.TABLE,
+    TokenType.THEN,
+    TokenType.TRUE,
+    TokenType.UNION,
+    TokenType.UNKNOWN,
+    TokenType.UNNEST,
+    TokenType.USING,
+    TokenType.VALUES,
+    TokenType.WHEN,
+    TokenType.WHERE,
+    TokenType.WINDOW,
+    TokenType.WITH,
+)
+
+
+class FlinkTokenizer(Tokenizer):
+    """Scans one Flink SQL statement."""
+
+    QUOTES = ["'"]
+    STRING_ESCAPES = ["'"]
+    IDENTIFIERS = ["`"]
+    HEX_STRINGS = [("x'", "'"), ("X'", "'")]
+    UNICODE_STRINGS = [("u&'", "'"), ("U&'", "'")]
+    COMMENTS = ["--", "//", ("/*", "*/")]
+    NESTED_COMMENTS = False
+    COMMANDS = set()
+    # A hint in a place the grammar does not know must be an error, never a comment that silently vanishes.
+    TOKENS_PRECEDING_HINT = set(TokenType)
+    KEYWORDS = {
+        Tokenizer.HINT_START: TokenType.HINT,
+        **_OPERATORS,
+        **{word.name: word for word in _WORDS},
+        "AS": TokenType.ALIAS,
+    }
+
+    def tokenize(self, sql: str) -> list[Token]:
+        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for an unterminated string."""
+        return _merge(self._expand_hints(super().tokenize(sql)))
+
+    def _expand_hints(self, tokens: list[Token]) -> list[Token]:
+        """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
+        if not any(token.token_type == TokenType.HINT for token in tokens):
+            return tokens
+        expanded: list[Token] = []
+        for token in tokens:
+            if token.token_type != TokenType.HINT:
+                expanded.append(token)
+                continue
+            body, shift = token.text[3:-2], token.start + 3
+            expanded.append(Token(TokenType.HINT, "/*+", token.line, token.col, token.start, token.start + 2))
+            for inner in FlinkTokenizer(self.dialect).tokenize(body):
+                inner.start += shift
+                inner.end += shift
+                inner.line, inner.col = token.line, token.col
+                expanded.append(inner)
+            # The scanner files the hint's own text as the last comment of its token.
+            comments = token.comments[:-1]
+            expanded.append(Token(TokenType.HINT, "*/", token.line, token.col, token.end - 1, token.end, comments))
+        return expanded
+
+
+# sqlglot adds Jinja comments to every dialect; in Flink SQL they would hide text from the parser.
+FlinkTokenizer._COMMENTS = {start: end for start, end in FlinkTokenizer._COMMENTS.items() if start != "{#"}
+
+
+def _merge(tokens: list[Token]) -> list[Token]:
+    """Merge compound keywords, and string literals that continue each other (``'a' 'b'`` is ``'ab'``)."""
+    merged: list[Token] = []
+    for token in tokens:
+        previous = merged[-1] if merged else None
+        if previous is not None:
+            if token.token_type == TokenType.STRING and previous.token_type == TokenType.STRING:
+                merged[-1] = _joined(previous, token, TokenType.STRING, previous.text + token.text)
+                continue
+            compound = (
+                None
+                if _QUOTED.intersection((token.token_type, previous.token_type))
+                else COMPOUND_KEYWORDS.get((previous.text.upper(), token.text.upper()))
+            )
+            if compound is not None:
+                merged[-1] = _joined(previous, token, compound, f"{previous.text} {token.text}")
+                continue
+        merged.append(token)
+    return merged
+
+
+def _joined(first: Token, second: Token, token_type: TokenType, text: str) -> Token:
+    comments = [*first.comments, *second.comments]
+    return Token(token_type, text, second.line, second.col, first.start, second.end, comments)

@@ -1,0 +1,200 @@
+"""Flink data types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b ARRAY<STRING>>`` …"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokens import Token, TokenType
+
+from airflow_flinkcompat.sql import nodes
+
+N = TypeVar("N", bound=exp.Expr)
+
+#: Word(s) as written → canonical type name. Longer spellings first.
+TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("DOUBLE", "PRECISION"), "DOUBLE"),
+    (("CHARACTER", "VARYING"), "VARCHAR"),
+    (("CHAR", "VARYING"), "VARCHAR"),
+    (("BINARY", "VARYING"), "VARBINARY"),
+    *(
+        ((name,), name)
+        for name in (
+            *("ARRAY", "BIGINT", "BINARY", "BITMAP", "BOOLEAN", "BYTES", "CHAR", "DATE", "DECIMAL", "DESCRIPTOR"),
+            *("DOUBLE", "FLOAT", "INT", "INTERVAL", "MAP", "MULTISET", "NULL", "RAW", "ROW", "SMALLINT", "STRING"),
+            *("STRUCTURED", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "TINYINT", "VARBINARY", "VARCHAR", "VARIANT"),
+        )
+    ),
+    (("CHARACTER",), "CHAR"),
+    (("DEC",), "DECIMAL"),
+    (("INTEGER",), "INT"),
+    (("NUMERIC",), "DECIMAL"),
+)
+
+#: Types with element types in angle brackets.
+_ELEMENT_TYPES = frozenset({"ARRAY", "MAP", "MULTISET"})
+_ZONED = frozenset({"TIME", "TIMESTAMP"})
+#: Written after a type: ``INT ARRAY``.
+_POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
+
+INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
+
+
+class TypeParser(Parser):
+    """The part of the parser that reads data types and interval units."""
+
+    def place(self, node: N, start: Token) -> N:
+        """Record that ``node`` was read from ``start`` up to the token just consumed."""
+        node.meta.update(start=start.start, end=self._prev.end)
+        return node
+
+    def match_word(self, *words: str) -> str | None:
+        """Consume one of ``words`` (upper case) and return it."""
+        return self._prev.text.upper() if self._match_texts(words) else None
+
+    def expect_word(self, *words: str) -> None:
+        """Consume the sequence ``words`` or raise."""
+        if not self._match_text_seq(*words):
+            self.raise_error(f"Expected {' '.join(words)}")
+
+    def expect(self, token_type: TokenType, what: str) -> None:
+        """Consume a token of ``token_type`` or raise naming ``what``."""
+        if not self._match(token_type):
+            self.raise_error(f"Expected {what}")
+
+    def _parse_types(self, *_: Any, **__: Any) -> nodes.FlinkType | None:
+        start = self._curr
+        data_type = self._parse_named_type()
+        if data_type is None:
+            return None
+        while True:
+            if self._match_text_seq("NOT", "NULL"):
+                data_type.set("not_null", True)
+            elif not self._match_text_seq("NULL"):
+                collection = self.match_word(*_POSTFIX_COLLECTIONS)
+                if collection is None:
+                    return self.place(data_type, start)
+                data_type = nodes.FlinkType(this=collection, expressions=[data_type])
+
+    def require_type(self) -> nodes.FlinkType:
+        """Read a data type or raise."""
+        data_type = self._parse_types()
+        if data_type is None:
+            self.raise_error("Expected a data type")
+            raise AssertionError("unreachable: raise_error raises")
+        return data_type
+
+    def _parse_named_type(self) -> nodes.FlinkType | None:
+        name = next((name for words, name in TYPE_NAMES if self._match_text_seq(*words)), None)
+        if name is None:
+            return self._parse_user_type()
+        if name == "INTERVAL":
+            return nodes.FlinkType(this=name, unit=self.parse_interval_unit())
+        if name == "ROW":
+            return nodes.FlinkType(this=name, expressions=self._parse_row_fields())
+        if name == "STRUCTURED":
+            return nodes.FlinkType(this=name, expressions=self._parse_row_fields(class_name=True))
+        if name in _ELEMENT_TYPES:
+            return nodes.FlinkType(this=name, expressions=self._parse_element_types())
+        parameters = self._parse_type_parameters()
+        if name in _ZONED:
+            if self._match_text_seq("WITH", "LOCAL", "TIME", "ZONE"):
+                name = f"{name}_LTZ"
+            elif self._match_text_seq("WITH", "TIME", "ZONE"):
+                name = f"{name}_TZ"
+            else:
+                self._match_text_seq("WITHOUT", "TIME", "ZONE")
+        return nodes.FlinkType(this=name, expressions=parameters)
+
+    def _parse_user_type(self) -> nodes.FlinkType | None:
+        if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
+            return None
+        return nodes.FlinkType(this="USER", expressions=[self.parse_dotted_name()])
+
+    def parse_dotted_name(self) -> exp.Identifier | exp.Dot:
+        """Read ``a.b.c``: an Identifier, or Dots of identifiers."""
+        start = self._curr
+        name: exp.Identifier | exp.Dot = self.require_identifier()
+        while self._match(TokenType.DOT):
+            name = self.place(exp.Dot(this=name, expression=self.require_identifier()), start)
+        return name
+
+    def require_identifier(self) -> exp.Identifier:
+        """Read one name (any word, or back-ticked) or raise."""
+        identifier = self._parse_id_var(any_token=True)
+        if not isinstance(identifier, exp.Identifier) or self._prev.token_type == TokenType.STRING:
+            self.raise_error("Expected a name", self._prev if identifier else self._curr)
+            raise AssertionError("unreachable: raise_error raises")
+        return identifier
+
+    def _parse_type_parameters(self) -> list[exp.Expr] | None:
+        if not self._match(TokenType.L_PAREN):
+            return None
+        parameters = self._parse_csv(lambda: self._parse_number() or self._parse_string())
+        self._match_r_paren()
+        return parameters
+
+    def _parse_element_types(self) -> list[nodes.FlinkType]:
+        self.expect(TokenType.LT, "< after the collection type")
+        elements = self._parse_csv(self.require_type)
+        self.expect(TokenType.GT, "> after the element type")
+        return elements
+
+    def _parse_row_fields(self, class_name: bool = False) -> list[exp.Expr]:
+        if self._match(TokenType.NEQ):  # ROW<>
+            return []
+        angle = self._match(TokenType.LT)
+        if not angle:
+            self.expect(TokenType.L_PAREN, "< or ( after the type")
+        closing = TokenType.GT if angle else TokenType.R_PAREN
+        fields: list[exp.Expr] = []
+        if not self._match(closing, advance=False):
+            if class_name and (literal := self._parse_string()):
+                fields.append(literal)
+                if not self._match(TokenType.COMMA):
+                    self.expect(closing, "> after the class name")
+                    return fields
+            fields.extend(self._parse_csv(self._parse_row_field))
+        self.expect(closing, "> after the fields" if angle else ") after the fields")
+        return fields
+
+    def _parse_row_field(self) -> nodes.RowField:
+        start = self._curr
+        name = self.require_identifier()
+        field = nodes.RowField(this=name, kind=self.require_type(), comment=self._parse_string())
+        return self.place(field, start)
+
+    # ------------------------------------------------------------------------------------------ intervals
+    def parse_interval_unit(self) -> exp.Expr:
+        """Read ``DAY``, ``DAY(3)`` or ``DAY TO SECOND(3)``; plural units fold into the singular."""
+        unit = self._parse_unit_word()
+        if self._match_text_seq("TO"):
+            return exp.IntervalSpan(this=unit, expression=self._parse_unit_word())
+        return unit
+
+    def _parse_unit_word(self) -> exp.Expr:
+        word = self._curr.text.upper() if self._curr.token_type == TokenType.VAR else ""
+        unit = word if word in INTERVAL_UNITS else word.removesuffix("S")
+        if unit not in INTERVAL_UNITS:
+            self.raise_error(f"Expected an interval unit ({', '.join(sorted(INTERVAL_UNITS))})")
+        self._advance()
+        if self._match(TokenType.L_PAREN):
+            precision = self._parse_csv(self._parse_number)
+            self._match_r_paren()
+            return exp.Anonymous(this=unit, expressions=precision)
+        return exp.var(unit)
+
+    def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> exp.Interval | None:
+        start, index = self._curr, self._index
+        if not self._match(TokenType.INTERVAL):
+            return None
+        negative = self._match(TokenType.DASH)
+        if not negative:
+            self._match(TokenType.PLUS)
+        if not self._match(TokenType.STRING, advance=False):
+            self._retreat(index)
+            return None
+        value = self._parse_string()
+        value = exp.Neg(this=value) if negative else value
+        return self.place(exp.Interval(this=value, unit=self.parse_interval_unit()), start)
