@@ -62,6 +62,10 @@ def _aggregate(result: r.ResultType, *names: str, decomposable: bool = False) ->
         yield FunctionSpec(name, FunctionKind.AGGREGATE, result, decomposable=decomposable)
 
 
+def _char(length: int) -> DataType:
+    return DataType("CHAR", (length,))
+
+
 def _array(types: r.Types) -> DataType:
     common = r.common_type(types)
     return DataType("ARRAY", elements=(common,), nullable=False) if common.is_known else UNKNOWN
@@ -108,12 +112,19 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.if_else, "IF")
     yield from _scalar(r.common_type, "GREATEST", "LEAST")
     # text
-    yield from _scalar(r.strict(STRING), "UPPER", "LOWER", "INITCAP", "CONCAT", "REPLACE", "LPAD", "RPAD", "REPEAT")
-    yield from _scalar(r.strict(STRING), "LEFT", "RIGHT", "REVERSE", "SUBSTR", "SUBSTRING", "OVERLAY", "CHR")
-    yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "MD5", "SHA1", "SHA224", "SHA256", "SHA384")
-    yield from _scalar(r.strict(STRING), "SHA512", "SHA2", "HEX", "BIN", "URL_ENCODE", "URL_DECODE")
-    yield from _scalar(r.varying, "TRIM", "LTRIM", "RTRIM", "BTRIM")
-    yield from _scalar(r.nullable(STRING), "CONCAT_WS", "REGEXP_EXTRACT", "SPLIT_INDEX", "PARSE_URL", "TO_BASE64")
+    yield from _scalar(r.argument(0), "UPPER", "LOWER", "INITCAP")
+    yield from _scalar(r.strict(STRING), "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "REPEAT", "REVERSE")
+    yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "SHA2", "HEX", "BIN", "URL_ENCODE")
+    yield from _scalar(r.strict(STRING), "OVERLAY", "URL_DECODE")
+    yield from _scalar(r.strict(_char(32)), "MD5")
+    yield from _scalar(r.strict(_char(40)), "SHA1")
+    yield from _scalar(r.strict(_char(56)), "SHA224")
+    yield from _scalar(r.strict(_char(64)), "SHA256")
+    yield from _scalar(r.strict(_char(96)), "SHA384")
+    yield from _scalar(r.strict(_char(128)), "SHA512")
+    yield from _scalar(r.varying, "TRIM", "LTRIM", "RTRIM", "BTRIM", "SUBSTRING")
+    yield from _scalar(r.nullable_varying, "SUBSTR", "LEFT", "RIGHT")
+    yield from _scalar(r.nullable(STRING), "CHR", "REGEXP_EXTRACT", "SPLIT_INDEX", "PARSE_URL", "TO_BASE64")
     yield from _scalar(r.nullable(STRING), "FROM_BASE64", "STR_TO_MAP", "JSON_VALUE", "JSON_QUERY", "DECODE", "ELT")
     yield from _scalar(r.nullable(STRING), "REGEXP_SUBSTR", "PRINTF", "TYPEOF")
     yield from _scalar(r.not_null(STRING), "JSON_STRING", "JSON_OBJECT", "JSON_ARRAY", "CURRENT_DATABASE")
@@ -131,7 +142,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.not_null(DOUBLE), "PI", "E")
     yield from _scalar(r.not_null(DOUBLE), "RAND", deterministic=False)
     yield from _scalar(r.strict(INT), "RAND_INTEGER", deterministic=False)
-    yield from _scalar(r.not_null(STRING), "UUID", deterministic=False)
+    yield from _scalar(r.not_null(_char(36)), "UUID", deterministic=False)
     # time
     yield from _scalar(r.strict(BIGINT), "EXTRACT", "YEAR", "QUARTER", "MONTH", "WEEK", "DAYOFYEAR", "DAYOFMONTH")
     yield from _scalar(r.strict(BIGINT), "DAYOFWEEK", "HOUR", "MINUTE", "SECOND")
@@ -170,7 +181,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _aggregate(r.nullable_argument(0), "LAG", "LEAD", "NTH_VALUE")
     yield from _aggregate(r.average, "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP")
     yield from _aggregate(r.nullable(DOUBLE), "PERCENTILE", "APPROX_PERCENTILE")
-    yield from _aggregate(r.strict(STRING), "LISTAGG")
+    yield from _aggregate(r.argument(0), "LISTAGG")
     yield from _aggregate(_collected, "COLLECT")
     yield from _aggregate(_array_of_argument, "ARRAY_AGG")
     yield from _aggregate(r.count, "APPROX_COUNT_DISTINCT")

@@ -148,7 +148,12 @@ def _numeric(left: DataType, right: DataType, exact: Callable[[int, int, int, in
         others = names - set(APPROXIMATE)
         if not others <= {*INTEGERS, "DECIMAL"}:
             return UNKNOWN
-        return DOUBLE if "DOUBLE" in names or "DECIMAL" in others else DataType("FLOAT")
+        if exact is _common_decimal and "FLOAT" in names and names & {"DECIMAL", "DOUBLE"}:
+            return UNKNOWN  # CASE, IF and COALESCE each settle this mixture in another way
+        if "DECIMAL" in others:
+            return DOUBLE
+        # Of FLOAT and DOUBLE the first one decides, in either order.
+        return with_nullability(left if left.name in APPROXIMATE else right, True)
     first, second = as_decimal(left), as_decimal(right)
     return exact(*first, *second) if first and second else UNKNOWN
 
@@ -197,7 +202,8 @@ def modulo(types: Types) -> DataType:
     """``%`` and MOD: decimals by the modulo rule, otherwise the type of the divisor."""
     if len(types) != 2:
         return UNKNOWN
-    if all(t.name in INTEGERS for t in types):
+    exact = [as_decimal(t) for t in types]
+    if all(e is not None and e[1] == 0 for e in exact):
         return with_nullability(types[1], any_nullable(types))
     return _arithmetic(_modulo)(types)
 
@@ -257,7 +263,8 @@ _NULL = DataType("NULL")
 
 def if_else(types: Types) -> DataType:
     """IF(condition, value, otherwise)."""
-    return common_type(types[1:]) if len(types) == 3 else UNKNOWN
+    result = common_type(types[1:]) if len(types) == 3 else UNKNOWN
+    return with_nullability(result, True) if result.is_known else UNKNOWN
 
 
 def concatenation(types: Types) -> DataType:
@@ -274,6 +281,12 @@ def varying(types: Types) -> DataType:
     if not types or types[0].name not in CHARACTERS:
         return UNKNOWN
     return DataType("VARCHAR", types[0].parameters, nullable=any_nullable(types))
+
+
+def nullable_varying(types: Types) -> DataType:
+    """Like :func:`varying`, but NULL is always possible."""
+    result = varying(types)
+    return with_nullability(result, True) if result.is_known else UNKNOWN
 
 
 # --- aggregates -------------------------------------------------------------------------------------------------------
