@@ -1,0 +1,87 @@
+"""Where a deployment runs and what is known of it: targets, the ledger, redeploying, a local Flink.
+
+Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client, and the clients need nothing
+of the extra ``local-flink``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.gateway import GatewayError, SqlGateway
+    from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError, JobStatus
+    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry, LedgerError
+    from airflow_flinkcompat.deploy.local import LocalFlink
+    from airflow_flinkcompat.deploy.processes import LocalFlinkError
+    from airflow_flinkcompat.deploy.redeploy import DeployRefused, Options, StartFailed, deploy
+    from airflow_flinkcompat.deploy.rest import ApiError, Endpoint
+    from airflow_flinkcompat.deploy.statements import ScriptRefused
+    from airflow_flinkcompat.deploy.target import (
+        EngineInfo,
+        SqlGatewayTarget,
+        Start,
+        StartMode,
+        Target,
+        TargetError,
+    )
+    from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
+
+_HOMES = {
+    "errors": ("DeployError",),
+    "gateway": ("GatewayError", "SqlGateway"),
+    "jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
+    "ledger": ("Ledger", "LedgerConflict", "LedgerEntry", "LedgerError"),
+    "local": ("LocalFlink",),
+    "processes": ("LocalFlinkError",),
+    "redeploy": ("DeployRefused", "Options", "StartFailed", "deploy"),
+    "rest": ("ApiError", "Endpoint"),
+    "statements": ("ScriptRefused",),
+    "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target", "TargetError"),
+    "verify": ("VerificationFailed", "verify_start"),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ApiError",
+    "DeployError",
+    "DeployRefused",
+    "Endpoint",
+    "EngineInfo",
+    "GatewayError",
+    "JobManager",
+    "JobManagerError",
+    "JobStatus",
+    "Ledger",
+    "LedgerConflict",
+    "LedgerEntry",
+    "LedgerError",
+    "LocalFlink",
+    "LocalFlinkError",
+    "Options",
+    "ScriptRefused",
+    "SqlGateway",
+    "SqlGatewayTarget",
+    "Start",
+    "StartFailed",
+    "StartMode",
+    "Target",
+    "TargetError",
+    "VerificationFailed",
+    "deploy",
+    "verify_start",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,80 @@
+"""What goes wrong in a deployment, in one line: secrets masked, stack traces condensed to their root cause."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from airflow_flinkcompat.sql import mask_secrets
+
+MASK = "***"
+_LIMIT = 600
+# A value shorter than this is too common to be searched for in foreign text.
+_SHORTEST_SECRET = 4
+
+_FRAME = re.compile(r"^\s*(at\s+\S+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*$")
+_HEADING = re.compile(r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?:$|:.*))")
+# Exceptions carried inside the message of another one: only the innermost class is of use.
+_NESTED = re.compile(r"^(?:\[?(?:[a-z][\w$]*\.)+(?:[\w.]+\$)?([A-Z]\w*)(?::\s+|(?=:?\s*$)))+")
+_NOISE = ("<Exception on server side:", "End of exception on server side>", "Internal server error.")
+# A parser error goes on with every token that would have been welcome.
+_EXPECTING = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
+
+
+class DeployError(Exception):
+    """A deployment step failed; the text is one masked, readable message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(mask_secrets(message))
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """``text`` without the given secret values and without anything that reads like a secret."""
+    for secret in sorted({s for s in secrets if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True):
+        for spelling in {secret, secret.replace("'", "''")}:
+            text = text.replace(spelling, MASK)
+    return mask_secrets(text)
+
+
+def condense(text: str, secrets: Iterable[str] = ()) -> str:
+    """The root cause of a Java stack trace in one line of at most 600 characters, secrets masked.
+
+    The deepest ``Caused by`` wins, unless the one above it repeats it and says more (the place in the statement, say).
+    Text that is no stack trace comes back shortened.
+    """
+    causes = _causes(redact(text, secrets))
+    if not causes:
+        return ""
+    chosen = causes[-1]
+    if len(causes) > 1 and _said(chosen) != _said(causes[-2]) and _said(chosen) in _said(causes[-2]):
+        chosen = causes[-2]
+    return chosen if len(chosen) <= _LIMIT else chosen[: _LIMIT - 1] + "…"
+
+
+def _said(cause: str) -> str:
+    """What a cause says, without the class of the exception before it."""
+    head, separator, rest = cause.partition(": ")
+    return rest if separator and re.fullmatch(r"\w+", head) else cause
+
+
+def _causes(text: str) -> list[str]:
+    """The messages of a chain of exceptions, outermost first: ``Class: message``."""
+    causes: list[list[str]] = []
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or _FRAME.match(line) or stripped.startswith(_NOISE):
+            continue
+        heading = _HEADING.match(stripped)
+        if heading or not causes:
+            causes.append([_shorten(heading.group(1)) if heading else stripped])
+        else:
+            causes[-1].append(stripped)
+    return [re.sub(r"\s+", " ", _EXPECTING.sub("", "\n".join(lines))).strip() for lines in causes]
+
+
+def _shorten(heading: str) -> str:
+    nested = _NESTED.match(heading)
+    if not nested:
+        return heading
+    rest = heading[nested.end() :].rstrip("] ").strip(": ")
+    return f"{nested.group(1)}: {rest}" if rest else nested.group(1)

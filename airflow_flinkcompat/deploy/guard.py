@@ -1,0 +1,69 @@
+"""Runs one child process and ends it when the owner dies, however the owner dies.
+
+``python guard.py OWNER_PID PID_FILE COMMAND…`` — standard library only, run by path, so that it starts in milliseconds
+and in any environment. Three things end the child: TERM to the guard, end-of-file on the guard's standard input (held
+open by the owner), and another parent process than the owner. TERM first, KILL after ten seconds. Should the guard
+itself be killed, the kernel ends the child on Linux (PR_SET_PDEATHSIG).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+GRACE_SECONDS = 10.0
+_POLL_SECONDS = 0.25
+_PR_SET_PDEATHSIG = 1
+
+
+def _dies_with_parent() -> Callable[[], None] | None:
+    """What the child does before exec so that the kernel kills it with its parent; loaded here, not after the fork."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def main(owner: int, pid_file: Path, command: list[str]) -> int:
+    """The child's exit code once it ended; negative when a signal ended it."""
+    asked: list[int] = []
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, on_signal)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_dies_with_parent())
+    pid_file.write_text(f"{child.pid}\n", encoding="ascii")
+    try:
+        while child.poll() is None:
+            # The owner never writes: readable means end-of-file.
+            readable, _, _ = select.select([sys.stdin], [], [], _POLL_SECONDS)
+            if readable or asked or os.getppid() != owner:
+                _stop(child)
+    finally:
+        with contextlib.suppress(OSError):
+            pid_file.unlink()
+    return child.returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,142 @@
+"""Flink's JobManager over REST: what runs, from which state, and how to stop it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import condense
+from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.rest import ApiError, RestClient
+
+# States that a job never leaves (FINISHED, also after stop-with-savepoint).
+TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
+_NOT_FOUND = 404
+
+
+class JobManagerError(ApiError):
+    """The JobManager refused a call, did not answer, or an operation on a job failed."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One look at a job. ``failure`` is the root cause of its latest failure, also of one it restarted after.
+
+    ``tasks_running``: every task runs, so none of them is still restoring its state.
+    """
+
+    job_id: str
+    name: str
+    state: str
+    tasks_running: bool = False
+    completed_checkpoints: int = 0
+    failure: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in TERMINAL
+
+
+class JobManager(RestClient):
+    """Client of one JobManager."""
+
+    name = "the JobManager"
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+        """As ``RestClient.call``; raises JobManagerError."""
+        try:
+            return super().call(method, path, body, idempotent=idempotent)
+        except ApiError as error:
+            raise JobManagerError(str(error), error.status, error.reason) from None
+
+    def jobs(self) -> dict[str, JobStatus]:
+        """Every job the cluster remembers, by id: name and state only."""
+        rows = self.get("jobs/overview")["jobs"]
+        return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
+
+    def status(self, job_id: str) -> JobStatus | None:
+        """The job as it is now; None when the cluster does not know it."""
+        try:
+            # The job's page may be seconds old (web.refresh-interval); its bare state never is.
+            state = self.get(f"jobs/{job_id}/status")["status"]
+            job = self.get(f"jobs/{job_id}")
+            exceptions = self.get(f"jobs/{job_id}/exceptions")
+        except JobManagerError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+        states = [vertex["status"] for vertex in job.get("vertices", ())]
+        history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
+        return JobStatus(
+            job_id,
+            job["name"],
+            state,
+            # A task that has finished (a bounded source, say) restored long ago.
+            tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
+            completed_checkpoints=int((self._checkpoints(job_id).get("counts") or {}).get("completed", 0)),
+            failure=condense(str(history[0].get("stacktrace", "")), self.secrets) or None if history else None,
+        )
+
+    def restored_from(self, job_id: str) -> str | None:
+        """The savepoint or checkpoint this job was last restored from; None when it began empty."""
+        restored = (self._checkpoints(job_id).get("latest") or {}).get("restored") or {}
+        return restored.get("external_path")
+
+    def _checkpoints(self, job_id: str) -> dict[str, Any]:
+        try:
+            return dict(self.get(f"jobs/{job_id}/checkpoints"))
+        except JobManagerError as error:
+            if error.status == _NOT_FOUND:  # a batch job
+                return {}
+            raise
+
+    def stop_with_savepoint(
+        self, job_id: str, directory: str | None = None, *, timeout: float = 600.0, format_type: str = "CANONICAL"
+    ) -> str:
+        """Stop the job and return its savepoint's path; open windows stay open (never drains).
+
+        ``directory`` None is the cluster's ``execution.checkpointing.savepoint-dir``. Raises JobManagerError; then the
+        job goes on, unless the call timed out.
+        """
+        # A trigger id of our own makes the call safe to repeat: the JobManager answers a known one with the same stop.
+        body = {"drain": False, "formatType": format_type, "triggerId": uuid.uuid4().hex}
+        if directory:
+            body["targetDirectory"] = directory
+        request = self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)["request-id"]
+        operation = self._operation(f"jobs/{job_id}/savepoints/{request}", "the stop with savepoint", timeout)
+        self.wait_terminal(job_id, timeout=timeout)
+        return str(operation["location"])
+
+    def request_checkpoint(self, job_id: str) -> None:
+        """Ask for a checkpoint now, beside the job's own interval; does not wait for it. Raises JobManagerError."""
+        body = {"checkpointType": "CONFIGURED", "triggerId": uuid.uuid4().hex}
+        self.call("POST", f"jobs/{job_id}/checkpoints", body, idempotent=True)
+
+    def cancel(self, job_id: str, *, timeout: float = 120.0) -> None:
+        """Cancel the job and wait until it ended. Raises JobManagerError."""
+        self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
+        self.wait_terminal(job_id, timeout=timeout)
+
+    def wait_terminal(self, job_id: str, *, timeout: float) -> str:
+        """Wait until the job ended; its state. A job the cluster has forgotten ended too. Raises JobManagerError."""
+
+        def look() -> str:
+            job = self.jobs().get(job_id)
+            return job.state if job else "FINISHED"
+
+        try:
+            return poll(look, lambda state: state not in TERMINAL, timeout=timeout)
+        except Overdue as overdue:
+            raise JobManagerError(f"job {job_id} is still {overdue.last} after {timeout:.0f} s") from None
+
+    def _operation(self, path: str, what: str, timeout: float) -> dict[str, Any]:
+        try:
+            answer = poll(lambda: self.get(path), lambda a: a["status"]["id"] != "COMPLETED", timeout=timeout)
+        except Overdue:
+            raise JobManagerError(f"{what} did not complete within {timeout:.0f} s") from None
+        operation = dict(answer["operation"])
+        if cause := operation.get("failure-cause"):
+            raise JobManagerError(f"{what} failed: {condense(str(cause.get('stack-trace') or cause), self.secrets)}")
+        return operation

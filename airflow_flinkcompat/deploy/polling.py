@@ -1,0 +1,34 @@
+"""Waiting for a condition, with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_exponential
+
+T = TypeVar("T")
+
+
+class Overdue(Exception, Generic[T]):
+    """The deadline passed; ``last`` is what was seen last."""
+
+    def __init__(self, last: T) -> None:
+        super().__init__("the deadline passed")
+        self.last = last
+
+
+def poll(look: Callable[[], T], pending: Callable[[T], bool], *, timeout: float, every: float = 0.25) -> T:
+    """Look until what is seen is no longer pending, and return it: quickly at first, then ``every`` seconds.
+
+    ``timeout`` is in seconds. Raises Overdue; errors of ``look`` pass through.
+    """
+    polling = Retrying(
+        retry=retry_if_result(pending),
+        stop=stop_after_delay(timeout),
+        wait=wait_exponential(multiplier=0.02, max=every),
+    )
+    try:
+        return polling(look)
+    except RetryError as error:
+        raise Overdue(error.last_attempt.result()) from None

@@ -1,0 +1,203 @@
+"""A script as it is submitted: statements in order, exactly one of which makes the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.sql import (
+    Placeholder,
+    ScriptError,
+    Span,
+    Statement,
+    find_secrets,
+    parse_script,
+    resolve_placeholders,
+)
+from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
+
+# Where a start begins is decided here alone, never by a script. The old spellings still work in Flink.
+RECOVERY_KEYS = ("execution.state-recovery.", "execution.savepoint.", "execution.savepoint-restore-mode")
+JOB_NAME = "pipeline.name"
+
+Lookup = Callable[[Placeholder], str]
+
+_BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_WORD = re.compile(r"\w+")
+_PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_BEGIN_SET = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;", re.IGNORECASE)
+_EXECUTE = re.compile(r"\s*EXECUTE\b", re.IGNORECASE)
+
+_WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; so that they make one job with one savepoint"
+_JOBS = (("INSERT",), ("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "INSERT"))
+_REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("SELECT",), "a bare query has no sink: write INSERT INTO … SELECT"),
+    (("WITH",), "a bare query has no sink: write INSERT INTO … WITH … SELECT"),
+    (("VALUES",), "a bare query has no sink: write INSERT INTO … VALUES"),
+    (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed: give the INSERT it was compiled from"),
+    (("COMPILE",), "a compiled plan cannot be deployed: give the INSERT itself"),
+    (("STOP", "JOB"), "stopping a job is the deployment's own step: remove the statement"),
+    (("UPDATE",), "it runs a job of its own: move it out of the script"),
+    (("DELETE",), "it runs a job of its own: move it out of the script"),
+    (("TRUNCATE",), "it changes data each time the script is validated or started: move it out of the script"),
+    (("CALL",), "a procedure may run a job of its own: move it out of the script"),
+    (("CREATE", "MATERIALIZED"), "it makes a job that the deployment does not own: move it out of the script"),
+    (("CREATE", "OR", "ALTER", "MATERIALIZED"), "it makes a job that the deployment does not own: move it out"),
+)
+
+
+class ScriptRefused(DeployError):
+    """The script cannot be deployed as it is written; the message names the place and the remedy."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Statements that prepare the session, in order, then the one that makes the job."""
+
+    setup: tuple[Statement, ...]
+    job: Statement
+    job_name: str | None
+
+    @property
+    def job_sql(self) -> str:
+        """The job's statement. ``BEGIN STATEMENT SET; … END`` is for interactive clients: one statement is needed."""
+        return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", self.job.text, count=1)
+
+    @property
+    def explain_sql(self) -> str:
+        """EXPLAIN of it, in the form that 1.20 and 2.3 both read: ``EXPLAIN STATEMENT SET BEGIN …``."""
+        return _EXECUTE.sub("EXPLAIN", self.job_sql, count=1) if self.explain_shift == 0 else f"EXPLAIN {self.job_sql}"
+
+    @property
+    def explain_shift(self) -> int:
+        """By how many columns EXPLAIN moves the job's first line; it replaces an EXECUTE of the same length."""
+        return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
+
+
+def prepare(script: str, source: str = "<script>") -> Prepared:
+    """Check that the script makes exactly one job and leaves the start to the deployment.
+
+    Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
+    recovery option, a literal secret, statements after the one that makes the job.
+    """
+    try:
+        parsed = parse_script(script, source)
+    except ScriptError as error:
+        raise ScriptRefused(str(error)) from None
+    if secrets := find_secrets(parsed):
+        places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
+        raise ScriptRefused(
+            f"the script holds secrets in plain text ({places}): put them into a connection and write "
+            "${conn.<connection id>.password} in their place"
+        )
+    jobs = []
+    for statement in parsed.statements:
+        words = _leading_words(statement.text)
+        _refuse(statement, words)
+        if _begins(words, _JOBS):
+            jobs.append(statement)
+    if not jobs:
+        raise ScriptRefused(f"{source}: the script makes no job: it holds no INSERT")
+    if len(jobs) > 1:
+        places = ", ".join(str(job.span) for job in jobs)
+        raise ScriptRefused(f"the script makes {len(jobs)} jobs ({places}), a deployment is one: {_WRAP}")
+    index = parsed.statements.index(jobs[0])
+    if rest := parsed.statements[index + 1 :]:
+        raise ScriptRefused(
+            f"{rest[0].span}: a statement after the one that makes the job takes no part in it: move it up or remove it"
+        )
+    setup = parsed.statements[:index]
+    names = [value for statement in setup for key, value in _set_option(statement) if key == JOB_NAME]
+    return Prepared(setup, jobs[0], names[-1] if names else None)
+
+
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Raises ScriptRefused: a recovery option, or a literal secret, among the settings beside the script."""
+    for key in settings:
+        if key.startswith(RECOVERY_KEYS):
+            raise ScriptRefused(f"the setting {key!r} is refused: {_start_is_ours(key)}")
+    for key, value in settings.items():
+        as_statement = "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (key, value)))
+        if find_secrets(parse_script(as_statement, "settings")):
+            raise ScriptRefused(
+                f"the setting {key!r} holds a secret in plain text: put it into a connection and write "
+                "${conn.<connection id>.password} in its place"
+            )
+
+
+def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, str]:
+    """Settings with their placeholders resolved; outside SQL nothing is escaped."""
+    resolved = {}
+    for key, value in settings.items():
+        literal = resolve_placeholders("'" + value.replace("'", "''") + "'", lookup)
+        resolved[key] = literal[1:-1].replace("''", "'")
+    return resolved
+
+
+def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
+    """``line l, column c`` of one statement in an error, as the line and column of the script it stands in.
+
+    ``prefix``: characters put before the statement on its first line.
+    """
+
+    def place(match: re.Match[str]) -> str:
+        line, column = int(match.group(1)), int(match.group(2))
+        if line == 1:
+            column += span.column - 1 - prefix
+        return f"line {line + span.line - 1}, column {max(column, 1)}"
+
+    return _PLACE.sub(place, message)
+
+
+def _refuse(statement: Statement, words: tuple[str, ...]) -> None:
+    for begin, why in _REFUSED:
+        if _begins(words, (begin,)):
+            raise ScriptRefused(f"{statement.span}: {why}")
+    if isinstance(statement.tree, CreateTable) and statement.tree.args.get("expression") is not None:
+        raise ScriptRefused(
+            f"{statement.span}: CREATE TABLE … AS SELECT makes a job of its own: declare the table, then INSERT INTO it"
+        )
+    # A SET that could not be read is refused for naming such an option at all.
+    if words[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_KEYS):
+        keys = [key for key, _ in _set_option(statement)]
+        if not keys or keys[0].startswith(RECOVERY_KEYS):
+            raise ScriptRefused(f"{statement.span}: the SET is refused: {_start_is_ours(*keys)}")
+
+
+def _start_is_ours(key: str = "") -> str:
+    return (
+        f"from which state a job starts is decided by the deployment's start mode{f', not by {key}' if key else ''}; "
+        "remove it"
+    )
+
+
+def _set_option(statement: Statement) -> tuple[tuple[str, str], ...]:
+    tree = statement.tree
+    if isinstance(tree, SetOption) and tree.this is not None:
+        return ((tree.this.name, tree.expression.name),)
+    return ()
+
+
+def _begins(words: tuple[str, ...], beginnings: tuple[tuple[str, ...], ...]) -> bool:
+    return any(words[: len(beginning)] == beginning for beginning in beginnings)
+
+
+def _blank(text: str) -> str:
+    match = _BLANK.match(text)
+    return match.group(0) if match else ""
+
+
+def _leading_words(text: str, count: int = 4) -> tuple[str, ...]:
+    """The first words in upper case, blanks and comments passed over; ``("",)`` where none stands."""
+    words: list[str] = []
+    position = 0
+    while len(words) < count:
+        position += len(_blank(text[position:]))
+        match = _WORD.match(text, position)
+        if not match:
+            break
+        words.append(match.group(0).upper())
+        position = match.end()
+    return tuple(words) or ("",)

@@ -1,0 +1,123 @@
+"""Whether a started job really runs from the state it was given. RUNNING alone proves nothing.
+
+Measured on Flink 2.3: a job whose state is refused at restore reads RUNNING for about half a second before it fails,
+and with a restart strategy it goes on restarting for ever.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.jobmanager import JobStatus
+from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.target import Start, Target
+
+# A job whose interval is longer than this is asked for a checkpoint, instead of being waited for.
+_OWN_CHECKPOINT_SECONDS = 4.0
+_BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTARTING", "SUSPENDED"})
+
+
+class VerificationFailed(DeployError):
+    """The job does not run from the state it was given; the message says what was seen."""
+
+
+def verify_start(
+    target: Target,
+    job_id: str,
+    start: Start,
+    *,
+    settle_seconds: float,
+    timeout: float,
+    log: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> JobStatus:
+    """Wait until the job has proved itself, and return how it was last seen.
+
+    Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
+    a stateless start), and nothing failed for ``settle_seconds`` after that. A job over bounded input may end by itself
+    (FINISHED). Raises VerificationFailed; other DeployErrors mean that the target could not be asked.
+    """
+    watch = _Watch(target, job_id, start, settle_seconds, log, clock)
+    try:
+        status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
+    except Overdue:
+        raise VerificationFailed(
+            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}"
+        ) from None
+    assert status is not None
+    return status
+
+
+def same_place(one: str | None, other: str | None) -> bool:
+    """Whether two savepoint paths name one place; Flink writes ``file:/x`` for ``file:///x``."""
+
+    def plain(path: str | None) -> str:
+        return re.sub(r"^file:/+", "file:/", path or "").rstrip("/")
+
+    return plain(one) == plain(other)
+
+
+@dataclass
+class _Watch:
+    """One verification as it goes on."""
+
+    target: Target
+    job_id: str
+    start: Start
+    settle_seconds: float
+    log: Callable[[str], None]
+    clock: Callable[[], float]
+    missing: str = "it was never seen"
+    running_since: float | None = None
+    proven_since: float | None = None
+    asked: bool = False
+
+    def look(self) -> JobStatus | None:
+        """The job's status once it has proved itself, None while it has not. Raises VerificationFailed."""
+        status = self.target.status(self.job_id)
+        if status is None:
+            return None
+        if status.failure or status.state in _BAD_STATES:
+            why = status.failure or "no reason is given"
+            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}")
+        self.missing = self._lacks(status)
+        if self.missing:
+            self.proven_since = None
+            return None
+        if self.proven_since is None:
+            self.proven_since = self.clock()
+            restored = self.start.savepoint or "nothing"
+            self.log(f"job {self.job_id} is {status.state}, restored from {restored}; watching it")
+        if status.state == "FINISHED" or self.clock() - self.proven_since >= self.settle_seconds:
+            return status
+        self.missing = "it has not been watched for long enough"
+        return None
+
+    def _lacks(self, status: JobStatus) -> str:
+        """What is not proved yet; empty when all is."""
+        if status.state != "FINISHED":
+            if not status.tasks_running:
+                return f"it is {status.state}, and not every task runs"
+            if self.running_since is None:
+                self.running_since = self.clock()
+            if not status.completed_checkpoints:
+                self._ask_for_checkpoint()
+                return "its tasks run, and no checkpoint has completed"
+        restored = self.target.restored_from(self.job_id)
+        if not same_place(restored, self.start.savepoint):
+            return f"it was restored from {restored or 'nothing'} instead of {self.start.savepoint or 'nothing'}"
+        return ""
+
+    def _ask_for_checkpoint(self) -> None:
+        assert self.running_since is not None
+        if self.asked or self.clock() - self.running_since < _OWN_CHECKPOINT_SECONDS:
+            return
+        self.asked = True
+        try:
+            self.target.request_checkpoint(self.job_id)
+        except DeployError as error:  # the job's own interval still comes
+            self.log(f"no checkpoint could be asked for: {error}")
