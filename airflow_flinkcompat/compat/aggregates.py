@@ -1,0 +1,90 @@
+"""Which metrics survive a change: the one place that says so (readings.md, "Aggregates")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.operators import AggregateOperator
+from airflow_flinkcompat.plan.origins import describe
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Old and new metrics of one operator, sorted by what becomes of them; each a set in written order."""
+
+    old: tuple[AggregateCall, ...]
+    new: tuple[AggregateCall, ...]
+
+    @property
+    def kept(self) -> tuple[AggregateCall, ...]:
+        return tuple(call for call in self.old if call in self.new)
+
+    @property
+    def dropped(self) -> tuple[AggregateCall, ...]:
+        return tuple(call for call in self.old if call not in self.new)
+
+    @property
+    def added(self) -> tuple[AggregateCall, ...]:
+        return tuple(call for call in self.new if call not in self.old)
+
+    @property
+    def distinct_changed(self) -> bool:
+        """A DISTINCT metric was added, deleted, modified or moved among the DISTINCT ones."""
+        return _distinct(self.old) != _distinct(self.new)
+
+    @property
+    def reordered(self) -> bool:
+        return self.old != self.new and set(self.old) == set(self.new)
+
+    @property
+    def partly(self) -> bool:
+        """Something survives, something does not, and DISTINCT is not touched."""
+        return bool(self.kept and (self.added or self.dropped)) and not self.distinct_changed
+
+    @property
+    def none_kept(self) -> bool:
+        return bool(self.old and self.new) and not self.kept
+
+    def replacements(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
+        """Dropped and added metrics that stand for each other: same arguments or same function."""
+        left = list(self.added)
+        found = []
+        for old in self.dropped:
+            twins = [new for new in left if new.args == old.args] or [n for n in left if n.function == old.function]
+            if twins:
+                left.remove(twins[0])
+                found.append((old, twins[0]))
+        return tuple(found)
+
+    @property
+    def function_changes(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
+        """Metrics whose function changed over the same input."""
+        return tuple((a, b) for a, b in self.replacements() if a.args == b.args)
+
+    @property
+    def input_changes(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
+        """Metrics whose input's computation changed under the same function."""
+        return tuple((a, b) for a, b in self.replacements() if a.args != b.args)
+
+    def table(self) -> tuple[tuple[str, Fate], ...]:
+        """What becomes of each metric, for the report."""
+        rows = [(describe(call), Fate.KEPT) for call in self.kept]
+        rows += [(describe(call), Fate.DROPPED) for call in self.dropped]
+        return (*rows, *((describe(call), Fate.FROM_ZERO) for call in self.added))
+
+
+def fates(old: AggregateOperator, new: AggregateOperator) -> Fates:
+    """The fates of the metrics of one pair of operators."""
+    return Fates(old.aggregates, new.aggregates)
+
+
+def listed(calls: Iterable[AggregateCall]) -> str:
+    """Metrics as a reader would write them."""
+    return ", ".join(describe(call) for call in calls)
+
+
+def _distinct(calls: tuple[AggregateCall, ...]) -> tuple[AggregateCall, ...]:
+    return tuple(call for call in calls if call.distinct)

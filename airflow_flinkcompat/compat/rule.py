@@ -1,0 +1,124 @@
+"""What a rule is: data, and a small pure function over one pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.sql import Span
+
+
+class Scope(StrEnum):
+    """What a rule looks at: one pair of stateful operators, the pipeline of one sink, or the whole script."""
+
+    OPERATOR = "operator"
+    PIPELINE = "pipeline"
+    SCRIPT = "script"
+
+
+class Level(IntEnum):
+    """Who decides over whom on ``vvr``, highest first (readings.md, "What decides"); within a level the worst wins."""
+
+    UNCHANGED = 1
+    VERSION = 2
+    WINDOW = 3
+    OPAQUE = 4
+    REST = 5
+
+
+class Fate(StrEnum):
+    """What becomes of one metric's stored value."""
+
+    KEPT = "kept"
+    FROM_ZERO = "starts from zero"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rule's answer for one engine."""
+
+    outcome: Outcome
+    basis: Basis
+    source: str = ""
+    reason: Reason | None = None
+    consequence: Consequence | None = None
+
+    def __post_init__(self) -> None:
+        if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
+            raise ValueError("an unknown verdict has a reason from the closed list, no other has one")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A rule that fired: what it says, which differences it claims, the clauses on both sides.
+
+    ``verdict`` overrides the rule's own for the engine at hand where the pair decides it (engine ``flink``).
+    """
+
+    message: str
+    claims: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    before_span: Span | None = None
+    after_span: Span | None = None
+    fates: tuple[tuple[str, Fate], ...] = ()
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A change a reader recognises the rule by: both sides as SQL over :data:`EXAMPLE_TABLES`."""
+
+    old: str
+    new: str
+    settings_old: Mapping[str, str] = field(default_factory=dict)
+    settings_new: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: stable code, title, scope, verdict per engine, why, example, and the function that finds it.
+
+    ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a :class:`Hit` for
+    every place it fires. ``item`` counts it among the changes of which two at once are unknown (readings.md).
+    """
+
+    code: str
+    title: str
+    scope: Scope
+    verdicts: Mapping[str, Verdict]
+    why: str
+    example: Example
+    find: Callable[[Any], Iterable[Hit]]
+    level: Level = Level.REST
+    item: str = ""
+
+
+EXAMPLE_TABLES = """\
+CREATE TABLE orders (
+  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),
+  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '5' SECOND
+) WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');
+"""
+
+
+def documented(outcome: Outcome, row: str) -> Verdict:
+    """A row of the vendor's documents; an unknown one is unknown because the document says so."""
+    reason = Reason.DOCUMENTED if outcome is Outcome.UNKNOWN else None
+    return Verdict(outcome, Basis.DOCUMENT, row, reason)
+
+
+def measured(outcome: Outcome, source: str, consequence: Consequence | None = None) -> Verdict:
+    """An outcome seen on a real engine."""
+    return Verdict(outcome, Basis.MEASURED, source, None, consequence)
+
+
+def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None) -> Verdict:
+    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given."""
+    if outcome is Outcome.UNKNOWN and reason is None:
+        reason = Reason.NOT_COVERED
+    return Verdict(outcome, Basis.INFERRED, source, reason)

@@ -1,0 +1,70 @@
+"""One side of a change: what is deployed, or what is proposed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
+from airflow_flinkcompat.sql import Script, parse_script
+
+ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
+"""The engines and the version each is judged by when a side names none."""
+
+MEASURED_VERSIONS: Mapping[str, tuple[str, ...]] = {"flink": ("2.3", "1.20")}
+"""Versions of open-source Flink whose restores were measured; any other is capped at unknown."""
+
+
+class InputError(ValueError):
+    """A side that cannot be checked: the message names the place and the remedy."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared: a script, its effective settings, functions, catalog, engine and engine version.
+
+    ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses. ``catalog``
+    is DDL text of tables the script does not declare. ``source`` is the name used in messages.
+    """
+
+    script: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[FunctionDeclaration, ...] = ()
+    catalog: str = ""
+    engine: str = "vvr"
+    engine_version: str | None = None
+    source: str = "<script>"
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+
+    @property
+    def version(self) -> str:
+        """The engine version, major.minor as far as it is given."""
+        return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
+
+    @cached_property
+    def parsed(self) -> Script:
+        """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
+        return parse_script(self.script, self.source)
+
+    @cached_property
+    def program(self) -> Program:
+        """The script's plan under the side's settings, functions and catalog."""
+        catalog = parse_script(self.catalog, "<catalog>") if self.catalog.strip() else None
+        return build_program(self.parsed, self.settings, self.functions, catalog)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of everything that is compared; what was checked is what gets deployed."""
+        functions = sorted((f.name, f.kind, f.language, f.definition) for f in self.functions)
+        parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+
+    def on(self, engine: str) -> Side:
+        """The same side under another engine's state semantics."""
+        return self if engine == self.engine else replace(self, engine=engine, engine_version=None)

@@ -1,0 +1,298 @@
+"""From a script to its program: statements in order, each into what it declares or computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_flinkcompat.plan.catalog import BindError, Environment, View, data_type, options, place
+from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark
+from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
+from airflow_flinkcompat.plan.relations import QueryBinder, _hints
+from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
+from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, Column, TimeAttribute
+from airflow_flinkcompat.sql import Script, Statement, nodes
+
+
+def build_program(
+    script: Script,
+    settings: Mapping[str, str] | None = None,
+    functions: Sequence[FunctionDeclaration] = (),
+    catalog: Script | None = None,
+) -> Program:
+    """The program of a script under the given settings.
+
+    ``settings`` are in force before the script's own SETs; ``functions`` declares what the script only uses; ``catalog`` is DDL
+    of tables the script does not declare. What cannot be read or bound becomes a :class:`Problem`, never an error.
+    """
+    builder = _Builder(settings or {}, functions)
+    if catalog is not None:
+        builder.environment.mentioned = _mentioned((catalog, script))
+        for statement in catalog.statements:
+            builder.statement(statement)
+    builder.environment.mentioned = _mentioned((script,) if catalog is None else (catalog, script))
+    for statement in script.statements:
+        builder.statement(statement)
+    return builder.program()
+
+
+def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
+    """Every name a column could have, for tables nobody declares."""
+    names: set[str] = set()
+    for script in scripts:
+        for statement in script.statements:
+            if statement.tree is not None:
+                for column in statement.tree.find_all(exp.Column):
+                    names.add(column.name)
+                for descriptor in statement.tree.find_all(nodes.Descriptor):
+                    names.update(part.name for part in descriptor.expressions)
+    return frozenset(names)
+
+
+def canonical(tree: exp.Expression) -> str:
+    """A statement as text that does not depend on layout, comments or keyword case."""
+    return tree.sql(dialect="flink", comments=False)
+
+
+class _Builder:
+    def __init__(self, settings: Mapping[str, str], functions: Sequence[FunctionDeclaration]) -> None:
+        self.environment = Environment(
+            settings=dict(settings), functions={function.name.lower(): function for function in functions}
+        )
+        self.pipelines: list[Pipeline] = []
+        self.facts: list[Fact] = []
+        self.problems: list[Problem] = []
+        self.sets = 0
+
+    def program(self) -> Program:
+        env = self.environment
+        return Program(
+            pipelines=tuple(self.pipelines),
+            tables=tuple(replace(table, span=table.span) for _, table in sorted(env.tables.items())),
+            views=tuple((".".join(filter(None, path)), view.text) for path, view in sorted(env.views.items())),
+            functions=tuple(function for _, function in sorted(env.functions.items())),
+            settings=tuple(sorted(env.settings.items())),
+            facts=tuple(self.facts),
+            problems=tuple(self.problems),
+        )
+
+    def statement(self, statement: Statement, statement_set: int | None = None) -> None:
+        tree = statement.tree
+        if tree is None:
+            span = statement.span
+            self.problems.append(Problem("statement", statement.error or "", _squeezed(statement.text), span))
+            return
+        try:
+            self._statement(tree, statement, statement_set)
+        except BindError as error:
+            span = error.span or statement.span
+            self.problems.append(Problem(error.reason, error.message, canonical(tree), span))
+
+    def _statement(self, tree: exp.Expression, statement: Statement, statement_set: int | None) -> None:
+        env = self.environment
+        match tree:
+            case nodes.CreateTable():
+                self._create_table(tree, statement, statement_set)
+            case nodes.CreateView():
+                self._create_view(tree, statement)
+            case nodes.CreateFunction():
+                name = ".".join(part.name for part in tree.this.parts)
+                language = str(tree.args.get("language") or "JAVA").lower()
+                known = env.function(name)
+                kind = known.kind if known is not None else ""
+                env.functions[name.lower()] = FunctionDeclaration(
+                    name, kind, language, canonical(tree), place(tree, statement)
+                )
+            case nodes.InsertInto():
+                self._insert(tree, statement, statement_set)
+            case nodes.StatementSet():
+                number, self.sets = self.sets, self.sets + 1
+                for inner in tree.expressions:
+                    try:
+                        self._statement(inner, statement, number)
+                    except BindError as error:
+                        span = error.span or place(inner, statement)
+                        self.problems.append(Problem(error.reason, error.message, canonical(inner), span))
+            case nodes.SetOption() if tree.this is not None:
+                env.settings[tree.this.name] = tree.expression.name
+            case nodes.ResetOption():
+                if tree.this is None:
+                    env.settings.clear()
+                else:
+                    env.settings.pop(tree.this.name, None)
+            case _ if type(tree).__name__ == "UseNamespace":
+                self._use(tree, statement)
+            case exp.Query():
+                self._pipeline(Sink(self._query(tree, statement), None, span=place(tree, statement)), statement_set)
+            case _:
+                kind = type(tree).__name__
+                name_tree = tree.args.get("this")
+                name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
+                self.facts.append(Fact(kind, name, canonical(tree), statement.span))
+
+    def _use(self, tree: exp.Expression, statement: Statement) -> None:
+        names = [part.name for part in tree.this.find_all(exp.Identifier)] if tree.this is not None else []
+        if str(tree.args.get("kind")) == "CATALOG" and len(names) == 1:
+            self.environment.catalog, self.environment.database = names[0], ""
+        elif str(tree.args.get("kind")) in ("DATABASE", "None", "") and 1 <= len(names) <= 2:
+            *catalog, self.environment.database = names
+            if catalog:
+                self.environment.catalog = catalog[0]
+        else:
+            self.facts.append(Fact("UseNamespace", "", canonical(tree), statement.span))
+
+    def _pipeline(self, sink: Sink, statement_set: int | None) -> None:
+        settings = tuple(sorted(self.environment.settings.items()))
+        self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span))
+
+    def _query(self, tree: exp.Expression, statement: Statement) -> Node:
+        """The query's plan; what cannot be taken apart is kept whole, with its reason."""
+        try:
+            return QueryBinder(self.environment, statement).query(tree)
+        except BindError as error:
+            span = error.span or place(tree, statement)
+            return Opaque("query", canonical(tree), (), (), f"{error.reason}: {error.message}", span)
+
+    def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
+        span = place(tree, statement)
+        # A bare SELECT … ON CONFLICT writes into a nameless sink.
+        target = tree.this
+        table = None if target is None else self.environment.table(self.environment.path(target), place(target, statement))
+        partition = tuple(
+            (part.this.name, "" if part.expression is None else canonical(part.expression))
+            for part in tree.args.get("partition") or ()
+        )
+        sink = Sink(
+            self._query(tree.expression, statement),
+            table,
+            tuple(canonical(column) for column in tree.args.get("columns") or ()),
+            partition,
+            bool(tree.args.get("overwrite")),
+            (*(_hints(target) if target is not None else ()), *((("ON CONFLICT", tree.args["conflict"]),) if tree.args.get("conflict") else ())),
+            span=span,
+        )
+        self._pipeline(sink, statement_set)
+
+    def _create_view(self, tree: nodes.CreateView, statement: Statement) -> None:
+        text = canonical(tree)
+        names = [column.name for column in tree.args.get("columns") or ()]
+        path = self.environment.path(tree.this)
+        try:
+            node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
+            if names and node is not None:
+                from airflow_flinkcompat.plan.relations import _renamed
+
+                node = _renamed(node, names)
+            self.environment.views[path] = View(node, text)
+        except BindError as error:
+            error.span = error.span or place(tree, statement)
+            self.environment.views[path] = View(None, text, error)
+
+    def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
+        path = self.environment.path(tree.this)
+        base = self._like(tree)
+        query = None if tree.expression is None else self._query(tree.expression, statement)
+        table = self._table(tree, statement, path, base, query)
+        self.environment.tables[path] = table
+        if query is not None:
+            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set)
+
+    def _like(self, tree: nodes.CreateTable) -> Table | None:
+        like = tree.args.get("like")
+        if like is None:
+            return None
+        found = self.environment.tables.get(self.environment.path(like.this))
+        if found is None:
+            raise BindError("undeclared-table", f"LIKE {canonical(like.this)}: that table is not declared")
+        for option in like.expressions:
+            kind, what = str(option.args["kind"]), str(option.this)
+            if what == "EXCLUDING":
+                everything = kind == "ALL"
+                found = replace(
+                    found,
+                    options=() if everything or kind == "OPTIONS" else found.options,
+                    watermark=None if everything or kind == "WATERMARKS" else found.watermark,
+                    primary_key=() if everything or kind == "CONSTRAINTS" else found.primary_key,
+                    partitioned_by=() if everything or kind == "PARTITIONS" else found.partitioned_by,
+                )
+                if everything or kind in ("GENERATED", "METADATA"):
+                    raise BindError("construct", f"LIKE … EXCLUDING {kind} is not understood")
+        return found
+
+    def _table(
+        self, tree: nodes.CreateTable, statement: Statement, path: tuple[str, str, str], base: Table | None, query: Node | None
+    ) -> Table:
+        columns = list(base.columns) if base else []
+        physical = list(base.physical) if base else []
+        metadata = list(base.metadata) if base else []
+        computed_trees: list[nodes.ComputedColumn] = []
+        keys: list[str] = list(base.primary_key) if base else []
+        if query is not None and not tree.args.get("columns"):
+            columns += [replace(column, time_attribute=None) for column in query.schema]
+            physical += [column.name for column in query.schema]
+        for part in tree.args.get("columns") or ():
+            if isinstance(part, exp.Identifier):
+                kind = next((c.type for c in (query.schema if query else ()) if c.name == part.name), UNKNOWN)
+                columns.append(Column(part.name, kind))
+                physical.append(part.name)
+                continue
+            name = part.this.name
+            if isinstance(part, nodes.ComputedColumn):
+                computed_trees.append(part)
+                columns.append(Column(name, UNKNOWN))
+                continue
+            columns.append(Column(name, data_type(part.args["kind"])))
+            if isinstance(part, nodes.MetadataColumn):
+                key = part.args.get("metadata_key")
+                metadata.append((name, name if key is None else key.name, bool(part.args.get("virtual"))))
+            else:
+                physical.append(name)
+            constraint = part.args.get("constraint")
+            if constraint is not None and str(constraint.args["kind"]) == "PRIMARY KEY":
+                keys = [name]
+        for constraint in tree.args.get("constraints") or ():
+            if str(constraint.args["kind"]) == "PRIMARY KEY":
+                keys = [key.name for key in constraint.expressions]
+        binder = ScalarBinder(self.environment, statement, Scope((path[2],) * len(columns), tuple(columns)))
+        computed = dict(base.computed) if base else {}
+        for part in computed_trees:
+            bound = binder.bind(part.expression)
+            index = next(i for i, column in enumerate(columns) if column.name == part.this.name)
+            columns[index] = Column(part.this.name, bound.type, time_attribute_of(bound, tuple(columns)))
+            computed[part.this.name] = bound
+        watermark = base.watermark if base else None
+        for mark in tree.args.get("watermarks") or ():
+            name = mark.this.name
+            scope = Scope((path[2],) * len(columns), tuple(columns))
+            watermark = Watermark(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
+        if watermark is not None:
+            columns = [
+                replace(c, time_attribute=TimeAttribute.ROWTIME) if c.name == watermark.column else c for c in columns
+            ]
+        merged = dict(base.options) if base else {}
+        merged.update(options(tree.args.get("options")))
+        partitioned = [part.name for part in tree.args.get("partitioned_by") or ()]
+        distribution = tree.args.get("distribution")
+        if distribution is not None:
+            merged["DISTRIBUTED"] = canonical(distribution)
+        return Table(
+            path,
+            tuple(columns),
+            tuple(physical),
+            tuple(metadata),
+            tuple(computed.items()),
+            watermark,
+            tuple(keys),
+            tuple(partitioned) or (base.partitioned_by if base else ()),
+            tuple(sorted(merged.items())),
+            span=place(tree, statement),
+        )
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+__all__ = ["BIGINT", "build_program", "canonical"]

@@ -1,0 +1,193 @@
+"""Where a value comes from once every projection, view, CTE and subquery below it is unfolded.
+
+These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same columns get
+equal expressions, whatever their aliases and nesting. Types take no part in meaning (``meaning`` strips them); the
+layout of state is compared apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Leaf, Literal
+from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN
+
+
+@dataclass(frozen=True)
+class SourceColumn(Leaf):
+    """A physical or metadata column of a table; ``source`` counts the scans below the operator, left to right."""
+
+    source: int
+    column: str
+
+
+@dataclass(frozen=True)
+class WindowColumn(Leaf):
+    """window_start, window_end or window_time of the nearest window below; ``level`` counts windows below that one."""
+
+    field: WindowField
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class OperatorColumn(Leaf):
+    """An output of a stateful operator below: which of the region's operators, and what that output means."""
+
+    operator: int
+    output: Any
+
+
+@dataclass(frozen=True)
+class FunctionColumn(Leaf):
+    """A column that a table function adds: the function call and the position among its columns."""
+
+    call: Call
+    index: int
+
+
+@dataclass(frozen=True)
+class KeyOutput:
+    """A grouping key as an operator's output."""
+
+    key: Expression
+
+
+@dataclass(frozen=True)
+class ColumnOutput:
+    """Column ``index`` of an operator that is kept without rules of its own."""
+
+    index: int
+
+
+def meaning(value: Expression) -> Expression:
+    """The expression without types; a CAST keeps its target as an argument, because the target decides the value."""
+    if isinstance(value, Call):
+        args = tuple(meaning(arg) for arg in value.args)
+        if value.function in ("CAST", "TRY_CAST"):
+            args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
+        return replace(value, args=args, type=UNKNOWN)
+    if isinstance(value, FunctionColumn):
+        call = meaning(value.call)
+        assert isinstance(call, Call)
+        return replace(value, call=call, type=UNKNOWN)
+    if isinstance(value, Literal):
+        return replace(value, type=replace(value.type, parameters=(), nullable=True))
+    return replace(value, type=UNKNOWN)
+
+
+def aggregate_meaning(call: AggregateCall) -> AggregateCall:
+    """The aggregate without types, as survivors are compared (readings.md, "Aggregates")."""
+    return replace(
+        call,
+        args=tuple(meaning(arg) for arg in call.args),
+        filter=None if call.filter is None else meaning(call.filter),
+        type=UNKNOWN,
+    )
+
+
+def leaves(value: Expression) -> tuple[Expression, ...]:
+    """All leaves of a resolved expression, table function arguments included."""
+    if isinstance(value, Call):
+        return tuple(leaf for arg in value.args for leaf in leaves(arg))
+    if isinstance(value, FunctionColumn):
+        return (value, *leaves(value.call))
+    return (value,)
+
+
+def window_field(value: Expression) -> WindowField | None:
+    """The window field a bare column is, also where an aggregation below passes it up as one of its keys."""
+    if isinstance(value, WindowColumn):
+        return value.field
+    if isinstance(value, OperatorColumn):
+        if isinstance(value.output, KeyOutput):
+            return window_field(value.output.key)
+        if isinstance(value.output, WindowColumn):
+            return value.output.field
+    return None
+
+
+def uses_window_field(value: Expression) -> bool:
+    """True where a window field occurs anywhere in the expression."""
+    return any(window_field(leaf) is not None for leaf in leaves(value))
+
+
+def describe(value: Any) -> str:
+    """A resolved value as a reader would write it, for messages."""
+    match value:
+        case SourceColumn():
+            return value.column
+        case WindowColumn():
+            return value.field.value
+        case OperatorColumn():
+            return describe(value.output)
+        case KeyOutput():
+            return describe(value.key)
+        case ColumnOutput():
+            return f"column {value.index + 1}"
+        case FunctionColumn():
+            return f"{describe(value.call)} column {value.index + 1}"
+        case AggregateCall():
+            args = ", ".join(describe(arg) for arg in value.args) or ("*" if value.function == "COUNT" else "")
+            text = f"{value.function}({'DISTINCT ' if value.distinct else ''}{args})"
+            return text if value.filter is None else f"{text} FILTER (WHERE {describe(value.filter)})"
+        case Literal():
+            return _literal(value)
+        case InputRef():
+            return f"${value.index}"
+        case Call():
+            return _call(value)
+    return str(value)
+
+
+def _literal(value: Literal) -> str:
+    if value.type.name == "INTERVAL_DAY_TIME":
+        return f"INTERVAL {duration(int(value.value or 0))}"
+    if value.value is None:
+        return "NULL"
+    if isinstance(value.value, str) and value.type.name != "SYMBOL":
+        return "'" + value.value.replace("'", "''") + "'"
+    return str(value.value)
+
+
+def _call(value: Call) -> str:
+    args = [describe(arg) for arg in value.args]
+    if value.function in ("CAST", "TRY_CAST"):
+        target = args[1] if len(args) > 1 else str(value.type)
+        return f"{value.function}({args[0]} AS {target})"
+    if not value.function[0].isalpha() and len(args) > 1:
+        return "(" + f" {value.function} ".join(args) + ")"
+    if value.function in ("AND", "OR", "LIKE") and len(args) > 1:
+        return "(" + f" {value.function} ".join(args) + ")"
+    if value.function in ("IS NULL", "IS NOT NULL"):
+        return f"{args[0]} {value.function}"
+    return f"{value.function}({', '.join(args)})"
+
+
+_UNITS = (("DAY", 86_400_000), ("HOUR", 3_600_000), ("MINUTE", 60_000), ("SECOND", 1_000))
+
+
+def duration(milliseconds: int) -> str:
+    """Milliseconds in the largest unit that divides them, as Flink writes an interval: ``'5' MINUTE``."""
+    for unit, length in _UNITS:
+        if milliseconds and milliseconds % length == 0:
+            return f"'{milliseconds // length}' {unit}"
+    return f"'{milliseconds / 1000:g}' SECOND"
+
+
+__all__ = [
+    "ColumnOutput",
+    "FunctionColumn",
+    "KeyOutput",
+    "OperatorColumn",
+    "SourceColumn",
+    "WindowColumn",
+    "aggregate_meaning",
+    "describe",
+    "duration",
+    "leaves",
+    "meaning",
+    "uses_window_field",
+    "window_field",
+]

@@ -1,0 +1,428 @@
+"""Binds scalar expressions and aggregate calls of a syntax tree to the columns of a relation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from sqlglot import exp
+
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    INTERVAL_DAY_TIME,
+    INTERVAL_YEAR_MONTH,
+    NULL,
+    SYMBOL,
+    UNKNOWN,
+    Column,
+    DataType,
+    TimeAttribute,
+    decimal,
+)
+from airflow_flinkcompat.sql import Span, Statement, nodes
+
+_MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "/",
+    exp.Mod: "%",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.DPipe: "||",
+    exp.SimilarTo: "SIMILAR TO",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns visible to an expression: for each position its qualifier (table alias), and the column."""
+
+    qualifiers: tuple[str | None, ...]
+    columns: tuple[Column, ...]
+    optional: tuple[bool, ...] = ()
+    """True for columns of undeclared tables: they lose to a declared column of the same name."""
+
+    def concat(self, other: Scope) -> Scope:
+        """Both scopes side by side, as a join sees them."""
+        return Scope(
+            self.qualifiers + other.qualifiers, self.columns + other.columns, self._flags() + other._flags()
+        )
+
+    def _flags(self) -> tuple[bool, ...]:
+        return self.optional or (False,) * len(self.columns)
+
+    def find(self, name: str, qualifier: str | None = None) -> int | None:
+        """The position of a column, None where there is none; ambiguous names raise :class:`BindError`."""
+        hits = [
+            i
+            for i, column in enumerate(self.columns)
+            if column.name == name and (qualifier is None or self.qualifiers[i] == qualifier)
+        ]
+        if len(hits) > 1:
+            declared = [i for i in hits if not self._flags()[i]]
+            hits = declared or hits
+        if len(hits) > 1:
+            raise BindError("ambiguous-name", f"column {name} is ambiguous")
+        return hits[0] if hits else None
+
+
+Special = Callable[[exp.Expression], Expression | None]
+
+
+class ScalarBinder:
+    """Binds expressions of one statement against one scope.
+
+    ``special`` is asked first for every tree: it hands in what stands for grouped expressions, aggregates and OVER calls
+    once these have become columns.
+    """
+
+    def __init__(self, environment: Environment, statement: Statement, scope: Scope, special: Special | None = None):
+        self.environment = environment
+        self.statement = statement
+        self.scope = scope
+        self.special = special
+
+    def span(self, tree: exp.Expression) -> Span:
+        return place(tree, self.statement)
+
+    def bind(self, tree: exp.Expression) -> Expression:
+        """The bound expression. Raises :class:`BindError` for what the plan has no value for."""
+        if self.special is not None and (found := self.special(tree)) is not None:
+            return replace(found, span=found.span or self.span(tree))
+        bound = self._bind(tree)
+        return bound if bound.span is not None else replace(bound, span=self.span(tree))
+
+    def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> Call:
+        """A call of a catalogue or user function over bound arguments."""
+        return self._call(name, tuple(self.bind(arg) for arg in trees), tree)
+
+    def _call(self, name: str, args: tuple[Expression, ...], tree: exp.Expression) -> Call:
+        spec = functions.lookup(name)
+        result = spec.result_type(tuple(arg.type for arg in args)) if spec else UNKNOWN
+        return Call(name, args, result, self.span(tree))
+
+    def _bind(self, tree: exp.Expression) -> Expression:
+        match tree:
+            case exp.Paren():
+                return self.bind(tree.this)
+            case exp.Column():
+                return self._column([part.name for part in tree.parts], tree)
+            case exp.Dot():
+                return self._dot(tree)
+            case exp.Identifier():
+                return self._column([tree.name], tree)
+            case exp.Literal():
+                return _literal(tree)
+            case exp.Boolean():
+                return Literal(bool(tree.this), BOOLEAN)
+            case exp.Null():
+                return Literal(None, NULL)
+            case exp.Interval():
+                return self.interval(tree)
+            case exp.Neg():
+                inner = self.bind(tree.this)
+                if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal):
+                    return Literal(-inner.value, inner.type)
+                return self._call("NEG", (inner,), tree)
+            case exp.Not():
+                if isinstance(tree.this, exp.Is):
+                    return self._is(tree.this, negated=True)
+                return self._call("NOT", (self.bind(tree.this),), tree)
+            case exp.Is():
+                return self._is(tree, negated=False)
+            case exp.Between():
+                value = self.bind(tree.this)
+                low = self._call(">=", (value, self.bind(tree.args["low"])), tree)
+                high = self._call("<=", (value, self.bind(tree.args["high"])), tree)
+                return self._call("AND", (low, high), tree)
+            case exp.In():
+                return self._in(tree)
+            case exp.Like() | exp.Escape():
+                return self._like(tree)
+            case exp.Case():
+                return self._case(tree)
+            case exp.Cast():
+                name = "TRY_CAST" if isinstance(tree, exp.TryCast) else "CAST"
+                return Call(name, (self.bind(tree.this),), data_type(tree.args["to"]))
+            case exp.Anonymous():
+                return self._function(tree)
+            case nodes.Niladic():
+                return self._call(str(tree.this).upper(), (), tree)
+            case nodes.TypedLiteral():
+                kind = str(tree.this.name)
+                return Literal(kind, _typed(str(tree.args["kind"]), kind))
+            case nodes.KeywordCall():
+                return self._keyword_call(tree)
+            case exp.Var():
+                return Literal(tree.name.upper(), SYMBOL)
+            case exp.Array() | nodes.MapConstructor() | nodes.MultisetConstructor() | exp.Tuple():
+                name = {exp.Array: "ARRAY", exp.Tuple: "ROW"}.get(type(tree), type(tree).__name__.upper())
+                return self.call(name, tree.expressions, tree)
+            case exp.Bracket():
+                return self.call("ITEM", [tree.this, *tree.expressions], tree)
+        name = _BINARY.get(type(tree))
+        if name is not None:
+            return self._call(name, self._operands(tree, type(tree)), tree)
+        raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
+
+    def _operands(self, tree: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
+        """Both sides; a chain of the same AND or OR becomes one call."""
+        if kind not in (exp.And, exp.Or):
+            return self.bind(tree.this), self.bind(tree.expression)
+        parts: list[Expression] = []
+        pending = [tree]
+        while pending:
+            part = pending.pop()
+            inner = part.this if isinstance(part, exp.Paren) else part
+            if isinstance(inner, kind) and (self.special is None or self.special(inner) is None):
+                pending += [inner.expression, inner.this]
+            else:
+                parts.append(self.bind(inner))
+        return tuple(parts)
+
+    def _column(self, parts: list[str], tree: exp.Expression) -> Expression:
+        """A column, a qualified column, or a field of a row column."""
+        span = self.span(tree)
+        try:
+            for taken in (2, 1):
+                if len(parts) >= taken:
+                    qualifier = parts[0] if taken == 2 else None
+                    index = self.scope.find(parts[taken - 1], qualifier)
+                    if index is not None:
+                        found: Expression = InputRef(index, self.scope.columns[index].type, span)
+                        return self._fields(found, parts[taken:], span)
+            # A fully qualified column: catalog and database in front of table and column.
+            if len(parts) > 2 and (index := self.scope.find(parts[-1], parts[-2])) is not None:
+                return InputRef(index, self.scope.columns[index].type, span)
+        except BindError as error:
+            raise BindError(error.reason, error.message, span) from None
+        raise BindError("unknown-column", f"column {'.'.join(parts)} is not found", span)
+
+    def _fields(self, value: Expression, names: list[str], span: Span) -> Expression:
+        for name in names:
+            kind = value.type
+            inner = kind.elements[kind.names.index(name)] if name in kind.names else UNKNOWN
+            value = Call("FIELD", (value, Literal(name, SYMBOL)), inner, span)
+        return value
+
+    def _dot(self, tree: exp.Dot) -> Expression:
+        names: list[str] = []
+        inner: exp.Expression = tree
+        while isinstance(inner, exp.Dot):
+            if not isinstance(inner.expression, exp.Identifier):
+                raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
+            names.insert(0, inner.expression.name)
+            inner = inner.this
+        if isinstance(inner, exp.Column):
+            return self._column([*(part.name for part in inner.parts), *names], tree)
+        return self._fields(self.bind(inner), names, self.span(tree))
+
+    def interval(self, tree: exp.Interval) -> Literal:
+        """A constant interval in milliseconds or months."""
+        unit_tree = tree.args.get("unit")
+        sign = 1
+        value = tree.this
+        if isinstance(value, exp.Neg):
+            sign, value = -1, value.this
+        if not isinstance(value, exp.Literal):
+            raise BindError("construct", "an interval that is no constant is not understood here", self.span(tree))
+        if isinstance(unit_tree, exp.IntervalSpan):
+            return self._interval_span(tree, unit_tree, value.name, sign)
+        unit = unit_tree.name.upper().rstrip("S") if unit_tree is not None else "SECOND"
+        try:
+            amount = Decimal(value.name.strip())
+        except ArithmeticError:
+            raise BindError("construct", f"INTERVAL '{value.name}' {unit} is no number", self.span(tree)) from None
+        if unit in _MONTHS:
+            return Literal(int(sign * amount * _MONTHS[unit]), INTERVAL_YEAR_MONTH, self.span(tree))
+        if unit in _MILLISECONDS:
+            return Literal(int(sign * amount * _MILLISECONDS[unit]), INTERVAL_DAY_TIME, self.span(tree))
+        raise BindError("construct", f"interval unit {unit} is not understood", self.span(tree))
+
+    def _interval_span(self, tree: exp.Interval, unit: exp.IntervalSpan, text: str, sign: int) -> Literal:
+        """``INTERVAL '1 02:03:04.5' DAY TO SECOND`` and its shorter kin."""
+        names = ["DAY", "HOUR", "MINUTE", "SECOND"]
+        first, last = unit.this.name.upper().rstrip("S"), unit.expression.name.upper().rstrip("S")
+        if (first, last) == ("YEAR", "MONTH"):
+            years, _, months = text.strip().lstrip("+-").partition("-")
+            sign = -sign if text.strip().startswith("-") else sign
+            return Literal(sign * (int(years) * 12 + int(months or 0)), INTERVAL_YEAR_MONTH, self.span(tree))
+        parts = text.strip().lstrip("+-").replace(":", " ").split()
+        sign = -sign if text.strip().startswith("-") else sign
+        if first not in names or last not in names or len(parts) != names.index(last) - names.index(first) + 1:
+            raise BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
+        total = sum(
+            Decimal(part) * _MILLISECONDS[name]
+            for part, name in zip(parts, names[names.index(first) :], strict=False)
+        )
+        return Literal(sign * math.floor(total), INTERVAL_DAY_TIME, self.span(tree))
+
+    def _is(self, tree: exp.Is, negated: bool) -> Expression:
+        value = self.bind(tree.this)
+        what = tree.expression
+        if isinstance(what, exp.Not):
+            negated, what = not negated, what.this
+        word = {exp.Null: "NULL"}.get(type(what)) or (
+            str(what.this).upper() if isinstance(what, exp.Boolean) else what.name.upper()
+        )
+        return self._call(f"IS {'NOT ' if negated else ''}{word}", (value,), tree)
+
+    def _in(self, tree: exp.In) -> Expression:
+        if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
+            raise BindError("subquery", "a subquery inside a condition is not understood", self.span(tree))
+        return self.call("IN", [tree.this, *tree.expressions], tree)
+
+    def _like(self, tree: exp.Expression) -> Expression:
+        if isinstance(tree, exp.Escape):
+            return self.call("LIKE", [tree.this.this, tree.this.expression, tree.expression], tree)
+        return self.call("LIKE", [tree.this, tree.expression], tree)
+
+    def _case(self, tree: exp.Case) -> Expression:
+        operand = tree.this
+        args: list[Expression] = []
+        for branch in tree.args.get("ifs", []):
+            condition = self.bind(branch.this)
+            if operand is not None:
+                condition = self._call("=", (self.bind(operand), condition), tree)
+            args += [condition, self.bind(branch.args["true"])]
+        default = tree.args.get("default")
+        args.append(self.bind(default) if default is not None else Literal(None, NULL))
+        return self._call("CASE", tuple(args), tree)
+
+    def _function(self, tree: exp.Anonymous) -> Expression:
+        name = str(tree.this)
+        if is_aggregate(tree, self.environment):
+            raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
+        if any(isinstance(arg, exp.Star | exp.Distinct) for arg in tree.expressions):
+            raise BindError("construct", f"{name}({tree.expressions[0]}) is not understood here", self.span(tree))
+        # Built-in names are the same in any case; a user's function keeps its spelling in lower case.
+        known = functions.lookup(name.upper()) is not None
+        return self.call(name.upper() if known else name.lower(), tree.expressions, tree)
+
+    def _keyword_call(self, tree: nodes.KeywordCall) -> Expression:
+        args = [self.bind(arg) for arg in tree.expressions]
+        words = [str(word) for word in tree.args.get("keywords") or ()]
+        for clause in tree.args.get("clauses") or ():
+            words.append(str(clause.this))
+            if clause.args.get("expression") is not None:
+                args.append(self.bind(clause.args["expression"]))
+        if words:
+            args.append(Literal(" ".join(words), SYMBOL))
+        return self._call(str(tree.this), tuple(args), tree)
+
+    def aggregate(self, tree: exp.Expression) -> AggregateCall:
+        """An aggregate call with its DISTINCT and FILTER; COUNT over a constant is COUNT(*) (measured equal)."""
+        condition = None
+        span = self.span(tree)
+        if isinstance(tree, exp.Filter):
+            condition = self.bind(tree.expression.this)
+            tree = tree.this
+        if not isinstance(tree, exp.Anonymous):
+            raise BindError("aggregate", f"{_title(tree)} is not understood as an aggregate", span)
+        written = str(tree.this)
+        name = written.upper()
+        trees = tree.expressions
+        distinct = False
+        if trees and isinstance(trees[0], exp.Distinct):
+            distinct, trees = True, [*trees[0].expressions, *trees[1:]]
+        args = tuple(self.bind(arg) for arg in trees if not isinstance(arg, exp.Star))
+        if name == "COUNT" and not distinct and all(isinstance(a, Literal) and a.value is not None for a in args):
+            args = ()
+        declared = self.environment.function(written)
+        spec = None if declared else functions.lookup(name)
+        if spec is not None:
+            return AggregateCall(name, args, spec.result_type(tuple(a.type for a in args)), distinct, condition, span=span)
+        language = declared.language if declared else "undeclared"
+        return AggregateCall(written.lower(), args, UNKNOWN, distinct, condition, language, span=span)
+
+
+def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
+    """True for a call of a built-in or declared aggregate function."""
+    if isinstance(tree, exp.Filter):
+        return True
+    if not isinstance(tree, exp.Anonymous):
+        return False
+    declared = environment.function(str(tree.this))
+    if declared is not None:
+        return declared.kind == "aggregate"
+    spec = functions.lookup(str(tree.this).upper())
+    return spec is not None and spec.kind is functions.FunctionKind.AGGREGATE
+
+
+def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[exp.Expression]:
+    """The outermost aggregate calls of an expression, in written order; OVER calls and subqueries are not entered."""
+    if isinstance(tree, exp.Window | exp.Query):
+        return
+    if is_aggregate(tree, environment):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from aggregates_in(child, environment)
+
+
+def overs_in(tree: exp.Expression) -> Iterator[exp.Window]:
+    """The OVER calls of an expression, in written order."""
+    if isinstance(tree, exp.Window):
+        yield tree
+        return
+    if isinstance(tree, exp.Query):
+        return
+    for child in tree.iter_expressions():
+        yield from overs_in(child)
+
+
+def time_attribute_of(expression: Expression, columns: tuple[Column, ...]) -> TimeAttribute | None:
+    """A time attribute survives being passed on; PROCTIME() makes one; any computation loses it."""
+    if isinstance(expression, InputRef):
+        return columns[expression.index].time_attribute
+    if isinstance(expression, Call) and expression.function == "PROCTIME":
+        return TimeAttribute.PROCTIME
+    return None
+
+
+def _typed(kind: str, text: str) -> DataType:
+    if kind == "TIMESTAMP":
+        fraction = text.partition(".")[2]
+        return DataType("TIMESTAMP", (len(fraction),), nullable=False)
+    return DataType(kind, (0,) if kind == "TIME" else (), nullable=False)
+
+
+def _literal(tree: exp.Literal) -> Literal:
+    text = tree.name
+    if tree.is_string:
+        return Literal(text, DataType("CHAR", (max(len(text), 1),), nullable=False))
+    if "e" in text.lower():
+        return Literal(float(text), replace(DOUBLE, nullable=False))
+    if "." in text:
+        number = Decimal(text)
+        exponent = number.as_tuple().exponent
+        scale = -exponent if isinstance(exponent, int) else 0
+        return Literal(number, replace(decimal(max(len(number.as_tuple().digits), scale, 1), scale), nullable=False))
+    value = int(text)
+    return Literal(value, replace(INT if abs(value) < 2**31 else BIGINT, nullable=False))
+
+
+def _title(tree: exp.Expression) -> str:
+    text = tree.sql(dialect="flink") if not isinstance(tree, exp.Command) else str(tree)
+    return text if len(text) <= 60 else text[:57] + "…"
