@@ -6,6 +6,8 @@ This package knows nothing of Airflow, Spark or a network. Tree shapes are descr
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
+from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_secrets
+from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
     Script,
     ScriptError,
@@ -18,13 +20,21 @@ from airflow_flinkcompat.sql.script import (
 
 __all__ = [
     "Flink",
+    "MASK",
+    "PLACEHOLDER",
+    "Placeholder",
+    "Secret",
     "Script",
     "ScriptError",
     "Span",
     "Statement",
+    "find_secrets",
+    "mask_secrets",
     "nodes",
     "parse_script",
     "parse_statement",
+    "placeholders",
     "read_script",
+    "resolve_placeholders",
     "span_of",
 ]

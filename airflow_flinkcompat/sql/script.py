@@ -99,6 +99,11 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
     return _relative_span(statement, min(starts), max(ends))
 
 
+def span_at(script: Script, start: int, end: int) -> Span:
+    """The place of ``script.text[start:end]``."""
+    return _Places(script.text, script.source).span(start, end)
+
+
 def _relative_span(statement: Statement, start: int, end: int) -> Span:
     line, column = _shift(statement, start)
     end_line, end_column = _shift(statement, end)

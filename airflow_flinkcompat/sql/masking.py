@@ -1,0 +1,279 @@
+"""Masks literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages that echo SQL.
+
+One scan collects the ranges to hide; where a text is ambiguous it hides more rather than less. Masked text is for
+eyes only: it is not meant to be parsed or compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.sql.placeholders import PLACEHOLDER
+from airflow_flinkcompat.sql.script import Script, Span, span_at
+from airflow_flinkcompat.sql.secret_keys import is_secret_key
+
+#: What stands in the place of a secret.
+MASK = "***"
+
+# Blank space as it appears in texts and in texts that were JSON-escaped, comments included.
+_GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).)*+\*/|--[^\n]*+(?:\n|$))*+"
+# One quote as it appears after any number of JSON or HTML escapings; '' is a quote inside a SQL literal.
+_QUOTE = r"\\*+(?:'++|\"|`|u0027|u0022)|&(?:\#39|\#x27|apos|quot);"
+
+_KEY = re.compile(
+    rf"(?P<quote>{_QUOTE})?"
+    r"(?P<key>(?:(?:api|access|account|private|secret)\s+key\b|[\w.$/-]*[A-Za-z][\w.$/-]*))"
+    rf"(?P<close>{_QUOTE})?",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(rf"{_GAP}(?P<sign>=>|:=|[=:,])?{_GAP}", re.DOTALL)
+_VALUE_QUOTE = re.compile(_QUOTE)
+_SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
+_IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
+_ALIAS = re.compile(rf"(?P<quote>{_QUOTE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
+_HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+)", re.IGNORECASE)
+_BARE_VALUE = re.compile(r"[^\s'\"`]+")
+_BARE_PARAMETER = re.compile(r"[^\s'\"`&]+")
+_BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
+_HEADER_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n'\"])+")
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<rest>[^\s'\"`<>\\]+)")
+_ORACLE_LOGIN = re.compile(r"jdbc:oracle:\w+:(?P<user>[^/@\s'\"]+)/(?P<secret>\"[^\"]*\"|[^\s'\"]+?)(?=@)", re.IGNORECASE)
+#: ``container@account`` is an address here, not a login.
+_STORAGE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+
+#: Secrets that give themselves away by their shape.
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)),
+    ("access key", re.compile(r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AGPA|AIDA|AKIA|ANPA|ANVA|AROA|ASIA)[A-Z0-9]{16}\b")),
+    ("access key", re.compile(r"\bLTAI[0-9A-Za-z]{12,26}\b")),
+    ("token", re.compile(r"\beyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*")),
+    ("token", re.compile(r"\b(?:gh[opsur]_[0-9A-Za-z]{30,}|github_pat_\w{30,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{35})")),
+)
+_BEARER = re.compile(
+    r"\b(?:Bearer|Basic)\s+(?!(?:auth|authentication|authorization|token|scheme)\b)(?P<secret>[\w.~+/=:-]{6,})", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A literal secret in a script: the option (or kind of secret) and its place, never its value."""
+
+    key: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """``text[start:end]`` is a secret called ``key``; ``bare`` when it is written without quotes."""
+
+    key: str
+    start: int
+    end: int
+    bare: bool = False
+
+
+def mask_secrets(text: str) -> str:
+    """Return ``text`` with every literal secret replaced by ``***``; idempotent.
+
+    Values that consist of placeholders (``${conn.…}``) are not secrets.
+    """
+    # Masking shortens the text, so what stands next to a mask can only then be recognised; this ends after a few rounds.
+    while (masked := _mask_once(text)) != text:
+        text = masked
+    return text
+
+
+def find_secrets(script: Script) -> tuple[Secret, ...]:
+    """The literal secrets of ``script`` in order of appearance.
+
+    A secret without quotes counts inside strings, comments and SET statements only: elsewhere it is an expression
+    (``ON a.token = b.id``).
+    """
+    found: dict[int, Secret] = {}
+    for hit in _merged(_hits(script.text)):
+        if hit.bare and _is_code(script.text, hit.start):
+            continue
+        found.setdefault(hit.start, Secret(hit.key, span_at(script, hit.start, hit.end)))
+    return tuple(found.values())
+
+
+def _mask_once(text: str) -> str:
+    parts: list[str] = []
+    position = 0
+    for hit in _merged(_hits(text)):
+        parts += (text[position : hit.start], MASK)
+        position = hit.end
+    return "".join((*parts, text[position:]))
+
+
+def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
+    """Join overlapping hits, so that the text is cut at well-defined places."""
+    current: _Hit | None = None
+    for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
+        if current is None or hit.start >= current.end:
+            if current is not None:
+                yield current
+            current = hit
+        elif hit.end > current.end:
+            current = _Hit(current.key, current.start, hit.end, current.bare and hit.bare)
+    if current is not None:
+        yield current
+
+
+def _hits(text: str) -> Iterator[_Hit]:
+    yield from _keyed(text)
+    yield from _aliased(text)
+    yield from _in_urls(text)
+    for match in _BEARER.finditer(text):
+        yield from _hit("authorization", text, *match.span("secret"))
+    for name, pattern in _SHAPES:
+        for match in pattern.finditer(text):
+            yield _Hit(name, *match.span())
+
+
+def _hit(key: str, text: str, start: int, end: int, *, bare: bool = False) -> Iterator[_Hit]:
+    """The hit, unless the value is empty, masked, or made of placeholders."""
+    value = text[start:end]
+    rest = PLACEHOLDER.sub("", value)
+    if rest.strip() and not (rest != value and not rest.strip(":/@, ")) and not _HARMLESS_VALUE.fullmatch(rest.strip()):
+        yield _Hit(key, start, end, bare)
+
+
+# --------------------------------------------------------------------------------------- key and value
+def _keyed(text: str) -> Iterator[_Hit]:
+    for match in _KEY.finditer(text):
+        key = match["key"].strip("./-")
+        if is_secret_key(key):
+            yield from _value_after(text, match, key)
+
+
+def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
+    separator = _SEPARATOR.match(text, match.end())
+    assert separator is not None
+    sign, start = separator["sign"], separator.end()
+    quote = _VALUE_QUOTE.match(text, start)
+    quoted_key = match["close"] is not None
+    if sign is None and (quote is None or quoted_key or separator.end() == match.end()):
+        return
+    if sign == "," and not (quote and quoted_key and not _IN_LIST_BEFORE.search(text, 0, match.start())):
+        return
+    if quote is not None:
+        unit = _unit(match["quote"], quote.group(), text[quote.end() : quote.end() + 1])
+        begin = start + len(unit)
+        end = _closing(text, begin, unit)
+        if "jaas" not in key.lower() or not _is_templated(text[begin:end]):
+            yield from _hit(key, text, begin, end)
+        return
+    bare = _bare_pattern(text, match, key, sign).match(text, start)
+    if bare is not None and not _same_name(key, bare.group()):
+        yield from _hit(key, text, *bare.span(), bare=True)
+
+
+def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str) -> re.Pattern[str]:
+    lowered = key.lower()
+    if "authorization" in lowered or "cookie" in lowered:
+        return _HEADER_LINE
+    if sign == "=" and _SET_BEFORE.search(text, 0, match.start()):
+        return _BARE_LINE
+    if "jaas" in lowered:
+        return _BARE_LINE if ";" not in text[match.end() :].split("\n")[0] else re.compile(r"[^\r\n]+")
+    return _BARE_PARAMETER if text[match.start() - 1 : match.start()] in ("?", "&") else _BARE_VALUE
+
+
+def _same_name(key: str, value: str) -> bool:
+    """``a.token = b.token`` compares two columns."""
+    last = re.split(r"[.]", value.rstrip(",;)"))[-1]
+    return last.lower() == key.rsplit(".", 1)[-1].lower() and "." in value
+
+
+def _is_templated(value: str) -> bool:
+    """A JAAS string whose secrets are all placeholders."""
+    return bool(PLACEHOLDER.search(value)) and not any(True for _ in _keyed(value))
+
+
+def _unit(key_quote: str | None, run: str, following: str) -> str:
+    """The quote that opens the value: of a run like ``''`` it may be one half (then it closes at once) or all."""
+    if not run.endswith("'"):
+        return run
+    prefix = run.rstrip("'")
+    count = len(run) - len(prefix)
+    key_count = len(key_quote) - len(key_quote.rstrip("'")) if key_quote else 0
+    if key_count > 1 and count >= key_count:
+        return prefix + "'" * key_count
+    if count == 2 and following and (following.isalnum() or following in "$_-./\\"):
+        return prefix + "''"
+    return f"{prefix}'"
+
+
+def _closing(text: str, start: int, unit: str) -> int:
+    """Offset of the quote that closes a value opened by ``unit`` before ``start``; the end of the text if none does.
+
+    A quote escaped by doubling or by more backslashes than the opening one has belongs to the value.
+    """
+    mark = unit.lstrip("\\")
+    slashes = len(unit) - len(mark)
+    position = start
+    while (found := text.find(mark, position)) != -1:
+        before = len(text[start:found]) - len(text[start:found].rstrip("\\"))
+        if mark.startswith("'") and text.startswith(mark * 2, found):
+            position = found + 2 * len(mark)
+        elif before > slashes and (before - slashes) % 2:
+            position = found + len(mark)
+        else:
+            return found - min(before, slashes)
+    return len(text)
+
+
+def _aliased(text: str) -> Iterator[_Hit]:
+    """``'literal' AS password``."""
+    for match in _ALIAS.finditer(text):
+        if not is_secret_key(match["key"]) or not match["quote"].endswith("'"):
+            continue
+        end = match.start("quote")
+        begin = text.rfind("'", 0, end)
+        while begin > 0 and text[begin - 1] == "'":
+            begin = text.rfind("'", 0, begin - 1)
+        yield from _hit(match["key"], text, begin + 1, end)
+
+
+# ------------------------------------------------------------------------------------------------ URLs
+def _in_urls(text: str) -> Iterator[_Hit]:
+    for match in _URL.finditer(text):
+        span = _user_info(match["scheme"].lower(), match["rest"])
+        if span is not None:
+            offset = match.start("rest")
+            yield from _hit("user info in a URL", text, offset + span[0], offset + span[1])
+    for match in _ORACLE_LOGIN.finditer(text):
+        yield from _hit("user info in a URL", text, *match.span("secret"))
+
+
+def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
+    """Extent of the secret part of ``user:password@host…``, or None."""
+    if "@" not in rest or scheme in _STORAGE_SCHEMES:
+        return None
+    plain = PLACEHOLDER.sub(lambda match: "x" * len(match.group()), rest)  # placeholders hold no : or @
+    authority = re.split(r"[/?#]", plain, maxsplit=1)[0]
+    end = authority.rfind("@")
+    if end == -1:
+        # A password may hold / ? or #; a port may not hold anything but digits.
+        colon = authority.find(":")
+        if colon == -1 or authority[colon + 1 :].isdigit():
+            return None
+        end = plain.rfind("@")
+    colon = plain.find(":", 0, end)
+    return (colon + 1, end) if colon != -1 else (0, end)
+
+
+def _is_code(text: str, offset: int) -> bool:
+    """Whether ``offset`` lies outside of strings, names, comments and SET statements."""
+    for chunk in lexer.split(text):
+        if chunk.start <= offset < chunk.end and re.match(r"SET\b", text[chunk.start : chunk.end], re.IGNORECASE):
+            return False
+    for lexeme in lexer.lexemes(text):
+        if lexeme.start <= offset < lexeme.end:
+            return lexeme.kind not in ("string", "hint", "comment", "open")
+    return True

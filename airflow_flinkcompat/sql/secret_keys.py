@@ -1,0 +1,50 @@
+"""Which option keys name a secret: data, and one function that reads it."""
+
+from __future__ import annotations
+
+import re
+
+#: Anywhere in the key, with separators removed.
+_ALWAYS = (
+    *("password", "passwd", "passphrase", "secret", "credential", "jaas", "privatekey", "apikey", "accesskey"),
+    *("accountkey", "sharedkey", "signingkey", "encryptionkey", "masterkey", "authkey", "clientkey", "storagekey"),
+    *("servicekey", "subscriptionkey", "keystorekey", "basicauthuserinfo", "basicauthcredentials", "authorization"),
+    *("connectionstring", "sharedaccess"),
+)
+#: Only as a word of its own, or at the end of one (``accessToken``, ``mytoken``, ``dbPwd``).
+_WORD_ENDINGS = ("token", "pwd")
+#: Query parameters that sign a URL.
+_WHOLE = frozenset({"sig", "signature", "xamzsignature", "xgoogsignature", "pass", "cookie", "setcookie"})
+#: A key that ends in one of these words says something *about* a secret.
+_DESCRIPTIVE_ENDINGS = frozenset(
+    {
+        *("algorithm", "class", "class-name", "column", "columns", "count", "dir", "directory", "enable", "enabled"),
+        *("encoding", "endpoint", "expiration", "field", "fields", "file", "filename", "format", "ids", "index"),
+        *("interval", "length", "lifetime", "limit", "location", "manager", "mode", "ms", "name", "names", "path"),
+        *("period", "policy", "prefix", "provider", "providers", "ratio", "renewal", "required", "seconds", "size"),
+        *("suffix", "timeout", "ttl", "type", "uri", "url", "validity", "version", "window"),
+    }
+)
+#: Flink options that match a word above and hold no secret.
+_HARMLESS = frozenset({"kubernetessecrets", "securitykerberosaccesshadoopfilesystems"})
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether an option, field or parameter called ``key`` holds a secret, whatever its spelling.
+
+    ``password``, ``properties.sasl.jaas.config``, ``s3.access-key``, ``clientSecret`` do; ``key.format``,
+    ``primary key``, ``aws.credentials.provider``, ``token-count`` do not.
+    """
+    words = [word.lower() for word in _WORDS.findall(key)]
+    joined = "".join(words)
+    if not words or joined in _HARMLESS:
+        return False
+    if joined in _WHOLE:
+        return True
+    if words[-1] in _DESCRIPTIVE_ENDINGS:
+        return False
+    if any(part in joined for part in _ALWAYS):
+        return True
+    return any(word.endswith(_WORD_ENDINGS) for word in words)
