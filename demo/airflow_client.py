@@ -173,7 +173,7 @@ class AirflowClient:
             if state in TERMINAL_TASK and state != "failed":
                 return state
             if state == "failed" or attempt == _ANSWERS:
-                raise AirflowApiError(f"the answer {option!r} to {task_id} was lost {attempt} times (try {tried}, {state})")
+                raise AirflowApiError(f"{task_id} did not take the answer {option!r}: {state} in try {tried}")
         raise AssertionError("unreachable")
 
     def wait_for_question(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 180) -> int:
@@ -238,7 +238,8 @@ class AirflowClient:
         except httpx.TransportError as error:
             raise AirflowApiError(f"no answer from {self.url} ({error})") from None
         if answer.is_error:
-            raise AirflowApiError(f"cannot sign in to {self.url} as {self._credentials['username']}: {answer.status_code}")
+            user = self._credentials["username"]
+            raise AirflowApiError(f"cannot sign in to {self.url} as {user}: {answer.status_code}")
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def _until(

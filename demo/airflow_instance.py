@@ -34,6 +34,7 @@ _HEALTHY = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.5
 _USER = "admin"
+_log = logging.getLogger(__name__)
 
 
 class AirflowError(Exception):
@@ -44,8 +45,8 @@ class AirflowStandalone:
     """API server, scheduler, DAG processor and triggerer for as long as the ``with`` block lasts.
 
     ``home`` is AIRFLOW_HOME (database, logs, configuration; kept afterwards), ``dags`` the folder of DAG files.
-    ``connections`` (id → fields as in Airflow's JSON form) and ``variables`` reach tasks by environment, so no secret is
-    written to the database; ``config`` holds further ``AIRFLOW__SECTION__KEY`` settings or any other environment.
+    ``connections`` (id → fields as in Airflow's JSON form) and ``variables`` reach tasks by environment, so no secret
+    is written to the database; ``config`` holds further ``AIRFLOW__SECTION__KEY`` settings or any other environment.
     None of the parts outlives the process that started them.
     """
 
@@ -60,7 +61,7 @@ class AirflowStandalone:
         config: Mapping[str, str] | None = None,
         parallelism: int = 4,
         ready_timeout: float = _READY_SECONDS,
-        log: Callable[[str], None] = logging.getLogger(__name__).info,
+        log: Callable[[str], None] = _log.info,
     ) -> None:
         self.home = Path(home).resolve()
         self.dags = Path(dags).resolve()
@@ -191,7 +192,7 @@ class AirflowStandalone:
             raise AirflowError(f"`airflow db migrate` failed:\n{(made.stdout + made.stderr)[-2000:]}")
 
     def _own_password(self) -> str:
-        """The administrator's password: the one of an earlier run in this home, else a new one, readable by us alone."""
+        """The administrator's password: of an earlier run in this home, else a new one that we alone can read."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             return str(json.loads(self._password_file.read_text(encoding="utf-8"))[self.user])
         password = secrets.token_urlsafe(12)

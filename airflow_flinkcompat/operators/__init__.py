@@ -1,0 +1,38 @@
+"""Airflow operators. Names load on first use: a DAG file pays only for what it imports."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
+    from airflow_flinkcompat.operators.backfill import FlinkSqlBackfillOperator
+    from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+    from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+
+__all__ = [
+    "FlinkSqlApprovalOperator",
+    "FlinkSqlBackfillOperator",
+    "FlinkSqlCompatibilityOperator",
+    "FlinkSqlDeployOperator",
+]
+
+_HOMES = {
+    "FlinkSqlApprovalOperator": "approval",
+    "FlinkSqlBackfillOperator": "backfill",
+    "FlinkSqlCompatibilityOperator": "compatibility",
+    "FlinkSqlDeployOperator": "deploy",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

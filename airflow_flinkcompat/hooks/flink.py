@@ -1,0 +1,192 @@
+"""The Airflow connection ``flink``: one SQL Gateway, its JobManager, and the ledger of what runs there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.log import mask_secret
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+    from airflow_flinkcompat.deploy.ledger import Ledger
+    from airflow_flinkcompat.deploy.rest import Endpoint
+    from airflow_flinkcompat.deploy.target import SqlGatewayTarget
+    from airflow_flinkcompat.sql import Placeholder
+
+LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
+_GATEWAY_PORT = 8083
+_JOBMANAGER_PORT = 8081
+# Attributes of a connection that are no secrets by themselves.
+_PLAIN = frozenset({"host", "port", "schema", "login"})
+
+
+class FlinkHook(BaseHook):
+    """Reads a connection of type ``flink`` and opens what it names.
+
+    Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
+    password alone is a bearer token. Extra: ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ledger``
+    (URI), ``ca_file``, ``verify`` (default true), ``timeout`` in seconds (default 30).
+    """
+
+    conn_name_attr = "flink_conn_id"
+    default_conn_name = "flink_default"
+    conn_type = "flink"
+    hook_name = "Apache Flink (SQL Gateway)"
+
+    def __init__(self, flink_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.flink_conn_id = flink_conn_id
+
+    @cached_property
+    def connection(self) -> Connection:
+        return self.get_connection(self.flink_conn_id)
+
+    @cached_property
+    def _extra(self) -> Mapping[str, Any]:
+        return self.connection.extra_dejson or {}
+
+    @property
+    def gateway_url(self) -> str:
+        """``http://host:port`` of the SQL Gateway. Raises AirflowFailException when the connection has no host."""
+        return self._url(_GATEWAY_PORT, self.connection.port)
+
+    @property
+    def jobmanager_url(self) -> str:
+        """``http://host:port`` of the JobManager's REST API and of its UI."""
+        given = str(self._extra.get("jobmanager_url") or "").rstrip("/")
+        return given or self._url(_JOBMANAGER_PORT, None)
+
+    def _url(self, default_port: int, port: int | None) -> str:
+        host = (self.connection.host or "").strip()
+        if not host:
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r} has no host: set the SQL Gateway's host, port and schema"
+            )
+        if host.count(":") > 1 and "[" not in host and "://" not in host:
+            host = f"[{host}]"  # a bare IPv6 address
+        parts = urlsplit(host if "://" in host else f"//{host}")
+        scheme = parts.scheme or self.connection.schema or "http"
+        if scheme not in ("http", "https"):
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r} has the schema {scheme!r}: http or https is needed"
+            )
+        name = parts.hostname or host
+        name = f"[{name}]" if ":" in name else name  # IPv6
+        return f"{scheme}://{name}:{port or parts.port or default_port}{parts.path}".rstrip("/")
+
+    def get_conn(self) -> SqlGatewayTarget:
+        """The deployment target. Raises AirflowFailException, ApiError: the connection is not usable."""
+        from airflow_flinkcompat.deploy.gateway import SqlGateway
+        from airflow_flinkcompat.deploy.jobmanager import JobManager
+        from airflow_flinkcompat.deploy.target import SqlGatewayTarget
+
+        gateway = SqlGateway(self._endpoint(self.gateway_url))
+        jobmanager = JobManager(self._endpoint(self.jobmanager_url))
+        return SqlGatewayTarget(gateway, jobmanager, lookup=connection_lookup(self.get_connection))
+
+    def _endpoint(self, url: str) -> Endpoint:
+        from airflow_flinkcompat.deploy.rest import Endpoint
+
+        login, password = self.connection.login, self.connection.password
+        bearer = {"Authorization": f"Bearer {password}"} if password and not login else {}
+        return Endpoint(
+            url,
+            headers=bearer,
+            auth=(login, password or "") if login else None,
+            verify=self._verify(),
+            timeout=float(self._extra.get("timeout") or 30),
+        )
+
+    def _verify(self) -> Any:
+        import ssl
+
+        if str(self._extra.get("verify", True)).lower() in ("false", "0", "no"):
+            return False
+        if not (ca_file := self._extra.get("ca_file")):
+            return True
+        try:
+            return ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r}: ca_file {ca_file!r} cannot be used: {error}"
+            ) from None
+
+    def engine(self) -> tuple[str, str]:
+        """Engine and version that the Gateway names: ``("flink", "2.3.0")``. Raises GatewayError."""
+        found = self.get_conn().engine()
+        return found.engine, found.version
+
+    def ledger_uri(self, uri: str | None = None) -> str:
+        """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
+        if found := uri or self._ledger_of_connection() or os.environ.get(LEDGER_VARIABLE):
+            return str(found)
+        raise AirflowFailException(
+            f"no ledger is named: pass ledger=…, or set `ledger` in the extra of connection {self.flink_conn_id!r}, "
+            f"or the environment variable {LEDGER_VARIABLE}"
+        )
+
+    def _ledger_of_connection(self) -> str | None:
+        return self._extra.get("ledger") if self.exists else None
+
+    @cached_property
+    def exists(self) -> bool:
+        """Whether there is such a connection: check (with a named engine), approval and sensor work without."""
+        from airflow.sdk.exceptions import AirflowNotFoundException
+
+        try:
+            return self.connection is not None
+        except AirflowNotFoundException:
+            return False
+
+    def ledger(self, deployment: str, uri: str | None = None) -> Ledger:
+        """The ledger of one deployment."""
+        from airflow_flinkcompat.deploy.ledger import Ledger
+
+        return Ledger(self.ledger_uri(uri), deployment)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether Gateway and JobManager answer, and what they are; never raises, secrets masked."""
+        from airflow_flinkcompat.deploy.jobmanager import JobManager
+        from airflow_flinkcompat.sql import mask_secrets
+
+        try:
+            _engine, version = self.engine()
+            with JobManager(self._endpoint(self.jobmanager_url)) as jobmanager:
+                jobs = jobmanager.jobs()
+        except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
+            return False, mask_secrets(str(error))
+        return True, f"SQL Gateway {version}; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+
+
+def connection_lookup(get_connection: Callable[[str], Connection]) -> Callable[[Placeholder], str]:
+    """Resolves ``${conn.<id>.<attribute>}`` from Airflow's connections; secret values are masked in logs from then on.
+
+    The returned function raises AirflowFailException, naming the placeholder, when there is no such value.
+    """
+
+    def lookup(placeholder: Placeholder) -> str:
+        from airflow.sdk.exceptions import AirflowNotFoundException
+
+        conn_id, attribute = placeholder.conn_id, placeholder.attribute
+        try:
+            connection = get_connection(conn_id)
+        except AirflowNotFoundException:
+            raise AirflowFailException(f"{placeholder}: there is no Airflow connection {conn_id!r}") from None
+        if attribute.startswith("extra."):
+            value = (connection.extra_dejson or {}).get(attribute.removeprefix("extra."))
+        else:
+            value = getattr(connection, attribute, None)
+        if value is None or value == "":
+            raise AirflowFailException(f"{placeholder}: connection {conn_id!r} has no {attribute}")
+        if attribute not in _PLAIN:
+            mask_secret(str(value))
+        return str(value)
+
+    return lookup

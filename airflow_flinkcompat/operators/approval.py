@@ -1,0 +1,159 @@
+"""The human decision, on Airflow's own human-in-the-loop operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import BranchMixIn
+
+from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.base import (
+    DeploymentOperator,
+    readable_errors,
+    run_name,
+    task_ids,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.operators.summary import Summary
+
+RESUME = "Resume from savepoint"
+RESTART = "Restart with backfill"
+REJECT = "Reject"
+_OPTIONS: Mapping[str, str] = {"resume": RESUME, "restart": RESTART, "reject": REJECT}
+# Longer bodies make the page slow and help nobody to decide.
+_LONGEST_BODY = 20_000
+NOBODY = "nobody (time-out)"
+
+
+class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
+    """Shows the report of the check and lets a person choose: resume, restart with backfill, or reject.
+
+    The answer is recorded in the ledger (who, what, when) and pushed to XCom (key ``decision``) before branching. A
+    rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume.
+
+    :param branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``reject`` may be left out:
+        everything downstream is skipped then.
+    :param check_task_id: the FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
+    :param body: text above the report. (templated, Markdown)
+    :param retries: at least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
+        asks again.
+    :param defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
+    """
+
+    template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "subject", "body")
+    inherits_from_skipmixin = True
+    ui_color = "#fef7e0"
+
+    def __init__(
+        self,
+        *,
+        deployment: str,
+        branches: Mapping[str, str | Sequence[str]],
+        check_task_id: str | None = None,
+        subject: str | None = None,
+        body: str = "",
+        defaults: str | Sequence[str] | None = None,
+        retries: int = 2,
+        retry_delay: timedelta = timedelta(seconds=10),
+        **kwargs: Any,
+    ) -> None:
+        for name in ("options", "multiple"):
+            if name in kwargs:
+                raise ValueError(f"{name} cannot be chosen: the options are {', '.join(_OPTIONS.values())}")
+        if retries < 1:
+            raise ValueError(
+                "retries must be at least 1: Airflow 3.3 can lose an answer; it asks again in the next try"
+            )
+        defaults = task_ids(defaults)
+        if defaults not in ([], [REJECT]):
+            raise ValueError(f"defaults must be None or {REJECT!r}: no answer never means resume or restart")
+        self.branches = _checked_branches(branches)
+        super().__init__(
+            deployment=deployment,
+            subject=subject or f"Flink SQL: a change to {deployment} needs a decision",
+            body=body,
+            options=list(_OPTIONS.values()),
+            defaults=defaults or None,
+            multiple=False,
+            retries=retries,
+            retry_delay=retry_delay,
+            **kwargs,
+        )
+        self.check_task_id = check_task_id
+
+    def execute(self, context: Context) -> Any:
+        """Asks; parks the task until somebody answers."""
+        with readable_errors():
+            summary = summaries.pull(context, self, self.check_task_id)
+            self.body = self._question(summary)
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Records the answer, then branches. Raises HITLTimeoutError without answer and default."""
+        answer = HITLOperator.execute_complete(self, context, event)
+        choice = next(key for key, label in _OPTIONS.items() if label == answer["chosen_options"][0])
+        with readable_errors():
+            decision = self._record(context, choice, answer)
+        context["ti"].xcom_push(key=summaries.DECISION, value=decision)
+        self.log.info("%s decided: %s", decision["by"], decision["choice"])
+        return self.do_branch(context, self.branches.get(choice) or None)
+
+    def _question(self, summary: Summary) -> str:
+        from airflow_flinkcompat.sql import mask_secrets
+
+        markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
+        text = mask_secrets("\n\n".join(filter(None, [self.body, markdown])))
+        if len(text) <= _LONGEST_BODY:
+            return text
+        cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
+        fence = "\n```" if cut.count("\n```") % 2 else ""
+        return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
+
+    def _record(self, context: Context, choice: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger import LedgerEntry
+
+        summary = summaries.pull(context, self, self.check_task_id)
+        at = answer["responded_at"]
+        who = _name(answer.get("responded_by_user"))
+        entry = self.open_ledger().append(
+            LedgerEntry(
+                kind="rejected" if choice == "reject" else "approved",
+                engine=summary.engine,
+                engine_version=summary.engine_version,
+                sha256=summary.new_sha256,
+                outcome=summary.outcome,
+                report_path=summary.report,
+                approved_by=None if choice == "reject" else who,
+                message=f"{who} chose {_OPTIONS[choice]!r}",
+                owner=run_name(context),
+                at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
+            )
+        )
+        words = {"choice": choice, "by": who, "at": entry.at}
+        return {**words, "new_sha256": summary.new_sha256, "ledger_entry": entry.number}
+
+
+def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
+    if unknown := [key for key in branches if key not in _OPTIONS]:
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(_OPTIONS)}")
+    if missing := [key for key in ("resume", "restart") if not task_ids(branches.get(key))]:
+        raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
+    return {key: task_ids(value) for key, value in branches.items()}
+
+
+def _name(user: Any) -> str:
+    """``{"id", "name"}`` → the name; nobody where the time-out answered."""
+    if not user:
+        return NOBODY
+    row = user if isinstance(user, Mapping) else vars(user)
+    return str(row.get("name") or row.get("id") or NOBODY)
+
+
+def _without_report(summary: Summary) -> str:
+    return f"The check of **{summary.deployment}** kept no report; its outcome is **{summary.outcome or 'not known'}**."

@@ -1,0 +1,193 @@
+"""The gate: check the proposed script against what is deployed, and branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BranchMixIn
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.base import (
+    ScriptOperator,
+    readable_errors,
+    record,
+    side_of,
+    task_ids,
+)
+from airflow_flinkcompat.operators.summary import Summary
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.compat import Policy, Report, Side
+    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
+
+REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
+OPTIONAL_BRANCHES = ("unchanged", "reject")
+OUTCOMES = ("compatible", "partial", "unknown", "incompatible")
+ENGINES = ("auto", "flink", "vvr")
+# Branches after which nothing is deployed → kind of ledger entry, by which the sensor knows, and its words.
+_LEADS_NOWHERE = {"unchanged": ("unchanged", "nothing to deploy"), "reject": ("rejected", "rejected by the policy")}
+
+
+class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
+    """Checks what a proposed script does to the state of the deployed one, and follows the branch of the verdict.
+
+    The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
+    ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
+
+    :param branches: branch → task id, task group id or a list of them. ``first``: nothing is deployed yet;
+        ``resume``, ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` (default: as
+        compatible) and ``reject`` (default: skip everything downstream) may be left out.
+    :param engine: whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the SQL Gateway is asked. (templated)
+    :param engine_version: version of that engine; with ``auto`` the Gateway's. (templated)
+    :param policy: outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, partial and
+        unknown ask for approval, incompatible restarts.
+    """
+
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "engine", "engine_version")
+    operator_extra_links = (FlinkJobLink(),)
+    inherits_from_skipmixin = True
+    ui_color = "#e8f0fe"
+
+    def __init__(
+        self,
+        *,
+        branches: Mapping[str, str | Sequence[str]],
+        engine: str = "auto",
+        engine_version: str | None = None,
+        policy: Mapping[str, str] | Policy | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        _check_branches(branches)
+        if isinstance(policy, Mapping):
+            _check_policy(policy, branches)
+        if engine not in ENGINES and "{{" not in engine:
+            raise ValueError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+        self.branches = {key: task_ids(value) for key, value in branches.items()}
+        self.engine = engine
+        self.engine_version = engine_version
+        self.policy = policy
+        self.job_url = ""
+
+    def execute(self, context: Context) -> Any:
+        """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
+        with readable_errors():
+            ledger = self.open_ledger()
+            new = self.proposed_side(*self._engine())
+            summary = self._check(context, ledger, new)
+            if summary.branch in _LEADS_NOWHERE:
+                kind, why = _LEADS_NOWHERE[summary.branch]
+                message = f"{why}: the check found it {summary.outcome}"
+                record(context, ledger, kind, new, message, report_path=summary.report, outcome=summary.outcome)
+        summaries.push(context, summary)
+        return self.do_branch(context, self.branches.get(summary.branch) or None)
+
+    def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
+        from airflow_flinkcompat.compat import InputError
+        from airflow_flinkcompat.sql import ScriptError
+
+        try:
+            self._warn_of_secrets(new)
+            head = ledger.head()
+            return self._compare(ledger, head, new) if head else self._first(ledger, new)
+        except (ScriptError, InputError) as error:  # the version's own fault: it is not offered again
+            record(context, ledger, "failed", new, str(error))
+            raise
+
+    def _first(self, ledger: Ledger, new: Side) -> Summary:
+        self.log.info("%s was never deployed: there is nothing to compare with", ledger.deployment)
+        return Summary(ledger.deployment, "first", new.sha256, new.engine, new.engine_version)
+
+    def _engine(self) -> tuple[str, str | None]:
+        if self.engine not in ENGINES:
+            raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.engine != "auto":
+            return self.engine, self.engine_version or None
+        engine, version = self.hook.engine()
+        self.log.info("The SQL Gateway runs %s %s", engine, version)
+        return engine, self.engine_version or version
+
+    def _compare(self, ledger: Ledger, head: LedgerEntry, new: Side) -> Summary:
+        from airflow_flinkcompat.compat import check, render_markdown
+
+        self.job_url = job_url(self.hook.jobmanager_url, head.job_id) if self.hook.exists else ""
+        report = check(side_of(head), new, new.engine)
+        branch = self._branch(report)
+        pointer = ledger.store_report(report.to_dict(), render_markdown(report))
+        self._log_verdict(report, head, branch, pointer)
+        return Summary(
+            deployment=ledger.deployment,
+            branch=branch,
+            new_sha256=new.sha256,
+            engine=new.engine,
+            engine_version=new.engine_version,
+            # As the ledger has it: the report may have read the old side under another engine.
+            old_sha256=head.sha256,
+            old_entry=head.number,
+            outcome=str(report.outcome),
+            report=pointer,
+            findings=summaries.brief(report.findings),
+            findings_total=len(report.findings),
+        )
+
+    def _branch(self, report: Report) -> str:
+        from airflow_flinkcompat.compat import Policy
+
+        unchanged = bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
+        if unchanged and "unchanged" in self.branches:
+            return "unchanged"
+        policy = Policy(**self.policy) if isinstance(self.policy, Mapping) else self.policy or Policy()
+        return str(policy.branch_for(report.outcome))
+
+    def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str) -> None:
+        from airflow_flinkcompat.compat import render_text, report_rows
+
+        self.log.info(
+            "Verdict: %s on %s %s, against what entry %s of the ledger deployed → %s: %s",
+            report.outcome, report.engine, report.engine_version, head.number, branch,
+            ", ".join(self.branches.get(branch, [])) or "nothing downstream",
+        )  # fmt: skip
+        for row in report_rows(report):
+            self.log_lines(masked_text(row))
+        self.log.info("::group::Findings in full")
+        self.log_lines(masked_text(render_text(report)))
+        self.log.info("::endgroup::")
+        self.log.info("Full report: %s", pointer)
+
+    def _warn_of_secrets(self, side: Side) -> None:
+        """Named by place, never by value; the deploy operator refuses them."""
+        from airflow_flinkcompat.sql import find_secrets
+
+        for secret in find_secrets(side.parsed):
+            self.log.warning(
+                "%s: %s is a secret in plain text and cannot be deployed; put it into a connection and write "
+                "${conn.<connection id>.password} in its place", secret.span, secret.key,
+            )  # fmt: skip
+
+
+def masked_text(text: str) -> str:
+    from airflow_flinkcompat.sql import mask_secrets
+
+    return mask_secrets(text)
+
+
+def _check_branches(branches: Mapping[str, Any]) -> None:
+    known = (*REQUIRED_BRANCHES, *OPTIONAL_BRANCHES)
+    if unknown := [key for key in branches if key not in known]:
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
+    if missing := [key for key in REQUIRED_BRANCHES if not task_ids(branches.get(key))]:
+        raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
+
+
+def _check_policy(policy: Mapping[str, str], branches: Mapping[str, Any]) -> None:
+    targets = ("resume", "restart", "approve", "reject")
+    for outcome, branch in policy.items():
+        if outcome not in OUTCOMES:
+            raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(OUTCOMES)}")
+        if branch not in targets:
+            raise ValueError(f"policy: {outcome} leads to {branch!r}; known are {', '.join(targets)}")

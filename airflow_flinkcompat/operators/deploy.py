@@ -1,0 +1,146 @@
+"""Deploy what was checked, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy.ledger import LedgerEntry
+    from airflow_flinkcompat.operators.summary import Summary
+
+_RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
+START_MODES = ("auto-first", "savepoint", "stateless")
+
+
+class FlinkSqlDeployOperator(ScriptOperator):
+    """Stops the running job with a savepoint and starts the checked script, from that savepoint or without state.
+
+    It acts on what was checked: the script, settings, functions and catalog must hash to what the check's summary
+    says, and the ledger's head and the running job must be the old side of that check. Placeholders
+    (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
+    refused. A start counts only when the job proved that it runs from the state it was given.
+
+    :param start_mode: ``savepoint`` (resume), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+        else savepoint. (templated)
+    :param check_task_id: the FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
+        the same deployment.
+    :param approval_task_id: the approval whose answer goes into the ledger; found in the same way.
+    :param savepoint_directory: where savepoints go; default: the cluster's. (templated)
+    :param settle_seconds: how long the new job is watched without failure.
+    :param start_timeout: seconds the new job has to prove itself.
+    :param allow_ended: start stateless although the deployed job has ended without this deployment's doing.
+    """
+
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "start_mode", "savepoint_directory")
+    operator_extra_links = (FlinkJobLink(),)
+    ui_color = "#e6f4ea"
+
+    def __init__(
+        self,
+        *,
+        start_mode: str = "savepoint",
+        check_task_id: str | None = None,
+        approval_task_id: str | None = None,
+        savepoint_directory: str | None = None,
+        settle_seconds: float = 10,
+        start_timeout: float = 300,
+        allow_ended: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if start_mode not in START_MODES and "{{" not in start_mode:
+            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(START_MODES)}")
+        self.start_mode = start_mode
+        self.check_task_id = check_task_id
+        self.approval_task_id = approval_task_id
+        self.savepoint_directory = savepoint_directory
+        self.settle_seconds = settle_seconds
+        self.start_timeout = start_timeout
+        self.allow_ended = allow_ended
+        self.job_url = ""
+        self._step = "nothing was touched yet"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """The ledger entry of the deployment (without the script). Raises AirflowFailException: refused."""
+        if self.start_mode not in START_MODES:
+            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(START_MODES)}")
+        with readable_errors():
+            summary = summaries.pull(context, self, self.check_task_id)
+            side = self._checked_side(summary)
+            entry = self._deploy(context, side, summary)
+        self.job_url = job_url(self.hook.jobmanager_url, entry.job_id)
+        result = {key: value for key, value in asdict(entry).items() if key in _RETURNED}
+        return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def _deploy(self, context: Context, side: Side, summary: Summary) -> LedgerEntry:
+        from airflow_flinkcompat.deploy.redeploy import Options, deploy
+        from airflow_flinkcompat.deploy.statements import ScriptRefused
+        from airflow_flinkcompat.deploy.target import TargetError
+
+        ledger = self.open_ledger()
+        try:
+            return deploy(
+                self.hook.get_conn(),
+                ledger,
+                side,
+                start_mode=self.start_mode,
+                checked_old_sha256=summary.old_sha256,
+                outcome=summary.outcome,
+                report_path=summary.report,
+                approved_by=self._approver(context, summary),
+                owner=run_name(context),
+                options=Options(
+                    savepoint_directory=self.savepoint_directory,
+                    settle_seconds=self.settle_seconds,
+                    start_timeout=self.start_timeout,
+                    allow_ended=self.allow_ended,
+                ),
+                log=self._note,
+            )
+        except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
+            record(context, ledger, "failed", side, str(error))
+            raise
+
+    def on_kill(self) -> None:
+        """Stopping this task stops no job: say how far it came."""
+        self.log.warning(
+            "Killed while: %s. Whatever runs goes on, and what was done is in the ledger of %s. "
+            "Clear this task to let it take up where it stopped.", self._step, self.deployment,
+        )  # fmt: skip
+
+    def _note(self, message: str) -> None:
+        self._step = message
+        self.log_lines(message)
+
+    def _checked_side(self, summary: Summary) -> Side:
+        side = self.proposed_side(summary.engine, summary.engine_version)
+        if side.sha256 != summary.new_sha256:
+            raise AirflowFailException(
+                f"what would be deployed ({side.sha256[:12]}) is not what was checked ({summary.new_sha256[:12]}): the "
+                "script, settings, functions or catalog changed in between. Run the check again"
+            )
+        return side
+
+    def _approver(self, context: Context, summary: Summary) -> str | None:
+        """Who approved, from the approval of this run; None where none was asked."""
+        from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
+
+        if summary.branch != "approve":
+            return None
+        found = [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
+        for task_id in found:
+            decision = context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION)
+            if decision and decision.get("new_sha256") == summary.new_sha256:
+                return str(decision["by"])
+        return None

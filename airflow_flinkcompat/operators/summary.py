@@ -1,0 +1,96 @@
+"""What a check tells the tasks after it: a small summary in XCom, and a pointer to the whole report in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+SUMMARY = "summary"
+REPORT = "report"
+DECISION = "decision"
+RETURN_VALUE = "return_value"
+SCHEMA = "flinkcompat-summary/1"
+_MOST_FINDINGS = 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One verdict. ``old_sha256`` None: nothing was deployed. ``report`` is what ``Ledger.store_report`` returned.
+
+    ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
+    that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
+    """
+
+    deployment: str
+    branch: str
+    new_sha256: str
+    engine: str
+    engine_version: str | None
+    old_sha256: str | None = None
+    old_entry: int = 0
+    outcome: str | None = None
+    report: str | None = None
+    findings: Sequence[Mapping[str, str]] = ()
+    findings_total: int = 0
+    schema: str = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "findings": [dict(row) for row in self.findings]}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Summary:
+        return cls(**{f.name: row[f.name] for f in fields(cls) if f.name in row})
+
+
+def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
+    """The first findings in three words each."""
+    rows = ((str(f.rule), str(f.outcome), str(f.message)) for f in findings[:_MOST_FINDINGS])
+    return tuple({"rule": rule, "outcome": outcome, "message": message} for rule, outcome, message in rows)
+
+
+def push(context: Context, summary: Summary) -> None:
+    """By explicit keys, and before branching: a task that skips others never pushes what it returns."""
+    ti = context["ti"]
+    ti.xcom_push(key=SUMMARY, value=summary.to_dict())
+    ti.xcom_push(key=REPORT, value=summary.report)
+    ti.xcom_push(key=RETURN_VALUE, value=summary.to_dict())
+
+
+def pull(context: Context, task: Any, named: str | None = None) -> Summary:
+    """The verdict that ``task`` is to act on: of the task ``named``, else of the one check of its deployment upstream.
+
+    Raises AirflowFailException: there is no such verdict in this run, or more than one.
+    """
+    from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+
+    candidates = [named] if named else upstream(task, FlinkSqlCompatibilityOperator)
+    found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
+    own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}
+    if len(own) == 1:
+        return next(iter(own.values()))
+    if len(own) > 1:
+        seen = f"there are several ({', '.join(own)}): name one with check_task_id"
+    elif found:
+        others = ", ".join(f"{task_id} ({summary.deployment})" for task_id, summary in found.items())
+        seen = f"there is none, only others: {others}"
+    else:
+        seen = f"task {named!r} left none" if named else "no FlinkSqlCompatibilityOperator upstream left one"
+    raise AirflowFailException(
+        f"only what was checked in this run can go on. Of the verdicts on {task.deployment}: {seen}"
+    )
+
+
+def upstream(task: Any, kind: type) -> list[str]:
+    """Ids of the tasks of a type that come before ``task``, sorted."""
+    return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if isinstance(other, kind))
+
+
+def _summary_of(context: Context, task_id: str) -> Summary | None:
+    row = context["ti"].xcom_pull(task_ids=task_id, key=SUMMARY)
+    return Summary.from_dict(row) if isinstance(row, Mapping) and row.get("schema") == SCHEMA else None

@@ -1,0 +1,73 @@
+"""Waits for files to change, by content. Only hashes: what a change means is for the sensor to say."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+# Two looks at the same content, this far apart: the writer is done.
+_SETTLE_SECONDS = 1.0
+
+
+def fingerprint(contents: Mapping[str, bytes]) -> str:
+    """Hash of files by path; independent of their order."""
+    digest = hashlib.sha256()
+    for path in sorted(contents):
+        for part in (path.encode(), contents[path]):
+            digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def fingerprint_of(paths: Sequence[str]) -> str | None:
+    """Hash of the files as they are now; None while one cannot be read (it may just be replaced)."""
+    try:
+        return fingerprint({path: Path(path).read_bytes() for path in paths})
+    except OSError:
+        return None
+
+
+class FileChangeTrigger(BaseTrigger):
+    """Fires once the files' content differs from ``baseline`` and has settled, or after ``recheck_seconds``.
+
+    The baseline is what the sensor judged, so an edit between its look and this trigger's start is not missed. The
+    event is ``{"changed": bool, "since": …}``; ``since`` (seconds of the epoch) is handed through.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], baseline: str, poll_interval: float, recheck_seconds: float, since: float
+    ) -> None:
+        super().__init__()
+        self.paths = list(paths)
+        self.baseline = baseline
+        self.poll_interval = poll_interval
+        self.recheck_seconds = recheck_seconds
+        self.since = since
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("paths", "baseline", "poll_interval", "recheck_seconds", "since")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        recheck_at = time.monotonic() + self.recheck_seconds
+        while time.monotonic() < recheck_at:
+            if await self._changed():
+                yield TriggerEvent({"changed": True, "since": self.since})
+                return
+            await asyncio.sleep(self.poll_interval)
+        yield TriggerEvent({"changed": False, "since": self.since})
+
+    async def _changed(self) -> bool:
+        seen = await asyncio.to_thread(fingerprint_of, self.paths)
+        while seen not in (None, self.baseline):
+            await asyncio.sleep(min(_SETTLE_SECONDS, self.poll_interval))
+            again = await asyncio.to_thread(fingerprint_of, self.paths)
+            if again == seen:
+                return True
+            seen = again
+        return False

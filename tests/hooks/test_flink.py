@@ -1,0 +1,99 @@
+"""The connection ``flink``: addresses, authentication, ledger, placeholders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
+from airflow_flinkcompat.sql import placeholders
+
+
+def hook(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> FlinkHook:
+    connection = Connection(conn_id="f", conn_type="flink", **fields)
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(lambda _conn_id: connection))
+    return FlinkHook("f")
+
+
+@pytest.mark.parametrize(
+    ("fields", "gateway", "jobmanager"),
+    [
+        ({"host": "gw"}, "http://gw:8083", "http://gw:8081"),
+        ({"host": "gw", "port": 9000, "schema": "https"}, "https://gw:9000", "https://gw:8081"),
+        ({"host": "https://gw.example.com/flink/", "port": 443}, "https://gw.example.com:443/flink", None),
+        ({"host": "::1"}, "http://[::1]:8083", "http://[::1]:8081"),
+        ({"host": "gw", "extra": '{"jobmanager_url": "http://jm:8089/"}'}, "http://gw:8083", "http://jm:8089"),
+    ],
+)
+def test_addresses(monkeypatch: pytest.MonkeyPatch, fields: Any, gateway: str, jobmanager: str | None) -> None:
+    found = hook(monkeypatch, **fields)
+    assert found.gateway_url == gateway
+    assert jobmanager is None or found.jobmanager_url == jobmanager
+
+
+@pytest.mark.parametrize(("fields", "word"), [({}, "no host"), ({"host": "gw", "schema": "ftp"}, "ftp")])
+def test_an_unusable_connection_is_named(monkeypatch: pytest.MonkeyPatch, fields: Any, word: str) -> None:
+    with pytest.raises(AirflowFailException, match=word):
+        _ = hook(monkeypatch, **fields).gateway_url
+
+
+def test_login_is_basic_and_a_password_alone_a_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    basic = hook(monkeypatch, host="gw", login="me", password="pw")._endpoint("http://gw")
+    assert (basic.auth, dict(basic.headers)) == (("me", "pw"), {})
+    bearer = hook(monkeypatch, host="gw", password="t0ken", extra='{"timeout": 5, "verify": false}')._endpoint("http://gw")
+    assert (bearer.auth, dict(bearer.headers)) == (None, {"Authorization": "Bearer t0ken"})
+    assert (bearer.timeout, bearer.verify) == (5.0, False)
+    assert "t0ken" not in repr(bearer)
+
+
+def test_a_missing_ca_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AirflowFailException, match="/no/such.pem"):
+        hook(monkeypatch, host="gw", extra='{"ca_file": "/no/such.pem"}')._endpoint("https://gw")
+
+
+def test_the_ledger_comes_from_argument_connection_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LEDGER_VARIABLE, "/env")
+    assert hook(monkeypatch, host="gw", extra='{"ledger": "/conn"}').ledger_uri("/arg") == "/arg"
+    assert hook(monkeypatch, host="gw", extra='{"ledger": "/conn"}').ledger_uri() == "/conn"
+    assert hook(monkeypatch, host="gw").ledger_uri() == "/env"
+    monkeypatch.delenv(LEDGER_VARIABLE)
+    with pytest.raises(AirflowFailException, match=LEDGER_VARIABLE):
+        hook(monkeypatch, host="gw").ledger_uri()
+
+
+def test_a_ledger_needs_no_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    def missing(_conn_id: str) -> Connection:
+        raise AirflowNotFoundException("no such connection")
+
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(missing))
+    assert FlinkHook("f").ledger("orders", str(tmp_path)).head() is None
+
+
+def test_test_connection_tells_what_is_wrong_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, message = hook(monkeypatch, host="127.0.0.1", port=1, login="me", password="planted-pw").test_connection()
+    assert not good
+    assert "127.0.0.1:1" in message
+    assert "planted-pw" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${conn.db.password}", "pw"),
+        ("${conn.db.port}", "5432"),
+        ("${conn.db.extra.api_key}", "k3y"),
+    ],
+)
+def test_placeholders_are_looked_up(text: str, value: str) -> None:
+    connection = Connection(conn_id="db", conn_type="x", port=5432, password="pw", extra='{"api_key": "k3y"}')
+    (placeholder,) = placeholders(f"'{text}'")
+    assert connection_lookup(lambda _conn_id: connection)(placeholder) == value
+
+
+def test_what_a_connection_lacks_is_named() -> None:
+    (placeholder,) = placeholders("'${conn.db.password}'")
+    with pytest.raises(AirflowFailException, match=r"\$\{conn\.db\.password\}: connection 'db' has no password"):
+        connection_lookup(lambda _conn_id: Connection(conn_id="db", conn_type="x"))(placeholder)
