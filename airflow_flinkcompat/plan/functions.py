@@ -6,11 +6,13 @@ A name that is not in it is a user-defined or unknown function: :func:`lookup` a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.plan import result_types as r
+from airflow_flinkcompat.plan.expressions import Expression, Literal
+from airflow_flinkcompat.plan.translations import AGGREGATES, BRANCHES, SCALARS, Translation
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -40,8 +42,8 @@ class FunctionSpec:
 
     ``result_type`` maps the argument types to the result type (UNKNOWN when they do not decide it) and never raises.
     ``deterministic`` is False when equal input may give different output; ``decomposable`` says that an aggregate can
-    be computed from partial results of disjoint parts. ``spark`` is a Spark SQL template with ``{0}``, ``{1}`` … for
-    the arguments, None when no exact translation is known.
+    be computed from partial results of disjoint parts. ``translations`` are its exact equivalents in Spark SQL, one for
+    each combination of argument types; ``branches`` is set for calls that pass one of several values on.
     """
 
     name: str
@@ -49,7 +51,22 @@ class FunctionSpec:
     result_type: r.ResultType
     deterministic: bool = True
     decomposable: bool = False
-    spark: str | None = None
+
+    @property
+    def translations(self) -> tuple[Translation, ...]:
+        """Spark SQL templates, first match wins; none when no exact translation is known."""
+        table = AGGREGATES if self.kind is FunctionKind.AGGREGATE else SCALARS
+        return table.get(self.name, ())
+
+    @property
+    def branches(self) -> str | None:
+        """``case``, ``if`` or ``coalesce`` for a call whose arguments are alternatives, None for any other."""
+        return BRANCHES.get(self.name)
+
+    @property
+    def spark(self) -> str | None:
+        """The first translation's template, None when the function has none."""
+        return self.translations[0].spark if self.translations else None
 
 
 def _scalar(result: r.ResultType, *names: str, deterministic: bool = True) -> Iterator[FunctionSpec]:
@@ -206,6 +223,18 @@ _SPECS = {spec.name: spec for spec in _specs()}
 def lookup(name: str) -> FunctionSpec | None:
     """The operator or built-in function of that name (any case), or None when Flink has none the catalogue knows."""
     return _SPECS.get(name.upper())
+
+
+def call_type(name: str, args: Sequence[Expression]) -> DataType:
+    """The result type of a call, also where a constant argument decides it (ROUND's digits); UNKNOWN when open."""
+    spec = lookup(name)
+    if spec is None:
+        return UNKNOWN
+    if spec.name in ("ROUND", "TRUNCATE") and len(args) == 2 and isinstance(args[1], Literal):
+        digits = args[1].value
+        if isinstance(digits, int) and args[0].type.name == "DECIMAL":
+            return r.round_decimal(args[0].type, digits)
+    return spec.result_type(tuple(arg.type for arg in args if arg.type.name != "SYMBOL"))
 
 
 def names() -> tuple[str, ...]:

@@ -1,0 +1,34 @@
+"""Errors of the backfill: each says what, where and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_flinkcompat.sql import Span
+
+
+class BackfillError(ValueError):
+    """A backfill that cannot be done exactly, or failed; the text is meant for the user.
+
+    ``span`` is the place in the script, None when the cause is not in the script.
+    """
+
+    def __init__(self, message: str, span: Span | None = None) -> None:
+        super().__init__(message if span is None else f"{span}: {message}")
+        self.message = message
+        self.span = span
+
+
+class Untranslatable(BackfillError):
+    """The script uses something the backfill has no exact translation for."""
+
+
+def combined(errors: Sequence[BackfillError]) -> BackfillError:
+    """One error out of several, each on a line of its own, every text once and in order of first sight."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = dict.fromkeys(str(error) for error in errors)
+    if len(lines) == 1:
+        return errors[0]
+    kind = Untranslatable if all(isinstance(error, Untranslatable) for error in errors) else BackfillError
+    return kind("\n".join(lines))

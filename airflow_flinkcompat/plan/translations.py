@@ -1,0 +1,245 @@
+"""How Flink's operators and functions are said in Spark SQL, for the argument types where both give equal results.
+
+Every line was compared with Flink 2.3 in batch mode, value by value. A function, or a combination of argument types,
+that is not here has no exact translation. The templates assume a Spark session without ANSI mode (so that integers wrap
+as in Flink), in time zone UTC, with TIMESTAMP_NTZ for TIMESTAMP and TIMESTAMP_LTZ for TIMESTAMP_LTZ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ERROR = "backfill: "
+"""Starts the message of every error a translated expression raises while it runs."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A Spark SQL template for one combination of argument types.
+
+    ``takes`` names one class of arguments per position, alternatives separated by ``|``, the last repeated when it ends
+    with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal, double, float, text, boolean, date,
+    timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant LIKE pattern without a
+    backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant of at least 1),
+    ``digits`` (a constant of at least 0) and, in capitals, a keyword of the call. ``gives`` also knows ``string``
+    (unlimited), ``varchar`` (limited) and ``same-or-finer`` (a timestamp that keeps every digit of the first argument).
+    Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
+    but the first, ``{type}`` the result's Spark type, ``{length}`` the length of the result, ``{end}`` and ``{end0}``
+    the length of the text of the result or first argument as a timestamp, ``{scale0}`` the first argument's scale; in
+    aggregates ``{distinct}`` and ``{filter}``.
+    """
+
+    takes: tuple[str, ...]
+    spark: str
+    gives: str = "any"
+
+
+def _t(spark: str, *takes: str, gives: str = "any") -> Translation:
+    return Translation(takes, spark, gives)
+
+
+_DIVISION_BY_ZERO = f"raise_error('{ERROR}division by zero')"
+_EXACT = "integer|decimal"
+_NUMBER = "integer|decimal|double"
+_AS_DOUBLES = "(CAST({{0}} AS DOUBLE) {0} CAST({{1}} AS DOUBLE))"
+
+
+def _arithmetic(sign: str) -> tuple[Translation, ...]:
+    return (
+        _t(f"CAST({{0}} {sign} {{1}} AS {{type}})", "integer", "integer"),
+        _t(f"CAST({{d0}} {sign} {{d1}} AS {{type}})", _EXACT, _EXACT),
+        _t(_AS_DOUBLES.format(sign), _NUMBER, _NUMBER, gives="double"),
+    )
+
+
+# Java divides by a zero of either sign into an infinity of that sign, or NaN; Spark answers NULL.
+_DOUBLE_DIVISION = (
+    "CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) "
+    "* CAST(IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', '-Infinity', 'Infinity') AS DOUBLE) "
+    "ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END"
+)
+_SAME = ("text", "boolean", "date", "timestamp", "ltz")
+
+
+def _comparison(sign: str, nan: str) -> tuple[Translation, ...]:
+    """``nan`` corrects Spark, for which NaN equals itself and is the largest number; Flink compares it as Java does."""
+    doubles = _AS_DOUBLES.format(sign)
+    return (
+        _t(f"({{0}} {sign} {{1}})", "integer", "integer"),
+        _t(f"({{d0}} {sign} {{d1}})", _EXACT, _EXACT),
+        _t(f"({doubles} {nan})", "integer|double", "integer|double"),
+        *(_t(f"({{0}} {sign} {{1}})", kind, kind) for kind in _SAME),
+    )
+
+
+def _same(template: str, *kinds: str) -> tuple[Translation, ...]:
+    return tuple(_t(template, kind, f"{kind}*") for kind in kinds)
+
+
+def _predicates(*words: str) -> dict[str, tuple[Translation, ...]]:
+    return {f"IS {word}": (_t(f"({{0}} IS {word})", "boolean"),) for word in words}
+
+
+_UNITS = {"YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "weekofyear", "DAY": "dayofmonth"}
+_UNITS |= {"DOY": "dayofyear", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second"}
+_DAY_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY")
+_FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY"} | {u: u for u in _UNITS if u not in ("DAY", "DOY")}
+
+
+def _part(unit: str, position: int, *takes: str) -> Translation:
+    return _t(f"CAST({_UNITS[unit]}({{{position}}}) AS BIGINT)", *takes)
+
+
+def _parts(unit: str) -> str:
+    return "date|timestamp" if unit in _DAY_UNITS else "timestamp"
+
+
+# A text that is no plain timestamp would be read by Flink in ways of its own: better no answer than a guess.
+_TEXT_TO_TIMESTAMP = (
+    "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,9}})?$' "
+    "AND try_cast({0} AS TIMESTAMP_NTZ) IS NOT NULL THEN try_cast(substring({0}, 1, {end}) AS TIMESTAMP_NTZ) "
+    f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is no timestamp of the form "
+    "yyyy-MM-dd HH:mm:ss[.fraction]')) END"
+)
+_TEXT_TO_DATE = (
+    "CASE WHEN {0} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$' AND try_cast({0} AS DATE) IS NOT NULL "
+    f"THEN try_cast({{0}} AS DATE) WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, "
+    "' is no date of the form yyyy-MM-dd')) END"
+)
+
+
+def _text_to(kind: str, shape: str) -> str:
+    return (
+        f"CASE WHEN {{0}} RLIKE '{shape}' AND try_cast({{0}} AS {{type}}) IS NOT NULL THEN try_cast({{0}} AS {{type}}) "
+        f"WHEN {{0}} IS NOT NULL THEN raise_error(concat('{ERROR}', {{0}}, ' is no {kind}')) END"
+    )
+
+
+_TEXT_TO_INTEGER = _text_to("integer", "^[+-]?[0-9]{{1,19}}$")
+_TEXT_TO_DECIMAL = _text_to("decimal", "^[+-]?[0-9]{{1,38}}([.][0-9]*)?$")
+_TEXT_TO_DOUBLE = _text_to("number", "^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]{{1,3}})?$")
+_SHORTENED = "IF(char_length({0}) <= {length}, {0}, substring({0}, 1, {length}))"
+_TRUNCATED = "try_cast(substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end}) AS TIMESTAMP_NTZ)"
+
+_CASTS = (
+    _t("CAST({0} AS {type})", "null"),
+    _t("CAST({0} AS {type})", "integer", gives="integer|decimal|double|float"),
+    _t("CAST({0} AS STRING)", "integer|date", gives="string"),
+    _t("CAST({0} AS {type})", "decimal", gives="decimal|double"),
+    _t("CAST({0} AS {type})", "double", gives="double"),
+    _t("CAST({0} AS {type})", "float", gives="float|double"),
+    _t("{0}", "boolean", gives="boolean"),
+    _t("{0}", "date", gives="date"),
+    _t("{0}", "ltz", gives="ltz"),
+    _t("upper(CAST({0} AS STRING))", "boolean", gives="string"),
+    _t("{0}", "text", gives="string"),
+    _t(_SHORTENED, "text", gives="varchar"),
+    _t(_TEXT_TO_INTEGER, "text", gives="integer"),
+    _t(_TEXT_TO_DECIMAL, "text", gives="decimal"),
+    _t(_TEXT_TO_DOUBLE, "text", gives="double"),
+    _t(_TEXT_TO_TIMESTAMP, "text", gives="timestamp"),
+    _t(_TEXT_TO_DATE, "text", gives="date"),
+    _t("{0}", "timestamp", gives="same-or-finer"),
+    _t(_TRUNCATED, "timestamp", gives="timestamp"),
+    _t("substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end0})", "timestamp", gives="string"),
+    _t("CAST({0} AS DATE)", "timestamp", gives="date"),
+    _t("CAST({0} AS TIMESTAMP_NTZ)", "date", gives="timestamp"),
+)
+
+_COUNT_ARGUMENT = "count({distinct}{0}){filter}"
+_SUM_ARGUMENT = "sum({distinct}{0}){filter}"
+
+SCALARS: dict[str, tuple[Translation, ...]] = {
+    "+": (
+        *_arithmetic("+"),
+        _t("({0} + {1})", "timestamp", "days|months"),
+        _t("({1} + {0})", "days|months", "timestamp"),
+    ),
+    "-": (*_arithmetic("-"), _t("({0} - {1})", "timestamp", "days|months")),
+    "*": _arithmetic("*"),
+    "/": (
+        _t(f"CAST(IF({{1}} = 0, {_DIVISION_BY_ZERO}, {{0}} div {{1}}) AS {{type}})", "integer", "integer"),
+        _t(f"IF({{d1}} = 0, {_DIVISION_BY_ZERO}, CAST({{d0}} / {{d1}} AS {{type}}))", _EXACT, _EXACT),
+        _t(_DOUBLE_DIVISION, _NUMBER, _NUMBER, gives="double"),
+    ),
+    "%": (_t(f"CAST(IF({{1}} = 0, {_DIVISION_BY_ZERO}, {{0}} % {{1}}) AS {{type}})", "integer", "integer"),),
+    "NEG": (_t("(- {0})", "integer|decimal|double"),),
+    "=": _comparison("=", "AND NOT isnan(CAST({0} AS DOUBLE))"),
+    "<>": _comparison("<>", "OR (isnan(CAST({0} AS DOUBLE)) AND isnan(CAST({1} AS DOUBLE)))"),
+    "<": _comparison("<", "AND NOT isnan(CAST({1} AS DOUBLE))"),
+    "<=": _comparison("<=", "AND NOT isnan(CAST({1} AS DOUBLE))"),
+    ">": _comparison(">", "AND NOT isnan(CAST({0} AS DOUBLE))"),
+    ">=": _comparison(">=", "AND NOT isnan(CAST({0} AS DOUBLE))"),
+    "AND": (_t("({and})", "boolean|null*"),),
+    "OR": (_t("({or})", "boolean|null*"),),
+    "NOT": (_t("(NOT {0})", "boolean"),),
+    "IS NULL": (_t("({0} IS NULL)", "any"),),
+    "IS NOT NULL": (_t("({0} IS NOT NULL)", "any"),),
+    **_predicates("TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN"),
+    "IS DISTINCT FROM": _same("(NOT {0} <=> {1})", "integer", *_SAME),
+    "IS NOT DISTINCT FROM": _same("({0} <=> {1})", "integer", *_SAME),
+    "IN": _same("({0} IN ({rest}))", "integer", *_SAME),
+    "LIKE": (_t("({0} LIKE {1})", "text", "pattern"),),
+    "CAST": _CASTS,
+    "||": (_t("concat({args})", "text*"),),
+    "NULLIF": _same("IF({0} = {1}, NULL, {0})", "integer", *_SAME),
+    "UPPER": (_t("upper({0})", "text"),),
+    "LOWER": (_t("lower({0})", "text"),),
+    "CONCAT": (_t("concat({args})", "text*"),),
+    "CHAR_LENGTH": (_t("char_length({0})", "text"),),
+    "CHARACTER_LENGTH": (_t("char_length({0})", "text"),),
+    "SUBSTRING": (
+        _t("substring({0}, {1})", "text", "position"),
+        _t("substring({0}, {1}, {2})", "text", "position", "position"),
+    ),
+    "SUBSTR": (
+        _t("substring({0}, {1})", "text", "position"),
+        _t("substring({0}, {1}, {2})", "text", "position", "position"),
+    ),
+    "TRIM": (_t("trim({0})", "text"), _t("trim({1})", "BOTH", "text", "FROM")),
+    "LTRIM": (_t("ltrim({0})", "text"),),
+    "RTRIM": (_t("rtrim({0})", "text"),),
+    "REVERSE": (_t("reverse({0})", "text"),),
+    "MD5": (_t("md5({0})", "text"),),
+    "SHA256": (_t("sha2({0}, 256)", "text"),),
+    "ABS": (_t("CAST(abs({0}) AS {type})", "integer|decimal|double"),),
+    "FLOOR": (
+        _t("{0}", "integer"),
+        _t("CAST(floor({0}) AS {type})", "decimal"),
+        *(
+            _t(f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP_NTZ)", "timestamp", unit, "TO")
+            for unit in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+        ),
+    ),
+    "CEIL": (_t("{0}", "integer"), _t("CAST(ceil({0}) AS {type})", "decimal")),
+    "ROUND": (_t("{0}", "integer"), _t("CAST(round({0}, {1}) AS {type})", "decimal", "digits")),
+    "DATE_FORMAT": (_t("date_format({0}, {1})", "timestamp", "format"),),
+    "TO_TIMESTAMP": (_t(_TEXT_TO_TIMESTAMP, "text"),),
+    "TO_DATE": (_t(_TEXT_TO_DATE, "text"),),
+    "EXTRACT": tuple(_part(unit, 1, unit, _parts(unit), "FROM") for unit in _UNITS),
+    **{name: (_part(unit, 0, _parts(unit)),) for name, unit in _FUNCTION_UNITS.items()},
+    "TIMESTAMPDIFF": tuple(
+        _t(f"CAST(timestampdiff({unit}, {{1}}, {{2}}) AS INT)", unit, "timestamp", "timestamp")
+        for unit in ("SECOND", "MINUTE", "HOUR", "DAY")
+    ),
+}
+SCALARS["MOD"] = SCALARS["%"]
+SCALARS["CEILING"] = SCALARS["CEIL"]
+
+BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", "IFNULL": "coalesce"}
+"""Calls that pass one of several values on, each brought to the result type by the rules of CAST first."""
+
+AGGREGATES: dict[str, tuple[Translation, ...]] = {
+    "COUNT": (_t("count(1){filter}"), _t(_COUNT_ARGUMENT, "integer|decimal|double|text|boolean|date|timestamp|ltz")),
+    "SUM": (
+        _t(f"CAST({_SUM_ARGUMENT} AS {{type}})", "integer|decimal"),
+        _t(_SUM_ARGUMENT, "double"),
+    ),
+    "AVG": (
+        _t(f"CAST({_SUM_ARGUMENT} div {_COUNT_ARGUMENT} AS {{type}})", "integer"),
+        _t(f"CAST(CAST({_SUM_ARGUMENT} AS DECIMAL(38, {{scale0}})) / {_COUNT_ARGUMENT} AS {{type}})", "decimal"),
+        _t(f"{_SUM_ARGUMENT} / {_COUNT_ARGUMENT}", "double"),
+    ),
+    "MIN": (_t("min({0}){filter}", "integer|decimal|double|text|date|timestamp|ltz"),),
+    "MAX": (_t("max({0}){filter}", "integer|decimal|double|text|date|timestamp|ltz"),),
+}
