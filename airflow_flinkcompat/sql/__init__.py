@@ -4,6 +4,11 @@ This package knows nothing of Airflow, Spark or a network. Tree shapes are descr
 :mod:`airflow_flinkcompat.sql.nodes`.
 """
 
+# ruff: noqa: E402 -- sqlglot may only be imported after this
+from airflow_flinkcompat.sql.pure_sqlglot import prefer_sources
+
+prefer_sources()
+
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
 from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_secrets

@@ -1,19 +1,17 @@
-"""CREATE TABLE, VIEW, FUNCTION and their parts."""
+"""CREATE statements and their parts."""
 
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.query_parser import QueryParser
 
 _LANGUAGES = ("JAVA", "PYTHON", "SCALA")
-_RESOURCE_KINDS = ("ARCHIVE", "FILE", "JAR")
+RESOURCE_KINDS = ("ARCHIVE", "FILE", "JAR")
 _LIKE_STRATEGIES = ("EXCLUDING", "INCLUDING", "OVERWRITING")
-_LIKE_PARTS = (
-    *("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS"),
-)
+_LIKE_PARTS = ("ALL", "CONSTRAINTS", "DISTRIBUTION", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES})
 
 
@@ -22,34 +20,51 @@ class DdlParser(QueryParser):
 
     def parse_create(self) -> exp.Expr:
         """Read ``CREATE …`` after that word."""
-        replace = self._match_text_seq("OR", "REPLACE")
-        temporary = self._match_text_seq("TEMPORARY")
-        system = self._match_text_seq("SYSTEM")
-        if self._match_text_seq("FUNCTION"):
+        replace = self.match_words("OR", "REPLACE")
+        temporary = self.match_words("TEMPORARY")
+        system = self.match_words("SYSTEM")
+        if self.match_words("FUNCTION"):
             return self._parse_create_function(temporary=bool(temporary), system=bool(system))
-        if self._match_text_seq("TABLE"):
+        if self.match_words("TABLE"):
             return self._parse_create_table(temporary=bool(temporary), replace=bool(replace))
-        if self._match_text_seq("VIEW"):
+        if self.match_words("VIEW"):
             return self._parse_create_view(temporary=bool(temporary), replace=bool(replace))
-        self.raise_error("Expected TABLE, VIEW or FUNCTION after CREATE")
-        raise AssertionError("unreachable: raise_error raises")
+        if self.match_words("MODEL"):
+            return self._parse_create_model(temporary=bool(temporary))
+        kind = self.match_word("CATALOG", "DATABASE")
+        if kind is None:
+            self.fail("Expected TABLE, VIEW, FUNCTION, DATABASE, CATALOG or MODEL after CREATE")
+        exists = self.parse_if_not_exists()
+        name = self.parse_name()
+        return nodes.CreateNamespace(
+            this=name, kind=kind, exists=exists, comment=self.parse_comment(), options=self.parse_options()
+        )
+
+    def parse_replace(self) -> exp.Expr:
+        """Read ``REPLACE TABLE …``, which Flink treats like CREATE OR REPLACE for a table that exists."""
+        self.expect_words("TABLE")
+        create = self._parse_create_table(temporary=False, replace=True)
+        create.set("only_replace", True)
+        return create
+
+    def _parse_create_model(self, *, temporary: bool) -> nodes.CreateModel:
+        exists = self.parse_if_not_exists()
+        create = nodes.CreateModel(this=self.parse_name(), temporary=temporary, exists=exists)
+        for word, key in (("INPUT", "inputs"), ("OUTPUT", "outputs")):
+            if self.match_words(word):
+                create.set(key, self.wrapped_list(self._parse_column_definition))
+        create.set("comment", self.parse_comment())
+        create.set("options", self.parse_options())
+        return create
 
     # ------------------------------------------------------------------------------------- common clauses
     def parse_if_not_exists(self) -> bool:
         """Read ``IF NOT EXISTS`` if it is there."""
-        return bool(self._match_text_seq("IF", "NOT", "EXISTS"))
+        return bool(self.match_words("IF", "NOT", "EXISTS"))
 
     def parse_comment(self) -> exp.Literal | None:
         """Read ``COMMENT 'text'`` if it is there."""
-        return self.require_string() if self._match_text_seq("COMMENT") else None
-
-    def require_string(self) -> exp.Literal:
-        """Read a string literal or raise."""
-        literal = self._parse_string()
-        if not isinstance(literal, exp.Literal):
-            self.raise_error("Expected a string in single quotes")
-            raise AssertionError("unreachable: raise_error raises")
-        return literal
+        return self.require_string() if self.match_words("COMMENT") else None
 
     def parse_options(self) -> list[nodes.Option] | None:
         """Read ``WITH ('key' = 'value', …)`` if it is there."""
@@ -57,12 +72,7 @@ class DdlParser(QueryParser):
 
     def parse_option_list(self) -> list[nodes.Option]:
         """Read ``('key' = 'value', …)``; an empty list is allowed."""
-        self._match_l_paren()
-        options: list[nodes.Option] = []
-        if not self._match(TokenType.R_PAREN, advance=False):
-            options = self._parse_csv(self._parse_option)
-        self._match_r_paren()
-        return options
+        return self.wrapped_list(self._parse_option)
 
     def _parse_option(self) -> nodes.Option:
         start = self._curr
@@ -74,20 +84,19 @@ class DdlParser(QueryParser):
         """Read ``name [= value]`` of a partition spec."""
         start = self._curr
         name = self.require_identifier()
-        value = self._parse_bitwise() if self._match(TokenType.EQ) else None
+        value = self.require_operand() if self._match(TokenType.EQ) else None
         return self.place(nodes.PartitionValue(this=name, expression=value), start)
 
     # --------------------------------------------------------------------------------------------- table
     def _parse_create_table(self, *, temporary: bool, replace: bool) -> nodes.CreateTable:
         exists = self.parse_if_not_exists()
         create = nodes.CreateTable(this=self.parse_name(), temporary=temporary, exists=exists, replace=replace)
-        if self._match(TokenType.L_PAREN):
-            self._parse_table_elements(create)
-            self._match_r_paren()
+        if self._match(TokenType.L_PAREN, advance=False):
+            self._sort_table_elements(create, self.wrapped_list(self.parse_table_element))
         create.set("comment", self.parse_comment())
         create.set("distribution", self.parse_distribution())
-        if self._match_text_seq("PARTITIONED", "BY"):
-            create.set("partitioned_by", self._parse_wrapped_csv(self.require_identifier))
+        if self.match_words("PARTITIONED", "BY"):
+            create.set("partitioned_by", self.wrapped_list(self.require_identifier))
         create.set("distribution", create.args.get("distribution") or self.parse_distribution())
         create.set("options", self.parse_options())
         if self._match(TokenType.LIKE):
@@ -96,59 +105,59 @@ class DdlParser(QueryParser):
             create.set("expression", self.require_query())
         return create
 
-    def _parse_table_elements(self, create: nodes.CreateTable) -> None:
-        elements = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(self.parse_table_element)
-        for key, kind in (("watermarks", nodes.Watermark), ("constraints", nodes.KeyConstraint)):
-            found = [element for element in elements if isinstance(element, kind)]
-            create.set(key, found or None)
+    def _sort_table_elements(self, create: nodes.CreateTable, elements: list[exp.Expr]) -> None:
+        watermarks = [element for element in elements if isinstance(element, nodes.Watermark)]
+        constraints = [element for element in elements if isinstance(element, nodes.KeyConstraint)]
         columns = [element for element in elements if not isinstance(element, (nodes.Watermark, nodes.KeyConstraint))]
         create.set("columns", columns)
+        create.set("watermarks", watermarks or None)
+        create.set("constraints", constraints or None)
 
     def parse_table_element(self) -> exp.Expr:
         """Read one column, watermark or constraint."""
         start = self._curr
-        if self._match_text_seq("WATERMARK", "FOR"):
+        if self.match_words("WATERMARK", "FOR"):
             column = self.parse_dotted_name()
             self.expect(TokenType.ALIAS, "AS in the watermark")
-            return self.place(nodes.Watermark(this=column, expression=self._require_disjunction()), start)
+            return self.place(nodes.Watermark(this=column, expression=self.require_expression()), start)
         constraint = self._parse_table_constraint()
         if constraint is not None:
             return self.place(constraint, start)
         return self.place(self._parse_column_definition(), start)
 
     def _parse_table_constraint(self) -> nodes.KeyConstraint | None:
-        name = self.require_identifier() if self._match_text_seq("CONSTRAINT") else None
+        name = self.require_identifier() if self.match_words("CONSTRAINT") else None
         index = self._index
         kind = self._match_key_kind()
         if kind is None or not self._match(TokenType.L_PAREN, advance=False):
-            self._retreat(index)
             if name is not None:
-                self.raise_error("Expected PRIMARY KEY or UNIQUE after CONSTRAINT")
+                self.fail("Expected PRIMARY KEY (…) or UNIQUE (…) after CONSTRAINT")
+            self._retreat(index)
             return None
-        columns = self._parse_wrapped_csv(self.require_identifier)
+        columns = self.wrapped_list(self.require_identifier)
         return nodes.KeyConstraint(this=name, kind=kind, expressions=columns, enforced=self._parse_enforced())
 
     def _match_key_kind(self) -> str | None:
-        if self._match_text_seq("PRIMARY", "KEY"):
+        if self.match_words("PRIMARY", "KEY"):
             return "PRIMARY KEY"
-        return "UNIQUE" if self._match_text_seq("UNIQUE") else None
+        return "UNIQUE" if self.match_words("UNIQUE") else None
 
     def _parse_enforced(self) -> bool | None:
-        if self._match_text_seq("NOT", "ENFORCED"):
+        if self.match_words("NOT", "ENFORCED"):
             return False
-        return True if self._match_text_seq("ENFORCED") else None
+        return True if self.match_words("ENFORCED") else None
 
     def _parse_column_definition(self) -> exp.Expr:
         name = self.require_identifier()
         if self._match(TokenType.ALIAS):
-            expression = self._require_disjunction()
+            expression = self.require_expression()
             return nodes.ComputedColumn(this=name, expression=expression, comment=self.parse_comment())
         if self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             return name  # CREATE TABLE t (b, a) AS SELECT … only reorders
         kind = self.require_type()
-        if self._match_text_seq("METADATA"):
+        if self.match_words("METADATA"):
             key = self.require_string() if self._match(TokenType.FROM) else None
-            virtual = bool(self._match_text_seq("VIRTUAL"))
+            virtual = bool(self.match_words("VIRTUAL"))
             return nodes.MetadataColumn(
                 this=name, kind=kind, metadata_key=key, virtual=virtual, comment=self.parse_comment()
             )
@@ -158,29 +167,31 @@ class DdlParser(QueryParser):
 
     def _parse_column_constraint_clause(self) -> nodes.KeyConstraint | None:
         start = self._curr
-        name = self.require_identifier() if self._match_text_seq("CONSTRAINT") else None
+        name = self.require_identifier() if self.match_words("CONSTRAINT") else None
         kind = self._match_key_kind()
         if kind is None:
             if name is not None:
-                self.raise_error("Expected PRIMARY KEY or UNIQUE after CONSTRAINT")
+                self.fail("Expected PRIMARY KEY or UNIQUE after CONSTRAINT")
             return None
         return self.place(nodes.KeyConstraint(this=name, kind=kind, enforced=self._parse_enforced()), start)
 
     def parse_distribution(self) -> nodes.Distribution | None:
         """Read ``DISTRIBUTED BY HASH(a) INTO 4 BUCKETS`` if it is there."""
         start = self._curr
-        if not self._match_text_seq("DISTRIBUTED"):
-            return None
+        return self.place(self.parse_distribution_clause(), start) if self.match_words("DISTRIBUTED") else None
+
+    def parse_distribution_clause(self) -> nodes.Distribution:
+        """Read ``BY HASH(a) INTO 4 BUCKETS``."""
         kind = None
         columns = None
-        if self._match_text_seq("BY"):
+        if self.match_words("BY"):
             kind = self.match_word("HASH", "RANGE")
-            columns = self._parse_wrapped_csv(self.require_identifier)
+            columns = self.wrapped_list(self.require_identifier)
         buckets = None
-        if self._match_text_seq("INTO"):
+        if self.match_words("INTO"):
             buckets = self._parse_number()
-            self.expect_word("BUCKETS")
-        return self.place(nodes.Distribution(kind=kind, expressions=columns, buckets=buckets), start)
+            self.expect_words("BUCKETS")
+        return nodes.Distribution(kind=kind, expressions=columns, buckets=buckets)
 
     def _parse_like(self) -> nodes.TableLike:
         start = self._prev
@@ -188,11 +199,8 @@ class DdlParser(QueryParser):
         options: list[nodes.LikeOption] = []
         if self._match(TokenType.L_PAREN):
             while not self._match(TokenType.R_PAREN):
-                strategy = self.match_word(*_LIKE_STRATEGIES)
-                part = self.match_word(*_LIKE_PARTS) if strategy else None
-                if strategy is None or part is None:
-                    self.raise_error("Expected INCLUDING, EXCLUDING or OVERWRITING and what of the table")
-                options.append(nodes.LikeOption(this=strategy, kind=part))
+                strategy = self.require_word(*_LIKE_STRATEGIES)
+                options.append(nodes.LikeOption(this=strategy, kind=self.require_word(*_LIKE_PARTS)))
         return self.place(nodes.TableLike(this=table, expressions=options), start)
 
     # ------------------------------------------------------------------------------------ view, function
@@ -201,7 +209,7 @@ class DdlParser(QueryParser):
         name = self.parse_name()
         columns = None
         if self._match(TokenType.L_PAREN, advance=False) and self._next.token_type not in _QUERY_STARTS:
-            columns = self._parse_wrapped_csv(self.require_identifier)
+            columns = self.wrapped_list(self.require_identifier)
         comment = self.parse_comment()
         self.expect(TokenType.ALIAS, "AS before the view's query")
         return nodes.CreateView(
@@ -219,11 +227,7 @@ class DdlParser(QueryParser):
         name = self.parse_name()
         self.expect(TokenType.ALIAS, "AS before the function's class")
         source = self.require_string()
-        language = None
-        if self._match_text_seq("LANGUAGE"):
-            language = self.match_word(*_LANGUAGES)
-            if language is None:
-                self.raise_error(f"Expected {', '.join(_LANGUAGES)} after LANGUAGE")
+        language = self.parse_language()
         resources = self._parse_csv(self.parse_resource) if self._match(TokenType.USING) else None
         return nodes.CreateFunction(
             this=name,
@@ -236,10 +240,12 @@ class DdlParser(QueryParser):
             exists=exists,
         )
 
+    def parse_language(self) -> str | None:
+        """Read ``LANGUAGE PYTHON`` if it is there."""
+        return self.require_word(*_LANGUAGES, context=" after LANGUAGE") if self.match_words("LANGUAGE") else None
+
     def parse_resource(self) -> nodes.Resource:
         """Read ``JAR 'path'``."""
         start = self._curr
-        kind = self.match_word(*_RESOURCE_KINDS)
-        if kind is None:
-            self.raise_error(f"Expected {', '.join(_RESOURCE_KINDS)}")
+        kind = self.require_word(*RESOURCE_KINDS)
         return self.place(nodes.Resource(this=self.require_string(), kind=kind), start)

@@ -27,9 +27,7 @@ def _table(gen: FlinkGenerator, node: exp.Table) -> str:
     name = gen.names(node.args.get("catalog"), node.args.get("db"), node.this)
     joins = gen.expressions(node, key="joins", sep="", flat=True)
     hints = gen.expressions(node, key="hints", flat=True)
-    return (
-        _words(name, _when(hints, f"/*+ {hints} */"), gen.sql(node, "version"), gen.alias(node)) + joins
-    )
+    return _words(name, _when(hints, f"/*+ {hints} */"), gen.sql(node, "version"), gen.alias(node)) + joins
 
 
 def _table_function(gen: FlinkGenerator, node: nodes.TableFunction) -> str:
@@ -111,8 +109,17 @@ def _keyword_call(gen: FlinkGenerator, node: nodes.KeywordCall) -> str:
         if index:
             parts.append(node.args["keywords"][index - 1])
         parts.append(gen.sql(operand))
+    return f"{node.this}({_words(*parts)})"
+
+
+def _json_call(gen: FlinkGenerator, node: nodes.KeywordCall) -> str:
     clauses = [gen.sql(clause) for clause in node.args.get("clauses") or ()]
-    return f"{node.this}({_words(*parts, *clauses)})"
+    return f"{node.this}({_words(gen.list_of(node), *clauses)})"
+
+
+def _call_clause(gen: FlinkGenerator, node: nodes.CallClause) -> str:
+    first, _, rest = str(node.this).partition(" ")
+    return _words(first, gen.sql(node, "expression"), rest)
 
 
 def _values(gen: FlinkGenerator, node: exp.Values) -> str:
@@ -148,10 +155,11 @@ def _metadata_column(gen: FlinkGenerator, node: nodes.MetadataColumn) -> str:
 
 
 def _distribution(gen: FlinkGenerator, node: nodes.Distribution) -> str:
+    word = "DISTRIBUTED" if isinstance(node.parent, nodes.CreateTable) else "DISTRIBUTION"
     columns = gen.list_of(node)
     buckets = gen.sql(node, "buckets")
     by = _when(columns, f"BY {node.args.get('kind') or ''}({columns})")
-    return _words("DISTRIBUTED", by, _when(buckets, f"INTO {buckets} BUCKETS"))
+    return _words(word, by, _when(buckets, f"INTO {buckets} BUCKETS"))
 
 
 def _table_like(gen: FlinkGenerator, node: nodes.TableLike) -> str:
@@ -163,8 +171,8 @@ def _table_like(gen: FlinkGenerator, node: nodes.TableLike) -> str:
 def _create_head(gen: FlinkGenerator, node: exp.Expr, kind: str) -> str:
     args = node.args
     return _words(
-        "CREATE",
-        _when(args.get("replace"), "OR REPLACE"),
+        "REPLACE" if args.get("only_replace") else "CREATE",
+        _when(args.get("replace") and not args.get("only_replace"), "OR REPLACE"),
         _when(args.get("temporary"), "TEMPORARY"),
         _when(args.get("system"), "SYSTEM"),
         kind,
@@ -233,6 +241,72 @@ def _set_option(gen: FlinkGenerator, node: nodes.SetOption) -> str:
     return f"SET {gen.sql(node, 'this')} = {gen.sql(node, 'expression')}" if node.this else "SET"
 
 
+def _create_namespace(gen: FlinkGenerator, node: nodes.CreateNamespace) -> str:
+    return _words(_create_head(gen, node, node.args["kind"]), gen.comment(node), gen.options(node))
+
+
+def _create_model(gen: FlinkGenerator, node: nodes.CreateModel) -> str:
+    inputs, outputs = gen.list_of(node, "inputs"), gen.list_of(node, "outputs")
+    return _words(
+        _create_head(gen, node, "MODEL"),
+        _when(inputs, f"INPUT ({inputs})"),
+        _when(outputs, f"OUTPUT ({outputs})"),
+        gen.comment(node),
+        gen.options(node),
+    )
+
+
+def _object_head(gen: FlinkGenerator, node: exp.Expr, verb: str) -> str:
+    args = node.args
+    return _words(
+        verb,
+        _when(args.get("temporary"), "TEMPORARY"),
+        _when(args.get("system"), "SYSTEM"),
+        args["kind"],
+        _when(args.get("exists"), "IF EXISTS"),
+        gen.sql(node, "this"),
+    )
+
+
+def _drop_elements(gen: FlinkGenerator, node: nodes.DropElements) -> str:
+    names = gen.list_of(node)
+    if node.args["kind"] == "COLUMNS":
+        return f"DROP ({names})"
+    return _words("DROP", node.args["kind"], names)
+
+
+def _partitions(gen: FlinkGenerator, node: nodes.Partitions) -> str:
+    kind = node.args["kind"]
+    exists = _when(node.args.get("exists"), "IF NOT EXISTS" if kind == "ADD" else "IF EXISTS")
+    separator = " " if kind == "ADD" else ", "
+    return _words(kind, exists, separator.join(gen.sql(spec) for spec in node.expressions))
+
+
+def _elements(gen: FlinkGenerator, verb: str, node: exp.Expr) -> str:
+    if isinstance(node.expressions[0], nodes.Distribution):
+        return f"{verb} {gen.list_of(node)}"
+    return f"{verb} ({gen.list_of(node)})"
+
+
+def _explained(gen: FlinkGenerator, node: exp.Expr) -> str:
+    text = gen.sql(node)
+    return text.removeprefix("EXECUTE ") if isinstance(node, nodes.StatementSet) else text
+
+
+def _show(gen: FlinkGenerator, node: nodes.Show) -> str:
+    what, like = str(node.this), node.args.get("like")
+    preposition = not (what.startswith("CREATE ") or what == "PARTITIONS")
+    return _words(
+        "SHOW",
+        what,
+        _when(node.args.get("of") and preposition, "FROM"),
+        gen.sql(node, "of"),
+        gen.sql(node, "partition"),
+        _when(like and node.args.get("negated"), "NOT"),
+        _when(like, f"{like} {gen.sql(node, 'pattern')}"),
+    )
+
+
 _PRINTERS: dict[type[exp.Expr], _Print] = {
     exp.Table: _table,
     exp.Values: _values,
@@ -268,8 +342,9 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
     nodes.RowField: lambda gen, node: _words(gen.sql(node, "this"), gen.sql(node, "kind"), gen.sql(node, "comment")),
     nodes.TypedLiteral: lambda gen, node: f"{node.args['kind']} {gen.sql(node, 'this')}",
     nodes.Niladic: lambda gen, node: str(node.this),
-    nodes.KeywordCall: _keyword_call,
-    nodes.CallClause: lambda gen, node: _words(node.this, gen.sql(node, "expression")),
+    nodes.KeywordCall: lambda gen, node: (_keyword_call if node.args.get("keywords") else _json_call)(gen, node),
+    nodes.JsonPair: lambda gen, node: f"KEY {gen.sql(node, 'this')} VALUE {gen.sql(node, 'expression')}",
+    nodes.CallClause: _call_clause,
     nodes.MapConstructor: lambda gen, node: f"MAP[{gen.list_of(node)}]",
     nodes.MultisetConstructor: lambda gen, node: f"MULTISET[{gen.list_of(node)}]",
     nodes.Option: lambda gen, node: f"{gen.sql(node, 'this')} = {gen.sql(node, 'expression')}",
@@ -296,6 +371,42 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
     nodes.StatementSet: _statement_set,
     nodes.SetOption: _set_option,
     nodes.ResetOption: lambda gen, node: _words("RESET", gen.sql(node, "this")),
+    nodes.CreateNamespace: _create_namespace,
+    nodes.CreateModel: _create_model,
+    nodes.Drop: lambda gen, node: _words(_object_head(gen, node, "DROP"), node.args.get("behavior")),
+    nodes.Alter: lambda gen, node: f"{_object_head(gen, node, 'ALTER')} {gen.sql(node, 'action')}",
+    nodes.AddElements: lambda gen, node: _elements(gen, "ADD", node),
+    nodes.ModifyElements: lambda gen, node: _elements(gen, "MODIFY", node),
+    nodes.PlacedElement: lambda gen, node: _words(
+        gen.sql(node, "this"), node.args.get("position"), gen.sql(node, "after")
+    ),
+    nodes.DropElements: _drop_elements,
+    nodes.Partitions: _partitions,
+    nodes.PartitionSpec: lambda gen, node: _words(f"PARTITION ({gen.list_of(node)})", gen.options(node)),
+    nodes.RenameColumn: lambda gen, node: f"RENAME {gen.sql(node, 'this')} TO {gen.sql(node, 'expression')}",
+    nodes.RenameTo: lambda gen, node: f"RENAME TO {gen.sql(node, 'this')}",
+    nodes.SetOptions: lambda gen, node: f"SET ({gen.list_of(node)})",
+    nodes.ResetOptions: lambda gen, node: f"RESET ({gen.list_of(node)})",
+    nodes.SetQuery: lambda gen, node: f"AS {gen.sql(node, 'this')}",
+    nodes.SetClass: lambda gen, node: _words(
+        f"AS {gen.sql(node, 'this')}", _when(node.args.get("language"), f"LANGUAGE {node.args.get('language')}")
+    ),
+    nodes.SetComment: lambda gen, node: f"COMMENT {gen.sql(node, 'this')}",
+    nodes.UseNamespace: lambda gen, node: _words(
+        "USE", _when(node.args["kind"] != "DATABASE", node.args["kind"]), gen.list_of(node)
+    ),
+    nodes.ModuleStatement: lambda gen, node: _words(
+        node.args["kind"], "MODULE", gen.sql(node, "this"), gen.options(node)
+    ),
+    nodes.ResourceStatement: lambda gen, node: _words(node.args["action"], node.args["kind"], gen.sql(node, "this")),
+    nodes.Explain: lambda gen, node: _words(
+        "EXPLAIN", ", ".join(node.args.get("details") or ()), _explained(gen, node.this)
+    ),
+    nodes.Describe: lambda gen, node: _words(
+        "DESCRIBE", node.args.get("kind"), _when(node.args.get("extended"), "EXTENDED"), gen.sql(node, "this")
+    ),
+    nodes.Show: _show,
+    nodes.Call: lambda gen, node: f"CALL {gen.sql(node, 'this')}",
 }
 
 
@@ -304,6 +415,7 @@ class FlinkGenerator(Generator):
 
     TRANSFORMS: ClassVar = {**Generator.TRANSFORMS, **_PRINTERS}
     NULL_ORDERING_SUPPORTED = True
+    SUPPORTS_BETWEEN_FLAGS = True
     QUERY_HINTS = True
     UNNEST_WITH_ORDINALITY = True
 

@@ -53,9 +53,11 @@ def lexemes(text: str) -> Iterator[Lexeme]:
     position = 0
     while position < len(text):
         match = _LEXEME.match(text, position)
-        assert match is not None and match.lastgroup is not None
-        end = len(text) if match.lastgroup == "open" else match.end()
-        yield Lexeme(match.lastgroup, match.group(), match.start(), end)
+        kind = match.lastgroup if match else None
+        assert match is not None
+        assert kind is not None  # the last alternative takes any character
+        end = len(text) if kind == "open" else match.end()
+        yield Lexeme(kind, match.group(), match.start(), end)
         position = end
 
 

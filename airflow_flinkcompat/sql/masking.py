@@ -41,20 +41,26 @@ _BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
 _HEADER_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n'\"])+")
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<rest>[^\s'\"`<>\\]+)")
-_ORACLE_LOGIN = re.compile(r"jdbc:oracle:\w+:(?P<user>[^/@\s'\"]+)/(?P<secret>\"[^\"]*\"|[^\s'\"]+?)(?=@)", re.IGNORECASE)
+_ORACLE_LOGIN = re.compile(
+    r"jdbc:oracle:\w+:(?P<user>[^/@\s'\"]+)/(?P<secret>\"[^\"]*\"|[^\s'\"]+?)(?=@)", re.IGNORECASE
+)
 #: ``container@account`` is an address here, not a login.
 _STORAGE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
 #: Secrets that give themselves away by their shape.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)),
+    (
+        "private key",
+        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+    ),
     ("access key", re.compile(r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AGPA|AIDA|AKIA|ANPA|ANVA|AROA|ASIA)[A-Z0-9]{16}\b")),
     ("access key", re.compile(r"\bLTAI[0-9A-Za-z]{12,26}\b")),
     ("token", re.compile(r"\beyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*")),
     ("token", re.compile(r"\b(?:gh[opsur]_[0-9A-Za-z]{30,}|github_pat_\w{30,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{35})")),
 )
 _BEARER = re.compile(
-    r"\b(?:Bearer|Basic)\s+(?!(?:auth|authentication|authorization|token|scheme)\b)(?P<secret>[\w.~+/=:-]{6,})", re.IGNORECASE
+    r"\b(?:Bearer|Basic)\s+(?!(?:auth|authentication|authorization|token|scheme)\b)(?P<secret>[\w.~+/=:-]{6,})",
+    re.IGNORECASE,
 )
 
 
@@ -81,7 +87,7 @@ def mask_secrets(text: str) -> str:
 
     Values that consist of placeholders (``${conn.…}``) are not secrets.
     """
-    # Masking shortens the text, so what stands next to a mask can only then be recognised; this ends after a few rounds.
+    # What stands next to a secret may only be recognised once that secret is masked; a few rounds settle it.
     while (masked := _mask_once(text)) != text:
         text = masked
     return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.type_parser import TypeParser
@@ -22,14 +22,14 @@ class PatternParser(TypeParser):
         self._match_l_paren()
         partition = self._parse_partition_by()
         order = self._parse_order()
-        measures = self._parse_csv(self._parse_measure) if self._match_text_seq("MEASURES") else None
-        rows = next((rows for rows in _ROWS if self._match_text_seq(*rows.split())), None)
-        after = self._parse_after_match() if self._match_text_seq("AFTER", "MATCH", "SKIP") else None
-        self.expect_word("PATTERN")
+        measures = self._parse_csv(self._parse_measure) if self.match_words("MEASURES") else None
+        rows = next((rows for rows in _ROWS if self.match_words(*rows.split())), None)
+        after = self._parse_after_match() if self.match_words("AFTER", "MATCH", "SKIP") else None
+        self.expect_words("PATTERN")
         pattern = self._parse_wrapped(self._parse_pattern)
-        within = self._require_interval() if self._match_text_seq("WITHIN") else None
-        subsets = self._parse_csv(self._parse_subset) if self._match_text_seq("SUBSET") else None
-        define = self._parse_csv(self._parse_definition) if self._match_text_seq("DEFINE") else None
+        within = self._require_interval() if self.match_words("WITHIN") else None
+        subsets = self._parse_csv(self._parse_subset) if self.match_words("SUBSET") else None
+        define = self._parse_csv(self._parse_definition) if self.match_words("DEFINE") else None
         self._match_r_paren()
         node = nodes.MatchRecognize(
             this=relation,
@@ -48,41 +48,36 @@ class PatternParser(TypeParser):
         return node
 
     def _require_interval(self) -> exp.Interval:
-        interval = self._parse_interval()
-        if interval is None:
-            self.raise_error("Expected an interval")
-            raise AssertionError("unreachable: raise_error raises")
-        return interval
+        return self._parse_interval() or self.fail("Expected an interval")
 
-    def _parse_measure(self) -> exp.Expr | None:
+    def _parse_measure(self) -> exp.Alias:
         start = self._curr
         semantics = self.match_word("FINAL", "RUNNING")
-        expression = self._parse_disjunction()
-        if semantics and expression:
+        expression = self.require_expression()
+        if semantics:
             expression = nodes.MeasureSemantics(this=expression, kind=semantics)
         self.expect(TokenType.ALIAS, "AS after the measure")
         return self.place(exp.Alias(this=expression, alias=self.require_identifier()), start)
 
     def _parse_after_match(self) -> nodes.AfterMatch:
         for words in _AFTER_FIXED:
-            if self._match_text_seq(*words.split()):
+            if self.match_words(*words.split()):
                 return nodes.AfterMatch(this=words)
         for words in _AFTER_VARIABLE:
-            if self._match_text_seq(*words.split()):
+            if self.match_words(*words.split()):
                 return nodes.AfterMatch(this=words, expression=self.require_identifier())
-        self.raise_error("Expected PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO after AFTER MATCH SKIP")
-        raise AssertionError("unreachable: raise_error raises")
+        self.fail("Expected PAST LAST ROW, TO NEXT ROW, TO FIRST, TO LAST or TO after AFTER MATCH SKIP")
 
     def _parse_subset(self) -> nodes.PatternSubset:
         name = self.require_identifier()
         self.expect(TokenType.EQ, "=")
-        return nodes.PatternSubset(this=name, expressions=self._parse_wrapped_csv(self.require_identifier))
+        return nodes.PatternSubset(this=name, expressions=self.wrapped_list(self.require_identifier))
 
     def _parse_definition(self) -> nodes.PatternDefinition:
         start = self._curr
         name = self.require_identifier()
         self.expect(TokenType.ALIAS, "AS after the pattern variable")
-        return self.place(nodes.PatternDefinition(this=name, expression=self._parse_disjunction()), start)
+        return self.place(nodes.PatternDefinition(this=name, expression=self.require_expression()), start)
 
     # ------------------------------------------------------------------------------------------- pattern
     def _parse_pattern(self) -> exp.Expr:
@@ -123,7 +118,7 @@ class PatternParser(TypeParser):
             return self.place(exclusion, start)
         if self._curr.text.upper() == "PERMUTE" and self._next.token_type == TokenType.L_PAREN:
             self._advance()
-            return self.place(nodes.PatternPermutation(expressions=self._parse_wrapped_csv(self._parse_pattern)), start)
+            return self.place(nodes.PatternPermutation(expressions=self.wrapped_list(self._parse_pattern)), start)
         return self.place(nodes.PatternVariable(this=self.require_identifier()), start)
 
     def _parse_quantifier(self) -> tuple[exp.Expr | None, exp.Expr | None] | None:
@@ -142,5 +137,5 @@ class PatternParser(TypeParser):
             minimum = minimum or exp.Literal.number(0)
         self.expect(TokenType.R_BRACE, "} after the quantifier")
         if minimum is None:
-            self.raise_error("Expected a number in the quantifier")
+            self.fail("Expected a number in the quantifier")
         return minimum, maximum.copy() if maximum is not None else None

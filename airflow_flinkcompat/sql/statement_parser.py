@@ -1,4 +1,4 @@
-"""Statements: CREATE, INSERT, statement sets, SET …; one table maps the first words to the reader."""
+"""Statements: one table maps the first words to the reader."""
 
 from __future__ import annotations
 
@@ -6,25 +6,48 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.ddl_parser import DdlParser
+from airflow_flinkcompat.sql.alter_parser import AlterParser
+from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS
 
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
+_EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
+_DESCRIBED = ("CATALOG", "DATABASE", "FUNCTION", "MODEL")
+#: What SHOW lists. Longer spellings first.
+_SHOWN = (
+    *("CREATE CATALOG", "CREATE DATABASE", "CREATE FUNCTION", "CREATE MODEL", "CREATE TABLE", "CREATE VIEW"),
+    *("CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "MATERIALIZED TABLES", "USER FUNCTIONS"),
+    *("CATALOGS", "COLUMNS", "DATABASES", "FUNCTIONS", "JARS", "JOBS", "MODELS", "MODULES", "PARTITIONS"),
+    *("PROCEDURES", "TABLES", "VIEWS"),
+)
 
 
-class FlinkParser(DdlParser):
+class FlinkParser(AlterParser):
     """Parser of one Flink SQL statement."""
 
     STATEMENTS: ClassVar[tuple[tuple[tuple[str, ...], Callable[[FlinkParser], exp.Expr]], ...]] = (
         (("CREATE",), lambda self: self.parse_create()),
+        (("REPLACE",), lambda self: self.parse_replace()),
         (("INSERT",), lambda self: self.parse_insert()),
         (("EXECUTE", "STATEMENT", "SET", "BEGIN"), lambda self: self.parse_statement_set()),
         (("BEGIN", "STATEMENT", "SET", ";"), lambda self: self.parse_statement_set()),
-        (("EXECUTE",), lambda self: self.parse_executed()),
+        (("EXECUTE",), lambda self: self.parse_statement()),
         (("SET",), lambda self: self.parse_set()),
         (("RESET",), lambda self: self.parse_reset()),
+        (("DROP",), lambda self: self.parse_drop()),
+        (("ALTER",), lambda self: self.parse_alter()),
+        (("USE",), lambda self: self.parse_use()),
+        (("ADD",), lambda self: self.parse_resource_statement("ADD")),
+        (("REMOVE",), lambda self: self.parse_resource_statement("REMOVE")),
+        (("LOAD", "MODULE"), lambda self: self.parse_module("LOAD")),
+        (("UNLOAD", "MODULE"), lambda self: self.parse_module("UNLOAD")),
+        (("EXPLAIN",), lambda self: self.parse_explain()),
+        (("DESCRIBE",), lambda self: self.parse_describe()),
+        (("DESC",), lambda self: self.parse_describe()),
+        (("SHOW",), lambda self: self.parse_show()),
+        (("CALL",), lambda self: self.parse_call()),
     )
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -41,14 +64,14 @@ class FlinkParser(DdlParser):
         self._advance_chunk()
         tree = self.parse_statement()
         if self._curr:
-            self.raise_error("Unexpected text after the end of the statement")
+            self.fail("Unexpected text after the end of the statement")
         return [tree]
 
     def parse_statement(self) -> exp.Expr:
         """Read any statement or query."""
         start = self._curr
         for words, reader in self.STATEMENTS:
-            if self._match_text_seq(*words):
+            if self.match_words(*words):
                 return self.place(reader(self), start)
         query = self.place(self.require_query(), start)
         conflict = self._parse_conflict_action()
@@ -57,19 +80,17 @@ class FlinkParser(DdlParser):
     # ------------------------------------------------------------------------------------------- insert
     def parse_insert(self) -> nodes.InsertInto:
         """Read ``INSERT`` after that word."""
-        overwrite = self.match_word("OVERWRITE") is not None
+        overwrite = self.match_words("OVERWRITE")
         if not overwrite:
-            self.expect_word("INTO")
+            self.expect_words("INTO")
         self._match(TokenType.TABLE)
-        table = self._parse_table_name_with_hints()
+        table = self.parse_name_with_hints()
         partition = None
         columns = None
         if self._match(TokenType.PARTITION):
-            partition = self._parse_wrapped_csv(self.parse_partition_value)
-        if self._match(TokenType.L_PAREN, advance=False) and self._next.token_type not in (
-            *(TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN),
-        ):
-            columns = self._parse_wrapped_csv(self.parse_dotted_name)
+            partition = self.wrapped_list(self.parse_partition_value)
+        if self._is_column_list_ahead():
+            columns = self.wrapped_list(self.parse_dotted_name)
         return nodes.InsertInto(
             this=table,
             partition=partition,
@@ -79,53 +100,110 @@ class FlinkParser(DdlParser):
             conflict=self._parse_conflict_action(),
         )
 
+    def _is_column_list_ahead(self) -> bool:
+        query = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN)
+        return self._curr.token_type == TokenType.L_PAREN and self._next.token_type not in query
+
     def _parse_conflict_action(self) -> str | None:
-        if not self._match_text_seq("ON", "CONFLICT", "DO"):
+        if not self.match_words("ON", "CONFLICT", "DO"):
             return None
-        action = self.match_word(*_CONFLICT_ACTIONS)
-        if action is None:
-            self.raise_error(f"Expected {', '.join(_CONFLICT_ACTIONS)} after ON CONFLICT DO")
-        return action
+        return self.require_word(*_CONFLICT_ACTIONS, context=" after ON CONFLICT DO")
 
     def parse_statement_set(self) -> nodes.StatementSet:
         """Read the statements up to and including ``END``."""
         statements: list[exp.Expr] = []
         while not self._match(TokenType.END):
             if not self._curr:
-                self.raise_error("The statement set is not closed with END", self._prev)
+                self.fail("The statement set is not closed with END", self._prev)
             statements.append(self.parse_statement())
             if not self._match(TokenType.SEMICOLON):
-                self.raise_error("Expected ; after a statement of the statement set")
+                self.fail("Expected ; after a statement of the statement set")
         return nodes.StatementSet(expressions=statements)
 
-    def parse_executed(self) -> exp.Expr:
-        """Read what follows ``EXECUTE``: a statement run on its own."""
-        return self.parse_statement()
-
-    # ------------------------------------------------------------------------------------------ options
+    # ------------------------------------------------------------------------------------------ session
     def parse_set(self) -> nodes.SetOption:
         """Read ``SET ['key' = 'value']``; key and value may stand without quotes."""
         if not self._curr:
             return nodes.SetOption()
         key = self._parse_raw_text(TokenType.EQ)
         self.expect(TokenType.EQ, "= after the key")
-        return nodes.SetOption(this=key, expression=self._parse_raw_text(None))
+        return nodes.SetOption(this=key, expression=self._parse_raw_text())
 
     def parse_reset(self) -> nodes.ResetOption:
         """Read ``RESET ['key']``."""
-        return nodes.ResetOption(this=self._parse_raw_text(None) if self._curr else None)
+        return nodes.ResetOption(this=self._parse_raw_text() if self._curr else None)
 
-    def _parse_raw_text(self, until: TokenType | None) -> exp.Literal:
+    def _parse_raw_text(self, until: TokenType | None = None) -> exp.Literal:
         """Read a string, or unquoted text as it stands up to a token of type ``until`` or the end."""
         start = self._curr
         if start.token_type == TokenType.STRING:
             self._advance()
             return self.place(exp.Literal.string(start.text), start)
+        index = self._index
         while self._curr and self._curr.token_type not in (until, TokenType.SEMICOLON):
             if self._curr.token_type in (TokenType.STRING, TokenType.HINT):
-                self.raise_error("Unexpected text in an unquoted option")
+                self.fail("Unexpected text in an unquoted option")
             self._advance()
-        if self._prev is start or self._prev.end >= start.end:
-            return self.place(exp.Literal.string(self._find_sql(start, self._prev)), start)
-        self.raise_error("Expected a key and a value, like SET 'key' = 'value'", start)
-        raise AssertionError("unreachable: raise_error raises")
+        if self._index == index:
+            self.fail("Expected a key and a value, like SET 'key' = 'value'", start or self._prev)
+        return self.place(exp.Literal.string(self._find_sql(start, self._prev)), start)
+
+    def parse_use(self) -> nodes.UseNamespace:
+        """Read ``USE …`` after that word."""
+        kind = self.match_word("CATALOG", "MODULES") or "DATABASE"
+        names = self._parse_csv(self.parse_name) if kind == "MODULES" else [self.parse_name()]
+        return nodes.UseNamespace(kind=kind, expressions=names)
+
+    def parse_resource_statement(self, action: str) -> nodes.ResourceStatement:
+        """Read ``JAR 'path'`` (quotes may be missing) after ADD or REMOVE."""
+        kind = self.require_word(*RESOURCE_KINDS)
+        return nodes.ResourceStatement(this=self._parse_raw_text(), kind=kind, action=action)
+
+    def parse_module(self, kind: str) -> nodes.ModuleStatement:
+        """Read the name and options after LOAD MODULE or UNLOAD MODULE."""
+        return nodes.ModuleStatement(this=self.require_identifier(), kind=kind, options=self.parse_options())
+
+    def parse_call(self) -> nodes.Call:
+        """Read the procedure call after CALL."""
+        call = self._parse_column()
+        callee = call.expression if isinstance(call, exp.Dot) else call
+        return nodes.Call(this=call) if isinstance(callee, exp.Func) else self.fail("Expected a procedure call")
+
+    # --------------------------------------------------------------------------------------- inspection
+    def parse_explain(self) -> nodes.Explain:
+        """Read ``EXPLAIN …`` after that word."""
+        details: list[str] = []
+        if not self.match_words("PLAN", "FOR"):
+            while detail := self.match_word(*_EXPLAIN_DETAILS):
+                details.append(detail)
+                self._match(TokenType.COMMA)
+        if self.match_words("STATEMENT", "SET", "BEGIN"):
+            return nodes.Explain(this=self.parse_statement_set(), details=details)
+        return nodes.Explain(this=self.parse_statement(), details=details)
+
+    def parse_describe(self) -> nodes.Describe:
+        """Read ``DESCRIBE …`` after that word."""
+        next_is_name = self._next.token_type in self.ID_VAR_TOKENS
+        kind = self.match_word(*_DESCRIBED) if next_is_name else None
+        extended = bool(self._next) and self.match_words("EXTENDED")
+        return nodes.Describe(this=self.parse_name(), kind=kind, extended=extended)
+
+    def parse_show(self) -> nodes.Show:
+        """Read ``SHOW …`` after that word."""
+        what = next((what for what in _SHOWN if self.match_words(*what.split())), None)
+        if what is None:
+            self.fail("Expected what to show")
+        show = nodes.Show(this=what)
+        if what.startswith("CREATE ") or what == "PARTITIONS" or self._match_texts(("FROM", "IN")):
+            show.set("of", self.parse_name())
+        if what == "PARTITIONS" and self._match(TokenType.PARTITION):
+            show.set("partition", self.parse_partition_spec())
+        negated = self._match(TokenType.NOT)
+        like = self.match_word("LIKE", "ILIKE")
+        if like:
+            show.set("like", like)
+            show.set("negated", bool(negated))
+            show.set("pattern", self.require_string())
+        elif negated:
+            self.fail("Expected LIKE or ILIKE after NOT")
+        return show

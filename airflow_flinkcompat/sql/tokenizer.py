@@ -1,12 +1,15 @@
-"""Flink SQL's lexical rules: back-ticked identifiers, ``''`` in strings, ``--`` ``//`` ``/* */`` comments, hints anywhere.
+"""Flink SQL's lexical rules: back-ticked names, ``''`` in strings, ``--``, ``//`` and ``/* */`` comments, hints.
 
 Only words the grammar needs are keywords; everything else stays a plain word, because Flink lets functions and columns
 carry names that are keywords elsewhere (``session``, ``name``, ``uuid`` …).
 """
 
+# ruff: noqa: RUF012 -- sqlglot declares its tables as plain class attributes
+
 from __future__ import annotations
 
-from sqlglot.tokens import Token, Tokenizer, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
 
 #: Two words that act as one keyword. Merged after scanning, so comments and line breaks may stand between them.
 COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
@@ -75,6 +78,7 @@ _WORDS: tuple[TokenType, ...] = (
     TokenType.ORDINALITY,
     TokenType.OUTER,
     TokenType.OVER,
+    TokenType.OVERLAPS,
     TokenType.PARTITION,
     TokenType.QUALIFY,
     TokenType.RANGE,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlglot import exp
-from sqlglot.parser import Parser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from airflow_flinkcompat.sql import nodes
-
-N = TypeVar("N", bound=exp.Expr)
+from airflow_flinkcompat.sql.base_parser import BaseParser
 
 #: Word(s) as written → canonical type name. Longer spellings first.
 TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -41,27 +39,8 @@ _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
-class TypeParser(Parser):
+class TypeParser(BaseParser):
     """The part of the parser that reads data types and interval units."""
-
-    def place(self, node: N, start: Token) -> N:
-        """Record that ``node`` was read from ``start`` up to the token just consumed."""
-        node.meta.update(start=start.start, end=self._prev.end)
-        return node
-
-    def match_word(self, *words: str) -> str | None:
-        """Consume one of ``words`` (upper case) and return it."""
-        return self._prev.text.upper() if self._match_texts(words) else None
-
-    def expect_word(self, *words: str) -> None:
-        """Consume the sequence ``words`` or raise."""
-        if not self._match_text_seq(*words):
-            self.raise_error(f"Expected {' '.join(words)}")
-
-    def expect(self, token_type: TokenType, what: str) -> None:
-        """Consume a token of ``token_type`` or raise naming ``what``."""
-        if not self._match(token_type):
-            self.raise_error(f"Expected {what}")
 
     def _parse_types(self, *_: Any, **__: Any) -> nodes.FlinkType | None:
         start = self._curr
@@ -69,9 +48,9 @@ class TypeParser(Parser):
         if data_type is None:
             return None
         while True:
-            if self._match_text_seq("NOT", "NULL"):
+            if self.match_words("NOT", "NULL"):
                 data_type.set("not_null", True)
-            elif not self._match_text_seq("NULL"):
+            elif not self.match_words("NULL"):
                 collection = self.match_word(*_POSTFIX_COLLECTIONS)
                 if collection is None:
                     return self.place(data_type, start)
@@ -79,14 +58,10 @@ class TypeParser(Parser):
 
     def require_type(self) -> nodes.FlinkType:
         """Read a data type or raise."""
-        data_type = self._parse_types()
-        if data_type is None:
-            self.raise_error("Expected a data type")
-            raise AssertionError("unreachable: raise_error raises")
-        return data_type
+        return self._parse_types() or self.fail("Expected a data type")
 
     def _parse_named_type(self) -> nodes.FlinkType | None:
-        name = next((name for words, name in TYPE_NAMES if self._match_text_seq(*words)), None)
+        name = next((name for words, name in TYPE_NAMES if self.match_words(*words)), None)
         if name is None:
             return self._parse_user_type()
         if name == "INTERVAL":
@@ -99,34 +74,18 @@ class TypeParser(Parser):
             return nodes.FlinkType(this=name, expressions=self._parse_element_types())
         parameters = self._parse_type_parameters()
         if name in _ZONED:
-            if self._match_text_seq("WITH", "LOCAL", "TIME", "ZONE"):
+            if self.match_words("WITH", "LOCAL", "TIME", "ZONE"):
                 name = f"{name}_LTZ"
-            elif self._match_text_seq("WITH", "TIME", "ZONE"):
+            elif self.match_words("WITH", "TIME", "ZONE"):
                 name = f"{name}_TZ"
             else:
-                self._match_text_seq("WITHOUT", "TIME", "ZONE")
+                self.match_words("WITHOUT", "TIME", "ZONE")
         return nodes.FlinkType(this=name, expressions=parameters)
 
     def _parse_user_type(self) -> nodes.FlinkType | None:
         if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
             return None
         return nodes.FlinkType(this="USER", expressions=[self.parse_dotted_name()])
-
-    def parse_dotted_name(self) -> exp.Identifier | exp.Dot:
-        """Read ``a.b.c``: an Identifier, or Dots of identifiers."""
-        start = self._curr
-        name: exp.Identifier | exp.Dot = self.require_identifier()
-        while self._match(TokenType.DOT):
-            name = self.place(exp.Dot(this=name, expression=self.require_identifier()), start)
-        return name
-
-    def require_identifier(self) -> exp.Identifier:
-        """Read one name (any word, or back-ticked) or raise."""
-        identifier = self._parse_id_var(any_token=True)
-        if not isinstance(identifier, exp.Identifier) or self._prev.token_type == TokenType.STRING:
-            self.raise_error("Expected a name", self._prev if identifier else self._curr)
-            raise AssertionError("unreachable: raise_error raises")
-        return identifier
 
     def _parse_type_parameters(self) -> list[exp.Expr] | None:
         if not self._match(TokenType.L_PAREN):
@@ -162,14 +121,14 @@ class TypeParser(Parser):
     def _parse_row_field(self) -> nodes.RowField:
         start = self._curr
         name = self.require_identifier()
-        field = nodes.RowField(this=name, kind=self.require_type(), comment=self._parse_string())
+        field = nodes.RowField(this=name, kind=self.require_type(), comment=self.parse_string_literal())
         return self.place(field, start)
 
     # ------------------------------------------------------------------------------------------ intervals
     def parse_interval_unit(self) -> exp.Expr:
         """Read ``DAY``, ``DAY(3)`` or ``DAY TO SECOND(3)``; plural units fold into the singular."""
         unit = self._parse_unit_word()
-        if self._match_text_seq("TO"):
+        if self.match_words("TO"):
             return exp.IntervalSpan(this=unit, expression=self._parse_unit_word())
         return unit
 
@@ -177,7 +136,7 @@ class TypeParser(Parser):
         word = self._curr.text.upper() if self._curr.token_type == TokenType.VAR else ""
         unit = word if word in INTERVAL_UNITS else word.removesuffix("S")
         if unit not in INTERVAL_UNITS:
-            self.raise_error(f"Expected an interval unit ({', '.join(sorted(INTERVAL_UNITS))})")
+            self.fail(f"Expected an interval unit ({', '.join(sorted(INTERVAL_UNITS))})")
         self._advance()
         if self._match(TokenType.L_PAREN):
             precision = self._parse_csv(self._parse_number)

@@ -1,0 +1,103 @@
+"""What every part of the parser uses: positions, expectations, names and literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+
+N = TypeVar("N", bound=exp.Expr)
+T = TypeVar("T")
+
+
+class BaseParser(Parser):
+    """sqlglot's parser plus helpers that raise instead of returning None."""
+
+    def fail(self, message: str, token: Token | None = None) -> NoReturn:
+        """Raise a ParseError at ``token`` (default: the next one)."""
+        self.raise_error(message, token or self._curr)
+        raise AssertionError("the parser runs with ErrorLevel.IMMEDIATE, so raise_error raises")
+
+    def place(self, node: N, start: Token) -> N:
+        """Record that ``node`` was read from ``start`` up to the token just consumed."""
+        node.meta.update(start=start.start, end=self._prev.end)
+        return node
+
+    def match_word(self, *words: str) -> str | None:
+        """Consume one of ``words`` (upper case) and return it."""
+        return self._prev.text.upper() if self._match_texts(words) else None
+
+    def match_words(self, *words: str) -> bool:
+        """Consume the sequence ``words`` if it comes next."""
+        return bool(self._match_text_seq(*words))
+
+    def require_word(self, *words: str, context: str = "") -> str:
+        """Consume one of ``words`` and return it, or raise."""
+        return self.match_word(*words) or self.fail(f"Expected {' or '.join(words)}{context}")
+
+    def expect_words(self, *words: str) -> None:
+        """Consume the sequence ``words`` or raise."""
+        if not self.match_words(*words):
+            self.fail(f"Expected {' '.join(words)}")
+
+    def expect(self, token_type: TokenType, what: str) -> None:
+        """Consume a token of ``token_type`` or raise naming ``what``."""
+        if not self._match(token_type):
+            self.fail(f"Expected {what}")
+
+    def require_identifier(self) -> exp.Identifier:
+        """Read one name (any word, or back-ticked) or raise."""
+        identifier = None if self._curr.token_type == TokenType.STRING else self._parse_id_var(any_token=True)
+        return identifier if isinstance(identifier, exp.Identifier) else self.fail("Expected a name")
+
+    def parse_dotted_name(self) -> exp.Identifier | exp.Dot:
+        """Read ``a.b.c``: an Identifier, or Dots of identifiers."""
+        start = self._curr
+        name: exp.Identifier | exp.Dot = self.require_identifier()
+        while self._match(TokenType.DOT):
+            name = self.place(exp.Dot(this=name, expression=self.require_identifier()), start)
+        return name
+
+    def parse_name(self) -> exp.Table:
+        """Read ``[catalog.][database.]name`` without hints or alias."""
+        start = self._curr
+        parts = [self.require_identifier()]
+        while self._match(TokenType.DOT):
+            parts.append(self.require_identifier())
+        if len(parts) > 3:
+            self.fail("A name has at most three parts (catalog.database.name)", self._prev)
+        return self.place(exp.Table(**dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))), start)
+
+    def require_string(self) -> exp.Literal:
+        """Read a string literal or raise."""
+        literal = self._parse_string()
+        return literal if isinstance(literal, exp.Literal) else self.fail("Expected a string in single quotes")
+
+    def parse_string_literal(self) -> exp.Literal | None:
+        """Read a string literal if one comes next."""
+        return self.require_string() if self._curr.token_type == TokenType.STRING else None
+
+    def require_expression(self) -> exp.Expr:
+        """Read an expression or raise."""
+        return self._parse_disjunction() or self.fail("Expected an expression")
+
+    def require_operand(self) -> exp.Expr:
+        """Read an expression without comparisons and AND/OR, or raise."""
+        return self._parse_bitwise() or self.fail("Expected an expression")
+
+    def wrapped_list(self, read: Callable[[], T]) -> list[T]:
+        """Read ``(item, …)``; ``()`` is an empty list."""
+        self._match_l_paren()
+        items: list[T] = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(read)
+        self._match_r_paren()
+        return items
+
+    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
+        # sqlglot forgives a trailing comma; Flink does not.
+        items = super()._parse_csv(parse_method, sep)
+        if self._prev.token_type == sep:
+            self.fail("Expected something after the comma")
+        return items

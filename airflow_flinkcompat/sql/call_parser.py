@@ -1,0 +1,276 @@
+"""Expressions and calls: typed literals, named arguments, calls with keywords, JSON functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import TokenType
+
+from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.pattern_parser import PatternParser
+
+_TYPED_LITERALS = frozenset({"DATE", "TIME", "TIMESTAMP"})
+
+#: Functions Flink calls without parentheses.
+NILADIC_FUNCTIONS = (
+    "CURRENT_CATALOG",
+    "CURRENT_DATABASE",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+)
+
+#: Calls with keywords between the operands.
+KEYWORD_CALLS: dict[str, tuple[str, ...]] = {
+    "CEIL": ("TO",),
+    "CEILING": ("TO",),
+    "EXTRACT": ("FROM",),
+    "FLOOR": ("TO",),
+    "OVERLAY": ("PLACING", "FROM", "FOR"),
+    "POSITION": ("IN",),
+    "SUBSTRING": ("FROM", "FOR"),
+    "TRANSLATE": ("USING",),
+    "TRIM": ("FROM",),
+}
+#: Keyword calls that mean the same as the plain call with commas.
+_PLAIN_CALLS = frozenset({"SUBSTRING"})
+#: Calls whose first operand is a time unit.
+_UNIT_FIRST = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF"})
+_COLLECTIONS: dict[str, type[exp.Expr]] = {
+    "ARRAY": exp.Array,
+    "MAP": nodes.MapConstructor,
+    "MULTISET": nodes.MultisetConstructor,
+}
+_TRIM_SIDES = ("BOTH", "LEADING", "TRAILING")
+
+_ON_NULL = ("NULL ON NULL", "ABSENT ON NULL")
+_ON_EVENTS = tuple(f"{action} ON {event}" for event in ("EMPTY", "ERROR") for action in ("NULL", "ERROR"))
+_ON_EMPTY_VALUES = tuple(f"EMPTY {kind} ON {event}" for event in ("EMPTY", "ERROR") for kind in ("ARRAY", "OBJECT"))
+#: JSON functions → the clauses that may follow their operands. Longer spellings first.
+JSON_CALLS: dict[str, tuple[str, ...]] = {
+    "JSON_ARRAY": _ON_NULL,
+    "JSON_ARRAYAGG": _ON_NULL,
+    "JSON_EXISTS": tuple(f"{value} ON ERROR" for value in ("TRUE", "FALSE", "UNKNOWN", "ERROR")),
+    "JSON_OBJECT": _ON_NULL,
+    "JSON_OBJECTAGG": _ON_NULL,
+    "JSON_QUERY": (
+        "WITHOUT ARRAY WRAPPER",
+        "WITHOUT WRAPPER",
+        *(f"WITH {kind}WRAPPER" for kind in ("CONDITIONAL ARRAY ", "CONDITIONAL ", "UNCONDITIONAL ARRAY ")),
+        *("WITH UNCONDITIONAL WRAPPER", "WITH ARRAY WRAPPER", "WITH WRAPPER"),
+        *_ON_EVENTS,
+        *_ON_EMPTY_VALUES,
+    ),
+    "JSON_VALUE": _ON_EVENTS,
+}
+#: JSON functions whose operands are pairs.
+_JSON_PAIRS = frozenset({"JSON_OBJECT", "JSON_OBJECTAGG"})
+_IS_JSON_KINDS = ("VALUE", "SCALAR", "OBJECT", "ARRAY")
+
+
+class CallParser(PatternParser):
+    """The part of the parser that reads expressions."""
+
+    # Every function stays the call it was written as: a user's function may carry any name, and the planner
+    # upstairs has a catalogue of its own.
+    FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar = {
+        "CASE": lambda self: self._parse_case(),
+        **dict.fromkeys(NILADIC_FUNCTIONS, lambda self: self._parse_niladic()),
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {}
+    LAMBDAS: ClassVar[dict[Any, Any]] = {}
+    COLUMN_OPERATORS: ClassVar = {TokenType.DOT: None}
+    BRACKETS: ClassVar = frozenset({TokenType.L_BRACKET})
+    RANGE_PARSERS: ClassVar = {
+        TokenType.BETWEEN: Parser.RANGE_PARSERS[TokenType.BETWEEN],
+        TokenType.IN: lambda self, this: self._parse_in(this),
+        TokenType.IS: lambda self, this: self._parse_is(this),
+        TokenType.LIKE: Parser.RANGE_PARSERS[TokenType.LIKE],
+        TokenType.OVERLAPS: Parser.RANGE_PARSERS[TokenType.OVERLAPS],
+        TokenType.SIMILAR_TO: Parser.RANGE_PARSERS[TokenType.SIMILAR_TO],
+    }
+    ASSIGNMENT: ClassVar[dict[Any, Any]] = {}
+    BITWISE: ClassVar[dict[Any, Any]] = {}
+
+    # --------------------------------------------------------------------------------------- expressions
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> exp.Expr | None:
+        start = self._curr
+        word = start.text.upper()
+        if start.token_type == TokenType.VAR:
+            if word in _TYPED_LITERALS and self._next.token_type == TokenType.STRING:
+                self._advance()
+                return self.place(nodes.TypedLiteral(this=self.require_string(), kind=word), start)
+            if word in _COLLECTIONS and self._next.token_type == TokenType.L_BRACKET:
+                return self._parse_column_ops(self._parse_collection(word))
+        if parse_interval and (interval := self._parse_interval()):
+            return interval
+        return self._parse_atom() or self._parse_column()
+
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        index = self._index
+        negate = self._match(TokenType.NOT)
+        if self.match_words("JSON"):
+            kind = self.match_word(*_IS_JSON_KINDS) or "VALUE"
+            test = exp.Is(this=this, expression=exp.var(f"JSON {kind}"))
+            return exp.Not(this=test) if negate else test
+        if not self._match_texts(("DISTINCT", "NULL", "TRUE", "FALSE", "UNKNOWN"), advance=False):
+            self.fail("Expected NULL, TRUE, FALSE, UNKNOWN, DISTINCT FROM or JSON after IS")
+        self._retreat(index)
+        return super()._parse_is(this)
+
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        if not self._match(TokenType.L_PAREN, advance=False):
+            self.fail("Expected ( after IN")
+        return super()._parse_in(this, alias)
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        between = super()._parse_between(this)
+        if between.args.get("low") is None or between.args.get("high") is None:
+            self.fail("Expected two values after BETWEEN")
+        return between
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        if self._next.token_type == TokenType.FARROW:
+            start = self._curr
+            name = self.require_identifier()
+            self._advance()
+            return self.place(nodes.NamedArgument(this=name, expression=self.require_expression()), start)
+        return super()._parse_lambda(alias=False)
+
+    def _parse_collection(self, word: str) -> exp.Expr:
+        start = self._curr
+        self._advance(2)
+        values = [] if self._match(TokenType.R_BRACKET, advance=False) else self._parse_csv(self.require_expression)
+        self.expect(TokenType.R_BRACKET, "]")
+        return self.place(_COLLECTIONS[word](expressions=values), start)
+
+    # --------------------------------------------------------------------------------------------- calls
+    def _parse_niladic(self) -> exp.Expr:
+        start = self._prev
+        if self._match(TokenType.L_PAREN, advance=False):
+            arguments = self.wrapped_list(self.require_expression)
+            return self.place(exp.Anonymous(this=start.text, expressions=arguments), start)
+        return self.place(nodes.Niladic(this=start.text.upper()), start)
+
+    def _parse_function_call(
+        self,
+        functions: Any = None,
+        anonymous: bool = False,
+        optional_parens: bool = True,
+        any_token: bool = False,
+    ) -> exp.Expr | None:
+        start = self._curr
+        word = start.text.upper()
+        if start.token_type != TokenType.IDENTIFIER and self._next.token_type == TokenType.L_PAREN:
+            special = self._parse_special_call(word)
+            if special is not None:
+                self._match_r_paren(special)
+                return self._parse_window(self.place(special, start))
+        call = super()._parse_function_call(functions, anonymous, optional_parens, any_token)
+        if word in _UNIT_FIRST and isinstance(call, exp.Anonymous) and call.expressions:
+            call.set("expressions", [_as_unit(call.expressions[0]), *call.expressions[1:]])
+        return call
+
+    def _parse_special_call(self, word: str) -> exp.Expr | None:
+        """Read a call that is more than a list of operands, up to its ``)``; None (nothing consumed) for others."""
+        if word in ("CAST", "TRY_CAST"):
+            self._advance(2)
+            operand = self.require_expression()
+            self.expect(TokenType.ALIAS, "AS in the cast")
+            node_type = exp.Cast if word == "CAST" else exp.TryCast
+            return node_type(this=operand, to=self.require_type())
+        if word in KEYWORD_CALLS:
+            return self._parse_keyword_call(word)
+        return self._parse_json_call(word) if word in JSON_CALLS else None
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+        # Called right after the closing parenthesis of a call: the only moment its end is known.
+        if isinstance(this, exp.Anonymous) and "start" in this.meta:
+            this.meta["end"] = self._prev.end
+        return super()._parse_window(this, alias)
+
+    def _parse_keyword_call(self, word: str) -> exp.Expr | None:
+        index = self._index
+        self._advance(2)
+        keywords: list[str] = []
+        operands: list[exp.Expr] = []
+        if word == "TRIM" and (side := self.match_word(*_TRIM_SIDES)):
+            operands.append(exp.var(side))
+        if not (operands and self._match_texts(("FROM",), advance=False)):
+            keywords += [""] * len(operands)  # nothing stands between BOTH and the characters
+            operand = self._parse_bitwise()
+            operands += [operand] if operand is not None else []
+        for keyword in KEYWORD_CALLS[word]:
+            if self.match_words(keyword):
+                keywords.append(keyword)
+                operands.append(self.require_operand())
+        if not keywords or not self._match(TokenType.R_PAREN, advance=False):
+            self._retreat(index)
+            return None
+        if word in _PLAIN_CALLS:
+            return exp.Anonymous(this=word, expressions=operands)
+        if word in _UNIT_FIRST:
+            operands[0] = _as_unit(operands[0])
+        elif keywords == ["TO"]:
+            operands[1] = _as_unit(operands[1])
+        return nodes.KeywordCall(this=word, expressions=operands, keywords=keywords)
+
+    def _parse_json_call(self, word: str) -> exp.Expr | None:
+        index = self._index
+        self._advance(2)
+        operands: list[exp.Expr] = []
+        ended = bool(self._match(TokenType.R_PAREN, advance=False))
+        while not (ended or self._is_clause_ahead(word)):
+            operands.append(self._parse_json_pair() if word in _JSON_PAIRS else self.require_expression())
+            ended = not self._match(TokenType.COMMA)
+        clauses = list(iter(lambda: self._parse_json_clause(word), None))
+        if not clauses and word not in _JSON_PAIRS:
+            self._retreat(index)  # a plain call
+            return None
+        return nodes.KeywordCall(this=word, expressions=operands, clauses=clauses)
+
+    def _is_clause_ahead(self, word: str) -> bool:
+        index = self._index
+        found = self._parse_json_clause(word) is not None
+        self._retreat(index)
+        return found
+
+    def _parse_json_pair(self) -> nodes.JsonPair:
+        start = self._curr
+        self.match_words("KEY")
+        key = self.require_operand()
+        if not self._match(TokenType.COLON):
+            self.expect_words("VALUE")
+        return self.place(nodes.JsonPair(this=key, expression=self.require_expression()), start)
+
+    def _parse_json_clause(self, word: str) -> nodes.CallClause | None:
+        start = self._curr
+        for words in JSON_CALLS[word]:
+            if self.match_words(*words.split()):
+                return self.place(nodes.CallClause(this=words), start)
+        if word in ("JSON_VALUE", "JSON_QUERY") and self.match_words("RETURNING"):
+            return self.place(nodes.CallClause(this="RETURNING", expression=self.require_type()), start)
+        if word == "JSON_VALUE" and self._match(TokenType.DEFAULT):
+            value = self.require_operand()
+            self.expect(TokenType.ON, "ON EMPTY or ON ERROR")
+            event = self.require_word("EMPTY", "ERROR")
+            return self.place(nodes.CallClause(this=f"DEFAULT ON {event}", expression=value), start)
+        return None
+
+
+def _as_unit(operand: exp.Expr) -> exp.Expr:
+    """``DAY`` was read as a column; a time unit is a word."""
+    if isinstance(operand, exp.Column) and not operand.table and not operand.this.args.get("quoted"):
+        unit = exp.var(operand.name.upper())
+        unit.meta.update(operand.this.meta)
+        return unit
+    return operand
