@@ -56,7 +56,7 @@ class Verdict:
 class Hit:
     """A rule that fired: what it says, which differences it claims, the clauses on both sides.
 
-    ``verdict`` overrides the rule's own for the engine at hand where the pair decides it (engine ``flink``).
+    ``verdicts`` overrides the rule's own, by engine, where the pair decides it.
     """
 
     message: str
@@ -66,7 +66,7 @@ class Hit:
     before_span: Span | None = None
     after_span: Span | None = None
     fates: tuple[tuple[str, Fate], ...] = ()
-    verdict: Verdict | None = None
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

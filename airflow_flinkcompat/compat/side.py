@@ -65,6 +65,11 @@ class Side:
         parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
+    def require_query(self) -> None:
+        """Raises :class:`InputError` where the script holds no query, and nothing unread that could be one."""
+        if not self.program.pipelines and not self.program.problems:
+            raise InputError(f"{self.source}: holds no INSERT and no SELECT: there is nothing to check")
+
     def on(self, engine: str) -> Side:
         """The same side under another engine's state semantics."""
         return self if engine == self.engine else replace(self, engine=engine, engine_version=None)

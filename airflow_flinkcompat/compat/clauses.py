@@ -1,0 +1,65 @@
+"""Clauses as a reader knows them, from resolved values: what reports quote on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, Windowing
+from airflow_flinkcompat.plan.origins import describe, duration
+
+
+def window(windowing: Windowing | None) -> str:
+    """``TUMBLE(order_time, '5' MINUTE)``; "no window" where there is none."""
+    if windowing is None:
+        return "no window"
+    definition = windowing.window
+    lengths = {
+        WindowKind.TUMBLE: (definition.size,),
+        WindowKind.HOP: (definition.slide, definition.size),
+        WindowKind.CUMULATE: (definition.slide, definition.size),
+        WindowKind.SESSION: (definition.gap,),
+    }[definition.kind]
+    parts = [describe(windowing.time), *(duration(length) for length in lengths if length is not None)]
+    if definition.offset:
+        parts.append(f"OFFSET {duration(definition.offset)}")
+    if windowing.partition_by:
+        parts.append("PARTITION BY " + values(windowing.partition_by))
+    return f"{definition.kind}({', '.join(parts)})"
+
+
+def values(expressions: Iterable[Any]) -> str:
+    """Expressions in the order given; "none" where there are none."""
+    return ", ".join(describe(expression) for expression in expressions) or "none"
+
+
+def conditions(filters: Iterable[Any]) -> str:
+    """Conjuncts in a stable order."""
+    return " AND ".join(sorted(describe(part) for part in filters)) or "no condition"
+
+
+def group_by(operator: AggregateOperator) -> str:
+    """The GROUP BY list of an aggregation in its order."""
+    parts = [
+        str(place) if isinstance(place, WindowField) else describe(operator.keys[place]) for place in operator.key_order
+    ]
+    if operator.window is not None and operator.window.notation == "group window":
+        parts = [window(operator.window) if part == WindowField.START else part for part in parts]
+    return "GROUP BY " + ", ".join(parts) if parts else "no GROUP BY"
+
+
+def plain(value: Any) -> str:
+    """Any part's value as text, for differences nobody has a better name for."""
+    match value:
+        case None:
+            return "absent"
+        case Windowing():
+            return window(value)
+        case frozenset():
+            return ", ".join(sorted(plain(part) for part in value)) or "none"
+        case tuple():
+            return ", ".join(plain(part) for part in value) or "none"
+        case dict():
+            return ", ".join(f"{key} = {plain(part)}" for key, part in sorted(value.items())) or "none"
+    return describe(value)

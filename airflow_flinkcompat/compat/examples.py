@@ -1,0 +1,27 @@
+"""Pieces of the rules' examples, so that each example shows only what it is about."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.compat.rule import Example
+
+MINUTE = "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '1' MINUTE))"
+
+
+def windowed(select: str, keys: str = "customer, window_start, window_end", source: str = MINUTE) -> str:
+    """A windowed aggregation over the example table."""
+    return f"SELECT {select}\nFROM {source}\nGROUP BY {keys};"
+
+
+def selecting(old: str, new: str) -> Example:
+    """An example that changes only the SELECT list."""
+    return Example(windowed(old), windowed(new))
+
+
+def grouping(select: str, old: str, new: str) -> Example:
+    """An example that changes only the GROUP BY."""
+    return Example(windowed(select, old), windowed(select, new))
+
+
+def reading(select: str, old: str, new: str) -> Example:
+    """An example that changes only what is read."""
+    return Example(windowed(select, source=old), windowed(select, source=new))

@@ -1,0 +1,129 @@
+"""Engine ``flink``: what a restore compares, and how it ends when something differs (all measured on 2.3.0 and 1.20.3).
+
+Open-source Flink identifies state by topology alone. A change of topology is refused at submit; the same topology with
+another state layout is refused at restore; the same topology and layout with another meaning runs on with wrong rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_flinkcompat.compat.outcome import Consequence
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, Source
+from airflow_flinkcompat.plan.origins import (
+    KeyOutput,
+    OperatorColumn,
+    SourceColumn,
+    WindowColumn,
+    uses_window_field,
+)
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.types import BIGINT, DataType
+
+STATELESS_SINKS = ("print", "blackhole")
+"""Sinks without state of their own: what stands between the last operator and them is free to change (measured)."""
+
+SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
+"""Sinks with state that were restored right while only the projection in front of them changed (measured here)."""
+
+
+def needs_calc(operator: AggregateOperator, program: Program) -> bool | None:
+    """Whether the planner puts a Calc between the source and this aggregation; None where it cannot be told.
+
+    It does where something is computed or filtered, or where the columns are wanted in another order than the table
+    declares them (measured: ``w-reorder`` is refused at submit because a Calc appears).
+    """
+    region = operator.region
+    if region.filters or region.window_filters or region.functions:
+        return True
+    if not isinstance(region.origin, Source):
+        return None
+    table = next((t for t in program.tables if t.name == region.origin.table), None)
+    if table is None:
+        return None
+    wanted = dict.fromkeys(
+        (*operator.keys, *(arg for call in operator.aggregates for arg in (*call.args, call.filter) if arg is not None))
+    )
+    if not all(isinstance(part, SourceColumn) for part in wanted):
+        return True
+    order = [column.name for column in table.columns]
+    places = [order.index(part.column) for part in wanted if isinstance(part, SourceColumn)]
+    return places != sorted(places)
+
+
+def chain(operator: AggregateOperator, program: Program) -> tuple[Any, ...]:
+    """What decides the topology around an aggregation, as far as the SQL tells it."""
+    window = operator.window
+    return (
+        operator.kind,
+        operator.windowed,
+        window is not None and window.window.kind is WindowKind.SESSION,
+        window and window.time_attribute,
+        operator.grouping_sets is not None,
+        bool(operator.region.window_filters),
+        tuple(call.function for call, _ in operator.region.functions),
+        any(uses_window_field(arg) for call in operator.aggregates for arg in call.args),
+        # A legacy group window always computes its time column in a Calc, so only its presence elsewhere tells.
+        None if window is not None and window.notation == "group window" else needs_calc(operator, program),
+    )
+
+
+def layout(operator: AggregateOperator) -> tuple[Any, ...] | None:
+    """Key types and accumulator types in order; None where a type is not known."""
+    accumulators: list[Any] = []
+    for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
+        if not all(kind.is_known for kind in (*operator.key_types, *types)):
+            return None
+        accumulators.append((_accumulator(call.function, types), types if call.distinct else None))
+    hopping = operator.window is not None and operator.window.window.kind is WindowKind.HOP
+    return tuple(map(str, operator.key_types)), tuple(accumulators), hopping
+
+
+def _accumulator(function: str, types: tuple[DataType, ...]) -> tuple[str, ...]:
+    if function == "COUNT":
+        return (str(BIGINT),)
+    if function == "AVG":
+        return (*map(str, types), str(BIGINT))
+    return tuple(map(str, types))
+
+
+def consequence(
+    old: AggregateOperator, new: AggregateOperator, programs: tuple[Program, Program]
+) -> Consequence | None:
+    """How a restore ends for a changed aggregation; None where types are not known well enough to tell."""
+    if chain(old, programs[0]) != chain(new, programs[1]):
+        return Consequence.REFUSED_AT_SUBMIT
+    layouts = layout(old), layout(new)
+    if None in layouts:
+        return None
+    return Consequence.REFUSED_AT_RESTORE if layouts[0] != layouts[1] else Consequence.SILENTLY_WRONG
+
+
+def surely_projected(output: Output) -> bool:
+    """True where a Calc stands between the last aggregation and the sink for sure.
+
+    The aggregation hands up its keys, aggregates and window fields in that order; only exactly that might need no Calc.
+    """
+    operator = output.region.origin
+    if not isinstance(operator, AggregateOperator):
+        return False
+    if output.region.filters or output.region.window_filters:
+        return True
+    handed_up = [*operator.keys, *operator.aggregates]
+    columns = list(output.columns)
+    for position, part in enumerate(handed_up):
+        if position >= len(columns):
+            return True
+        column = columns[position]
+        if not isinstance(column, OperatorColumn) or _meant(column) != part:
+            return True
+    return not all(_is_window(column) for column in columns[len(handed_up) :])
+
+
+def _meant(column: OperatorColumn) -> Any:
+    return column.output.key if isinstance(column.output, KeyOutput) else column.output
+
+
+def _is_window(column: Any) -> bool:
+    return isinstance(column, OperatorColumn) and isinstance(_meant(column), WindowColumn)

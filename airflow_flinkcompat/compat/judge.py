@@ -1,0 +1,206 @@
+"""Judges a change: every rule over every pair, what nothing claimed, and who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.compat import flink
+from airflow_flinkcompat.compat.change import Change, Difference, OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.clauses import plain
+from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.report import Finding, Report, tool_version
+from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
+from airflow_flinkcompat.compat.rules import ALL, BY_CODE
+from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, Side
+from airflow_flinkcompat.sql import find_secrets
+
+UNCLAIMED = "difference-not-covered"
+"""The code of findings for differences that no rule claimed: silence is never "compatible"."""
+
+
+def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_other_engine: bool = False) -> Report:
+    """What the change from ``old`` to ``new`` does to stored state.
+
+    Strings are short for sides. ``engine`` overrides the sides' engine (default ``vvr``); the proposed side's engine judges.
+    ``with_other_engine`` adds what the other engine would say. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where a
+    script holds no statement, :class:`~airflow_flinkcompat.compat.side.InputError` where it holds no query.
+    """
+    sides = tuple(
+        Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
+        for side, name in ((old, "old"), (new, "new"))
+    )
+    change = Change(*sides)
+    for side in sides:
+        side.require_query()
+    findings = _judged(change)
+    outcome = Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
+    other = None
+    if with_other_engine:
+        name = next(engine for engine in ENGINES if engine != change.engine)
+        other = (name, check(sides[0].on(name), sides[1].on(name)).outcome)
+    return Report(
+        outcome=outcome,
+        engine=change.engine,
+        engine_version=change.new.version,
+        findings=tuple(sorted(findings, key=lambda f: (bool(f.overruled_by), -f.outcome.rank))),
+        old_sha256=change.old.sha256,
+        new_sha256=change.new.sha256,
+        old_source=change.old.source,
+        new_source=change.new.source,
+        other=other,
+        warnings=tuple(
+            f"{secret.span}: a literal secret ({secret.key}); use a placeholder such as ${{conn.my_connection.password}}"
+            for side in sides
+            for secret in find_secrets(side.parsed)
+        ),
+        tool_version=tool_version(),
+    )
+
+
+def _judged(change: Change) -> list[Finding]:
+    if change.unchanged:
+        rule = BY_CODE["unchanged"]
+        return [_finding(rule, hit, rule.verdicts[change.engine], None, None) for hit in rule.find(change)]
+    claimed: set[str] = set()
+    fired: list[tuple[Level, Finding]] = []
+    for rule in ALL:
+        if rule.level is Level.UNCHANGED:
+            continue
+        for target in _targets(rule.scope, change):
+            for hit in rule.find(target):
+                verdict = _verdict(rule, hit, target, change)
+                claimed.update(hit.claims)
+                if verdict is not None:
+                    fired.append((rule.level, _finding(rule, hit, verdict, _sink(target), target)))
+    for difference in change.differences:
+        if difference.key not in claimed:
+            fired.append((Level.REST, _unclaimed(difference)))
+    return _decided(fired, change)
+
+
+def _targets(scope: Scope, change: Change) -> Iterator[Any]:
+    match scope:
+        case Scope.SCRIPT:
+            yield change
+        case Scope.PIPELINE:
+            yield from change.pipelines
+        case Scope.OPERATOR:
+            for pipeline in change.pipelines:
+                yield from pipeline.operators
+
+
+def _sink(target: Any) -> str | None:
+    match target:
+        case PipelinePair():
+            return target.sink
+        case OperatorPair():
+            return target.pipeline.sink
+    return None
+
+
+def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | None:
+    """The rule's answer on this engine, sharpened where the pair says how a restore ends; None: nothing to say."""
+    verdict = hit.verdicts.get(change.engine) or rule.verdicts[change.engine]
+    if change.engine != "flink":
+        return verdict
+    if rule.code == "several-changes":
+        return None  # each difference is judged by itself
+    if verdict.outcome is Outcome.INCOMPATIBLE and verdict.consequence is None and isinstance(target, OperatorPair):
+        sides = target.aggregations
+        if sides is not None:
+            verdict = replace(verdict, consequence=flink.consequence(*sides, change.programs))
+    return verdict
+
+
+def _finding(rule: Rule, hit: Hit, verdict: Verdict, sink: str | None, target: Any) -> Finding:
+    spans = (target.old.span, target.new.span) if isinstance(target, OperatorPair | PipelinePair) else (None, None)
+    return Finding(
+        rule=rule.code,
+        title=rule.title,
+        outcome=verdict.outcome,
+        message=hit.message,
+        before=hit.before,
+        after=hit.after,
+        basis=verdict.basis,
+        source=verdict.source,
+        reason=verdict.reason,
+        consequence=verdict.consequence,
+        fates=hit.fates,
+        sink=sink,
+        before_span=hit.before_span or spans[0],
+        after_span=hit.after_span or spans[1],
+    )
+
+
+def _unclaimed(difference: Difference) -> Finding:
+    return Finding(
+        rule=UNCLAIMED,
+        title="A difference no rule covers",
+        outcome=Outcome.UNKNOWN,
+        message=f"{difference.key}: no rule covers this difference",
+        before=plain(difference.before),
+        after=plain(difference.after),
+        basis=Basis.INFERRED,
+        reason=Reason.NOT_COVERED,
+        before_span=difference.before_span,
+        after_span=difference.after_span,
+    )
+
+
+def _decided(fired: list[tuple[Level, Finding]], change: Change) -> list[Finding]:
+    """Marks what another finding decides over.
+
+    On ``vvr`` the highest level that fired in a sink's pipeline decides, within it the worst; on ``flink`` the worst.
+    A version that nobody measured caps what Flink would be said to accept.
+    """
+    if change.engine == "flink":
+        fired = [(Level.REST, _capped(finding, change)) for _, finding in fired]
+    whole = [entry for entry in fired if entry[0] is Level.VERSION]
+    if whole:
+        return _marked(fired, whole)
+    decided: list[Finding] = []
+    for sink in dict.fromkeys(finding.sink for _, finding in fired):
+        group = [entry for entry in fired if entry[1].sink == sink]
+        top = min(level for level, _ in group)
+        decided += _marked(group, [entry for entry in group if entry[0] is top])
+    return _across(decided)
+
+
+def _marked(group: Iterable[tuple[Level, Finding]], deciders: list[tuple[Level, Finding]]) -> list[Finding]:
+    worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
+    deciding = {id(finding) for _, finding in deciders}
+    marked = []
+    for _, finding in group:
+        loses = finding.outcome.rank < worst.outcome.rank or (
+            id(finding) not in deciding and finding.outcome is not worst.outcome
+        )
+        marked.append(replace(finding, overruled_by=worst.rule) if loses else finding)
+    return marked
+
+
+def _across(findings: list[Finding]) -> list[Finding]:
+    """Between sinks and the script as a whole the worst decides."""
+    counting = [finding for finding in findings if not finding.overruled_by]
+    if not counting:
+        return findings
+    worst = max(counting, key=lambda finding: finding.outcome.rank)
+    return [
+        replace(finding, overruled_by=worst.rule)
+        if not finding.overruled_by and finding.outcome.rank < worst.outcome.rank
+        else finding
+        for finding in findings
+    ]
+
+
+def _capped(finding: Finding, change: Change) -> Finding:
+    measured = MEASURED_VERSIONS["flink"]
+    if finding.outcome is not Outcome.COMPATIBLE or change.new.version in measured:
+        return finding
+    return replace(
+        finding,
+        outcome=Outcome.UNKNOWN,
+        reason=Reason.VERSION,
+        message=f"{finding.message} (Flink {change.new.version} was not measured; {' and '.join(measured)} were)",
+    )

@@ -1,0 +1,36 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.clauses import group_by
+from airflow_flinkcompat.compat.examples import grouping
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is not None and sides[0].keys != sides[1].keys and set(sides[0].keys) == set(sides[1].keys):
+        yield Hit(
+            "the same keys stand in another order",
+            pair.claim("keys", "key order"),
+            group_by(sides[0]),
+            group_by(sides[1]),
+        )
+
+
+RULE = Rule(
+    code="group-key-reordered",
+    title="Group keys changed places",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12"),
+        "flink": measured(Outcome.INCOMPATIBLE, "w-keys-reorder-difftype, g-keys-swap, g-keys-swap-sametype"),
+    },
+    why="The stored key is the row of keys in their order.",
+    example=grouping(
+        "customer, region, SUM(amount)",
+        "customer, region, window_start, window_end",
+        "region, customer, window_start, window_end",
+    ),
+    find=find,
+)

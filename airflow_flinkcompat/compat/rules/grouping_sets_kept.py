@@ -1,0 +1,38 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.clauses import group_by
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
+from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None or any(side.grouping_sets is None for side in sides):
+        return
+    yield Hit(
+        "GROUPING SETS, CUBE or ROLLUP stand on both sides",
+        pair.claim("grouping sets"),
+        group_by(sides[0]),
+        group_by(sides[1]),
+        verdicts=kept_on_flink(pair.pipeline),
+    )
+
+
+SETS = "window_start, window_end, ROLLUP (customer)"
+RULE = Rule(
+    code="grouping-sets-kept",
+    title="GROUPING SETS, CUBE or ROLLUP before and after",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged grouping sets were measured"),
+    },
+    why="The vendor's check does not look into grouping sets, whether they changed or not.",
+    example=Example(
+        windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)
+    ),
+    find=find,
+)

@@ -1,0 +1,37 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import PipelinePair
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.plan.operators import AggregateOperator
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    if not pair.others or not pair.changed:
+        return
+    kinds = ", ".join(sorted({operator.kind for operator in pair.others}))
+    claims = [difference.key for difference in pair.differences if difference.part != "sink"]
+    for operators in pair.operators:
+        if not isinstance(operators.old, AggregateOperator) or operators.windowed is None:
+            claims += [difference.key for difference in operators.differences]
+    first = pair.others[0]
+    yield Hit(
+        f"something changed in a pipeline with {kinds}, for which there are no rules yet",
+        tuple(claims),
+        before_span=first.span,
+    )
+
+
+RULE = Rule(
+    code="operator-not-covered",
+    title="A change around an operator without rules",
+    scope=Scope.PIPELINE,
+    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
+    why="Joins, plain group and OVER aggregations, Top-N, pattern recognition and the like keep state of their own, often "
+    "whole rows; any difference in such an operator or in its chain may break it.",
+    example=Example(
+        "SELECT customer, SUM(amount) FROM orders GROUP BY customer;",
+        "SELECT customer, SUM(amount), COUNT(*) FROM orders GROUP BY customer;",
+    ),
+    find=find,
+)

@@ -1,0 +1,59 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change, Difference
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+
+
+def _target(difference: Difference, change: Change) -> str | None:
+    """The sink whose target a difference changes, if it does: name, connector or WITH."""
+    if difference.part == "sink":
+        return str(difference.after)
+    place, _, rest = difference.key.partition("/")
+    table, _, part = rest.rpartition("/")
+    written = {pair.sink for pair in change.pipelines}
+    return table if place == "table" and part in ("connector", "options") and table in written else None
+
+
+def items(change: Change) -> list[str]:
+    """What counts as one item each: a changed metric set, a changed sink target, a changed filter that reaches state."""
+    found: dict[str, None] = {}
+    for pipeline in change.pipelines:
+        for pair in pipeline.operators:
+            if "aggregates" in pair.parts and pair.fates is not None and not pair.fates.reordered:
+                found[f"the metrics of {pair.path}"] = None
+            if pair.parts & {"filters", "window filters"}:
+                found[f"a condition below {pair.path}"] = None
+    for difference in change.differences:
+        target = _target(difference, change)
+        if target is not None:
+            found[f"sink {target}"] = None
+    return list(found)
+
+
+def find(change: Change) -> Iterable[Hit]:
+    found = items(change)
+    if len(found) > 1:
+        yield Hit(f"{len(found)} things changed at once: {', '.join(found)}")
+
+
+SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO {0}\n"
+RULE = Rule(
+    code="several-changes",
+    title="Several changes at once",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(
+            Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
+        ),
+        # Open-source Flink judges each difference by itself; several add nothing.
+        "flink": inferred(Outcome.COMPATIBLE, "each change is judged by itself"),
+    },
+    why="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is incompatible.",
+    example=Example(
+        SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
+        SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
+    ),
+    find=find,
+)

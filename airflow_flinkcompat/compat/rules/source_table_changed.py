@@ -1,0 +1,115 @@
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat.compat.change import Change, Difference
+from airflow_flinkcompat.compat.clauses import plain
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+
+MEASURED_OPTIONS = frozenset({"source.monitor-interval"})
+"""Source options that were changed across a restore on open-source Flink without harm."""
+
+UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
+PARTS: Mapping[str, Mapping[str, Verdict]] = {
+    "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "columns added": {"vvr": documented(Outcome.COMPATIBLE, "Source table page: an unused field"), "flink": UNKNOWN},
+    "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "types used": {"vvr": UNKNOWN, "flink": measured(Outcome.INCOMPATIBLE, "x-source-b-int")},
+    "types added": {"vvr": documented(Outcome.COMPATIBLE, "Source table page: an unused field"), "flink": UNKNOWN},
+    # What a computed column means shows in every query that reads it.
+    "computed": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page: judged where it is used"),
+        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+    },
+    "order": {
+        "vvr": inferred(Outcome.COMPATIBLE, "columns are found by name"),
+        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+    },
+    "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "watermark delay": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page: watermark interval"),
+        "flink": measured(Outcome.COMPATIBLE, "watermark delay changed: restored right"),
+    },
+    "connector": {"vvr": documented(Outcome.INCOMPATIBLE, "Source table page: connector type"), "flink": UNKNOWN},
+    "options": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
+        "flink": UNKNOWN,
+    },
+    "options measured": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
+        "flink": measured(Outcome.COMPATIBLE, "source options changed: restored right"),
+    },
+    "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "primary key": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "partitions": {"vvr": UNKNOWN, "flink": UNKNOWN},
+}
+
+
+def refined(change: Change, table: str, difference: Difference) -> str:
+    """The row of :data:`PARTS` a difference falls into."""
+    old, new = difference.before, difference.after
+    match difference.part:
+        case "columns":
+            kept = tuple(column for column in new if column in old)
+            return "columns added" if kept == old else "columns"
+        case "types":
+            changed = {name for name in old if name in new and old[name] != new[name]}
+            if not changed:
+                return "types added" if set(old) <= set(new) else "types"
+            return "types used" if changed & change.used_columns(table) else "types"
+        case "watermark" if old is not None and new is not None and old.column == new.column:
+            return "watermark delay"
+        case "options":
+            keys = {key for key in {*old, *new} if old.get(key) != new.get(key)}
+            return "options measured" if keys <= MEASURED_OPTIONS else "options"
+    return difference.part
+
+
+def shown(difference: Difference) -> tuple[str, str]:
+    """Only what differs, where a part is a mapping."""
+    old, new = difference.before, difference.after
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
+    if difference.part == "watermark":
+        return tuple(  # type: ignore[return-value]
+            "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {plain(mark.expression)}"
+            for mark in (old, new)
+        )
+    return plain(old), plain(new)
+
+
+def find(change: Change) -> Iterable[Hit]:
+    for difference in change.script_differences:
+        place, _, table = difference.key.rpartition("/")[0].partition("/")
+        if place != "table" or table not in change.source_tables or difference.part == "declared":
+            continue
+        row = refined(change, table, difference)
+        before, after = shown(difference)
+        yield Hit(
+            f"source table {table}: {row}",
+            (difference.key,),
+            before,
+            after,
+            difference.before_span,
+            difference.after_span,
+            verdicts=PARTS[row],
+        )
+
+
+RULE = Rule(
+    code="source-table-changed",
+    title="A source table's declaration changed",
+    scope=Scope.SCRIPT,
+    verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
+    why="The vendor checks a source's connector and the fields that are used; open-source Flink restores a source whatever "
+    "its options say, as far as they were measured.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE orders (\n"
+        "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
+        "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
+        ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
+    ),
+    find=find,
+)

@@ -1,0 +1,30 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
+
+
+def find(change: Change) -> Iterable[Hit]:
+    for i, program in enumerate(change.programs):
+        for problem in program.problems:
+            spans = (problem.span, None) if i == 0 else (None, problem.span)
+            yield Hit(f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}", change.claim("unread"), "", "", *spans)
+    for problem in change.failures:
+        yield Hit(problem.message, (), before_span=problem.span)
+
+
+RULE = Rule(
+    code="statement-not-read",
+    title="A statement could not be read",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+        "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+    },
+    why="What was not read may hold anything.",
+    example=Example(windowed("customer, SUM(amount)"), "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)")),
+    find=find,
+    level=Level.REST,
+)

@@ -1,0 +1,55 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
+from airflow_flinkcompat.plan.operators import AggregateOperator
+
+FIRE = ("table.exec.emit.early-fire.enabled", "table.exec.emit.late-fire.enabled")
+
+
+def _doubts(change: Change) -> Iterable[str]:
+    """What the vendor's console may still call unknown or incompatible although nothing changed."""
+    for pair in change.pipelines:
+        if any(region.functions for region in pair.regions[1]):
+            yield "a table function"
+        if aggregates_in(pair.new, "python"):
+            yield "a Python aggregate"
+        for operators in pair.operators:
+            side = operators.new
+            if isinstance(side, AggregateOperator) and side.window is not None:
+                if side.region.window_filters:
+                    yield "a filter on window fields"
+                if side.window_computations:
+                    yield "a computation on window fields"
+                if side.window_aggregates:
+                    yield "an aggregate over a window field"
+                if side.grouping_sets is not None:
+                    yield "grouping sets"
+    settings = dict(change.programs[1].settings)
+    if any(settings.get(key, "").lower() == "true" for key in FIRE):
+        yield "early or late fire"
+
+
+def find(change: Change) -> Iterable[Hit]:
+    if change.unchanged:
+        doubts = ", ".join(dict.fromkeys(_doubts(change)))
+        note = f"; the vendor's console may still doubt it because of {doubts}" if doubts else ""
+        yield Hit(f"nothing that matters to state changed{note}")
+
+
+RULE = Rule(
+    code="unchanged",
+    title="Nothing changed",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
+        "flink": measured(Outcome.COMPATIBLE, "w-unchanged, w-reformat-comment-alias, w-interval-spelling, w-named-args"),
+    },
+    why="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals take no part in state.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
+    find=find,
+    level=Level.UNCHANGED,
+)

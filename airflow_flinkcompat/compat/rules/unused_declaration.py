@@ -1,0 +1,34 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+
+
+def find(change: Change) -> Iterable[Hit]:
+    if change.opaque or any(program.problems for program in change.programs):
+        return  # what was not read may use anything
+    for difference in change.script_differences:
+        place, _, name = difference.key.partition("/")
+        if place == "table" and name.rpartition("/")[0] not in change.used_tables:
+            yield Hit(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
+        elif place == "function" and name not in change.used_functions:
+            yield Hit(f"function {name} is declared but not used", (difference.key,))
+
+
+RULE = Rule(
+    code="unused-declaration",
+    title="A declaration nothing uses",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
+        "flink": measured(Outcome.COMPATIBLE, "an unused table and function declared: restored right"),
+    },
+    why="The planner sees only what a query reads or writes.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
+    ),
+    find=find,
+)

@@ -1,0 +1,38 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.aggregates import listed
+from airflow_flinkcompat.compat.change import PipelinePair
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
+
+KEPT = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "an ordinary aggregate (readings)")}
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    old, new = (
+        [*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new)
+    )
+    if (old or new) and pair.changed:
+        yield Hit(
+            "a Java or Scala aggregate function takes part", (), listed(old) or "none", listed(new) or "none", verdicts=KEPT
+        )
+
+
+DECLARATION = "CREATE TEMPORARY FUNCTION weighted AS 'com.example.Weighted';\n"
+RULE = Rule(
+    code="user-aggregate",
+    title="A Java or Scala aggregate function",
+    scope=Scope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "an ordinary aggregate (readings)"),
+        "flink": inferred(Outcome.UNKNOWN, "aggregates of one's own were not measured", Reason.OPAQUE),
+    },
+    why="Declared as Java or Scala it is an aggregate like any other; on open-source Flink its state was not measured.",
+    example=Example(
+        DECLARATION + windowed("customer, weighted(amount)"),
+        DECLARATION + windowed("customer, weighted(amount), window_start"),
+    ),
+    find=find,
+)

@@ -1,0 +1,32 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+
+
+def find(change: Change) -> Iterable[Hit]:
+    if change.opaque or any(program.problems for program in change.programs):
+        return  # what was not taken apart may read the view
+    for difference in change.parts("view"):
+        name = difference.key.partition("/")[2]
+        yield Hit(f"view {name} is written differently; what it means is judged where it is read", (difference.key,))
+
+
+RULE = Rule(
+    code="view-rewritten",
+    title="A view was added, deleted, renamed or rewritten",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
+        "flink": measured(Outcome.COMPATIBLE, "x-view-rename, x-inline-view, x-projection-upstream"),
+    },
+    why="A view is unfolded into the queries that read it; only what they compute then counts.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
+        + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
+    ),
+    find=find,
+)

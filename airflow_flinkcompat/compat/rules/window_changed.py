@@ -1,0 +1,43 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.clauses import window
+from airflow_flinkcompat.compat.examples import MINUTE, reading
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, documented, measured
+
+PARTS = ("window", "time", "clock", "session keys", "lower windows")
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None or not pair.parts & set(PARTS):
+        return
+    old, new = sides[0].window, sides[1].window
+    moved_time = "time" in pair.parts and old is not None and new is not None and old.window == new.window
+    yield Hit(
+        "the window runs on another time column" if moved_time else "the window definition changed",
+        pair.claim(*PARTS, "offset", "notation", "windowed", "kind"),
+        window(old),
+        window(new),
+        old.span if old else None,
+        new.span if new else None,
+    )
+
+
+RULE = Rule(
+    code="window-changed",
+    title="Window type, size, offset or time attribute changed",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 10"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "w-size-1to2-ws, w-tumble-to-hop, w-tumble-to-session, w-hop-slide, w-session-gap"
+        ),
+    },
+    why="State is kept per window (or slice of a window). Values gathered for other windows belong to no window of the new "
+    "query; open-source Flink mostly hands them out all the same.",
+    example=reading("customer, SUM(amount)", MINUTE, MINUTE.replace("'1' MINUTE", "'2' MINUTE")),
+    find=find,
+    level=Level.WINDOW,
+)

@@ -1,0 +1,39 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.aggregates import listed
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.examples import selecting
+from airflow_flinkcompat.compat.outcome import Basis, Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+
+CHANGED = {"flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-agg-on-window-start")}
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window_aggregates for side in sides)
+    if old or new:
+        yield Hit(
+            "a window field is aggregated",
+            (),
+            listed(old) or "none",
+            listed(new) or "none",
+            verdicts=kept_on_flink(pair.pipeline) if old == new else CHANGED,
+        )
+
+
+RULE = Rule(
+    code="window-field-aggregated",
+    title="An aggregate over a window field",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 25"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
+    },
+    why="The window field becomes an ordinary column of the aggregation's input.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
+    find=find,
+)

@@ -1,0 +1,38 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.clauses import values
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window_computations for side in sides)
+    if bool(old) != bool(new):
+        yield Hit(
+            "something is computed from a window field between the window and the GROUP BY on one side only",
+            pair.claim("keys", "window keys", "key order", "windowed", "kind"),
+            values(old),
+            values(new),
+        )
+
+
+RULE = Rule(
+    code="window-field-computation-changed",
+    title="A computation on window fields was added or deleted",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
+        "flink": measured(Outcome.INCOMPATIBLE, "planner: the window is materialised", Consequence.REFUSED_AT_SUBMIT),
+    },
+    why="A computed window field is an ordinary column: the aggregation no longer runs per window.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
+    ),
+    find=find,
+)

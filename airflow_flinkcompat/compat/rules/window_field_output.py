@@ -1,0 +1,40 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import PipelinePair
+from airflow_flinkcompat.compat.clauses import values
+from airflow_flinkcompat.compat.examples import selecting
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
+from airflow_flinkcompat.plan.origins import window_field
+
+
+def only_window_fields(pair: PipelinePair) -> bool:
+    """Only bare window fields came into or left the output; everything else stands as before."""
+    old, new = ([c for c in side.columns if window_field(c) is None] for side in (pair.old, pair.new))
+    return "columns" in pair.parts and old == new
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    if pair.operators and not pair.others and only_window_fields(pair):
+        yield Hit(
+            "only window fields came into or left the output",
+            pair.claim("columns"),
+            values(pair.old.columns),
+            values(pair.new.columns),
+            verdicts=projection_on_flink(pair),
+        )
+
+
+RULE = Rule(
+    code="window-field-output",
+    title="A window field was added to or deleted from the output",
+    scope=Scope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start, w-del-window-start, g-add-wend"),
+    },
+    why="Window fields are known for every window; showing them needs no state.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
+    find=find,
+)

@@ -1,0 +1,31 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.clauses import group_by
+from airflow_flinkcompat.compat.examples import grouping
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None or "key order" not in pair.parts or "keys" in pair.parts or "window keys" in pair.parts:
+        return
+    if "notation" not in pair.parts:
+        yield Hit("only window keys moved", pair.claim("key order"), group_by(sides[0]), group_by(sides[1]))
+
+
+RULE = Rule(
+    code="window-key-reordered",
+    title="Window keys changed places",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9"),
+        "flink": measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
+    },
+    why="Window keys are kept apart from the group key; only the order of the other keys makes the key.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
+    ),
+    find=find,
+)

@@ -1,0 +1,36 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import OperatorPair
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rules.window_changed import PARTS
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    sides = pair.windowed
+    if sides is None or "notation" not in pair.parts or pair.parts & set(PARTS):
+        return
+    old, new = (side.window.notation if side.window else "none" for side in sides)
+    # The window's keys are written in another way with the notation; what they say is the same.
+    claims = pair.claim("notation", "kind", "windowed", "window keys", "key order")
+    yield Hit("the same window is written in the other notation", claims, old, new)
+
+
+RULE = Rule(
+    code="window-notation-changed",
+    title="The same window in the other notation",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page says whether the two operators share state"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "w-tumble-to-legacytumble-samesize, g-to-tvf", Consequence.REFUSED_AT_SUBMIT
+        ),
+    },
+    why="A windowing table-valued function and a legacy group window are planned as different operators.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SELECT customer, SUM(amount)\nFROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);",
+    ),
+    find=find,
+)
