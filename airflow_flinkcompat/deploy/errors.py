@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.sql import MASK, mask_secrets
 
-MASK = "***"
 _LIMIT = 600
 # A value shorter than this is too common to be searched for in foreign text.
 _SHORTEST_SECRET = 4
@@ -31,7 +30,8 @@ class DeployError(Exception):
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` without the given secret values and without anything that reads like a secret."""
     for secret in sorted({s for s in secrets if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True):
-        for spelling in {secret, secret.replace("'", "''")}:
+        quoted = secret.replace("\\", "\\\\").replace('"', '\\"')  # inside JAAS or JSON
+        for spelling in (secret, quoted, secret.replace("'", "''"), quoted.replace("'", "''")):
             text = text.replace(spelling, MASK)
     return mask_secrets(text)
 

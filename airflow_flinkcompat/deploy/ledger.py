@@ -164,8 +164,11 @@ class Ledger:
                 self.directory.fs.invalidate_cache(self.directory.path)
             found = ((_ENTRY.fullmatch(path.name), path) for path in self.directory.iterdir())
             return sorted(((int(match.group(1)), path) for match, path in found if match), key=lambda pair: pair[0])
-        except OSError as error:  # of a missing folder object stores say "not a directory"
-            if not self.directory.exists():
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            # What object stores say of a folder without entries.
+            if isinstance(error, NotADirectoryError) and not self.directory.is_file():
                 return []
             raise LedgerError(f"the ledger {self.directory} cannot be listed: {error}") from error
 

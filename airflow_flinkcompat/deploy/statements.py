@@ -24,11 +24,12 @@ JOB_NAME = "pipeline.name"
 
 Lookup = Callable[[Placeholder], str]
 
-_BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_GAP = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)"
+_BLANK = re.compile(f"{_GAP}*", re.DOTALL)
 _WORD = re.compile(r"\w+")
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
-_BEGIN_SET = re.compile(r"\s*BEGIN\s+STATEMENT\s+SET\s*;", re.IGNORECASE)
-_EXECUTE = re.compile(r"\s*EXECUTE\b", re.IGNORECASE)
+_BEGIN_SET = re.compile(rf"\ABEGIN{_GAP}+STATEMENT{_GAP}+SET{_GAP}*;", re.IGNORECASE | re.DOTALL)
+_EXECUTE = re.compile(r"\AEXECUTE\b", re.IGNORECASE)
 
 _WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; so that they make one job with one savepoint"
 _JOBS = (("INSERT",), ("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "INSERT"))
@@ -131,7 +132,10 @@ def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, s
     """Settings with their placeholders resolved; outside SQL nothing is escaped."""
     resolved = {}
     for key, value in settings.items():
-        literal = resolve_placeholders("'" + value.replace("'", "''") + "'", lookup)
+        try:
+            literal = resolve_placeholders("'" + value.replace("'", "''") + "'", lookup)
+        except ScriptError as error:
+            raise ScriptRefused(f"the setting {key!r}: {error}") from None
         resolved[key] = literal[1:-1].replace("''", "'")
     return resolved
 

@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.statements import (
     relocate,
     resolve_settings,
 )
-from airflow_flinkcompat.sql import Placeholder, Statement, resolve_placeholders
+from airflow_flinkcompat.sql import Placeholder, ScriptError, Statement, resolve_placeholders
 
 
 class TargetError(DeployError):
@@ -189,6 +189,8 @@ class SqlGatewayTarget:
     ) -> str | None:
         try:
             return session.execute(resolve_placeholders(sql, self._resolve), config).job_id
+        except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
+            raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
             reason = relocate(error.reason, statement.span, prefix=prefix)
             raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None

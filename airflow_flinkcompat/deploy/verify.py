@@ -18,6 +18,8 @@ from airflow_flinkcompat.deploy.target import Start, Target
 
 # A job whose interval is longer than this is asked for a checkpoint, instead of being waited for.
 _OWN_CHECKPOINT_SECONDS = 4.0
+# How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
+_REASON_SECONDS = 6.0
 _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTARTING", "SUSPENDED"})
 
 
@@ -74,6 +76,7 @@ class _Watch:
     missing: str = "it was never seen"
     running_since: float | None = None
     proven_since: float | None = None
+    failed_since: float | None = None
     asked: bool = False
 
     def look(self) -> JobStatus | None:
@@ -81,9 +84,10 @@ class _Watch:
         status = self.target.status(self.job_id)
         if status is None:
             return None
-        if status.failure or status.state in _BAD_STATES:
-            why = status.failure or "no reason is given"
-            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}")
+        # A job that failed once and came back by itself did fail; the reason is only late.
+        if status.failure or status.state in _BAD_STATES or self.failed_since is not None:
+            self._fail(status)
+            return None
         self.missing = self._lacks(status)
         if self.missing:
             self.proven_since = None
@@ -96,6 +100,15 @@ class _Watch:
             return status
         self.missing = "it has not been watched for long enough"
         return None
+
+    def _fail(self, status: JobStatus) -> None:
+        """Raises VerificationFailed, at once when the reason is known."""
+        if self.failed_since is None:
+            self.failed_since = self.clock()
+        if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
+            why = status.failure or "no reason is given"
+            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}")
+        self.missing = f"it is {status.state}"
 
     def _lacks(self, status: JobStatus) -> str:
         """What is not proved yet; empty when all is."""

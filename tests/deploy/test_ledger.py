@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
+
+ENTRY = LedgerEntry(
+    kind="deployed",
+    script="INSERT INTO k SELECT * FROM s -- ü",
+    settings={"parallelism.default": "1"},
+    functions=({"name": "f", "kind": "scalar", "language": "python"},),
+    catalog="CREATE TABLE s (a INT)",
+    engine="flink",
+    engine_version="2.3.0",
+    sha256="ab" * 32,
+    job_id="j1",
+    savepoint="file:/s",
+    start_mode="savepoint",
+    outcome="compatible",
+    report_path="r.json",
+    approved_by="ann",
+    message="fine",
+    owner="me",
+)
+
+
+@pytest.fixture(params=["local", "object store"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    root = str(tmp_path / "ledger") if request.param == "local" else f"memory://{uuid.uuid4().hex}"
+    return Ledger(root, "orders-v1.eu")
+
+
+def test_entries_come_back_as_written(ledger: Ledger) -> None:
+    assert ledger.entries() == ()
+    assert ledger.head() is None
+    first = ledger.append(ENTRY)
+    assert (first.number, first.schema) == (1, "flinkcompat-ledger/1")
+    assert first.at.endswith("+00:00")
+    second = ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
+    assert ledger.entries() == (first, second)
+    assert ledger.head() == first
+    third = ledger.append(ENTRY)
+    assert ledger.head() == third
+    assert [path.name for path in sorted(ledger.directory.iterdir(), key=str)] == [
+        "000001.json",
+        "000002.json",
+        "000003.json",
+    ]
+
+
+def test_append_after_an_entry_that_is_no_longer_the_last(ledger: Ledger) -> None:
+    ledger.append(ENTRY, after=0)
+    with pytest.raises(LedgerConflict, match="went on while this run was at work"):
+        ledger.append(ENTRY, after=0)
+    ledger.append(ENTRY, after=1)
+    assert len(ledger.entries()) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a" * 129, "ä", "a\n", "reports", "-x"]
+)
+def test_names_that_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot name a deployment"):
+        Ledger(tmp_path, name)
+
+
+def test_place_that_cannot_be_used() -> None:
+    with pytest.raises(LedgerError, match="'nosuch://x' cannot be used"):
+        Ledger("nosuch://x", "orders")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "Expecting value"),
+        ('{"schema": "flinkcompat-ledger/1", "ki', "Unterminated"),
+        ("[]", "has no attribute"),
+        ('{"schema": "flinkcompat-ledger/2"}', "this version reads 'flinkcompat-ledger/1'"),
+        ('{"schema": "flinkcompat-ledger/1"}', "kind or number is missing"),
+        ('{"schema": "flinkcompat-ledger/1", "kind": "deployed", "number": 7}', "it says it is number 7"),
+    ],
+)
+def test_unreadable_entry_is_told_and_never_passed_over(content: str, why: str, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "orders")
+    ledger.append(ENTRY)
+    (tmp_path / "orders" / "000002.json").write_text(content)
+    for read in (ledger.entries, ledger.head):
+        with pytest.raises(LedgerError, match=r"000002\.json cannot be read: .*restore it from a backup") as caught:
+            read()
+        assert why in str(caught.value)
+
+
+def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "orders")
+    stored = ledger.append(ENTRY)
+    path = tmp_path / "orders" / "000001.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "invented_later": 1}))
+    assert ledger.entries() == (stored,)
+
+
+def test_messages_are_masked(ledger: Ledger) -> None:
+    stored = ledger.append(LedgerEntry(kind="failed", message="refused: 'password' = 'hunter2hunter2'"))
+    assert "hunter2" not in stored.message
+    assert "hunter2" not in (ledger.directory / "000001.json").read_text()
+
+
+def test_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LedgerError, match="cannot"):
+        Ledger(tmp_path / "file", "orders").append(ENTRY)
+
+
+def _append_many(root: str, writer: int, count: int) -> None:
+    for index in range(count):
+        Ledger(root, "orders").append(LedgerEntry(kind="deployed", message=f"{writer}-{index}"))
+
+
+def test_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_append_many, args=(str(tmp_path), number, 15)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+        assert writer.exitcode == 0
+    entries = Ledger(tmp_path, "orders").entries()
+    assert [entry.number for entry in entries] == list(range(1, 61))
+    assert {entry.message for entry in entries} == {f"{w}-{i}" for w in range(4) for i in range(15)}
+    assert [path.name for path in (tmp_path / "orders").iterdir() if path.name.startswith(".")] == []
+
+
+def test_exactly_one_of_many_wins_a_number(ledger: Ledger) -> None:
+    def claim(number: int) -> LedgerEntry | None:
+        try:
+            return ledger.append(LedgerEntry(kind="deploying", message=str(number)), after=0)
+        except LedgerConflict:
+            return None
+
+    with ThreadPoolExecutor(16) as pool:
+        won = [entry for entry in pool.map(claim, range(64)) if entry]
+    assert ledger.entries() == tuple(won)
+    assert len(won) == 1
+
+
+def test_reports(ledger: Ledger) -> None:
+    report = {"schema": "flinkcompat-report/1", "outcome": "partial", "findings": [{"message": "ü"}]}
+    path = ledger.store_report(report, "# Partial ü\n")
+    assert ledger.read_report(path) == (report, "# Partial ü\n")
+    assert ledger.store_report(report, "# Partial ü\n") == path
+    assert ledger.store_report(report, "# Other\n") != path
+    assert ledger.entries() == ()
+    for bad in ("x.json", "../000001.json", path.replace(".json", ".md"), "reports/" + "0" * 32 + ".json"):
+        with pytest.raises(LedgerError):
+            ledger.read_report(bad)
