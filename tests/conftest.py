@@ -6,9 +6,14 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import LocalFlink
 
 # Airflow writes into its home on import, so this stands before any test module is collected. A user's own home and
 # settings are never touched.
@@ -41,3 +46,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line("")
         reporter.write_line(f"FAILED: {len(skipped)} skipped; a skipped test counts as a failure here", red=True)
+
+
+@pytest.fixture(scope="session")
+def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink]:
+    """The one real Flink of a run: JobManager, TaskManager and SQL Gateway on loopback."""
+    from airflow_flinkcompat.deploy import LocalFlink
+
+    with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16) as flink:
+        yield flink
