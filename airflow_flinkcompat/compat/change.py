@@ -49,19 +49,26 @@ def _differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any], spa
     return tuple(
         Difference(f"{place}/{part}", part, old.get(part), new.get(part), *spans)
         for part in dict.fromkeys((*old, *new))
-        if old.get(part) != new.get(part)
+        if old.get(part) != new.get(part) and not (part in _ORIGIN and (part in old) != (part in new))
     )
+
+
+_ORIGIN = ("source", "source hints")
+"""Parts a region has only above a table; where an operator took its place, the pairing says so."""
 
 
 def _region_parts(region: Region) -> dict[str, Any]:
     origin = region.origin
-    return {
+    parts: dict[str, Any] = {
         "filters": region.filters,
         "window filters": region.window_filters,
         "table functions": region.functions,
-        "source": origin.table if isinstance(origin, Source) else None,
-        "source hints": origin.hints if isinstance(origin, Source) else None,
     }
+    if isinstance(origin, Source):
+        parts |= {"source": origin.table, "source hints": origin.hints}
+    elif origin is None:
+        parts |= {"source": "literal rows", "source hints": ()}
+    return parts
 
 
 def operator_parts(operator: Operator) -> dict[str, Any]:

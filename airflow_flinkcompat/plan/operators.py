@@ -10,7 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, conjuncts, transform
+from airflow_flinkcompat.plan.expressions import (
+    AggregateCall,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    conjuncts,
+    transform,
+)
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Correlate,
@@ -263,7 +271,9 @@ class _Evaluation:
     def _scan(self, node: Scan) -> _Stream:
         base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
         below = _Stream(base, Region(Source(node.table.name, node.hints, node.span)))
-        computed = dict(node.table.computed)
+        # A processing-time column is a time attribute by its name: two of them are two (readings.md).
+        clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
+        computed = {name: value for name, value in node.table.computed if name not in clocks}
         columns = tuple(
             self._resolve(computed[column.name], below) if column.name in computed else origin
             for column, origin in zip(node.table.columns, base, strict=True)
@@ -407,7 +417,8 @@ def _with_filter(region: Region, part: Expression) -> Region:
     aggregates stay above. The fields of a legacy group window exist only above it.
     """
     origin = region.origin
-    keys_only = all(isinstance(leaf, OperatorColumn) and isinstance(leaf.output, KeyOutput) for leaf in leaves(part))
+    read = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
+    keys_only = read and all(isinstance(x, OperatorColumn) and isinstance(x.output, KeyOutput) for x in read)
     if (
         isinstance(origin, AggregateOperator)
         and origin.grouping_sets is None

@@ -548,7 +548,7 @@ class _Grouping:
             return cls._group_window(
                 binder, window_call, outputs, below, scalars, keys, sets, position, aggregates, schema, span
             )
-        window = _aggregation_window(below.node, keys, sets)
+        window = _aggregation_window(below.node, keys, sets, aggregates)
         node: Node
         if window is not None:
             node = WindowAggregate(below.node, keys, aggregates, schema, sets, window=window, span=span)
@@ -763,7 +763,10 @@ def _reads_ungrouped(expression: Expression, keys: tuple[Expression, ...]) -> bo
 
 
 def _aggregation_window(
-    node: Node, keys: tuple[Expression, ...], sets: tuple[tuple[int, ...], ...] | None
+    node: Node,
+    keys: tuple[Expression, ...],
+    sets: tuple[tuple[int, ...], ...] | None,
+    calls: tuple[AggregateCall, ...] = (),
 ) -> Window | None:
     """The window of a windowed aggregation: both bounds of one windowing function in every grouping set."""
     found = [window_origin(node, key) for key in keys]
@@ -773,8 +776,9 @@ def _aggregation_window(
         if len(windows) != 1 or not {WindowField.START, WindowField.END} <= {name for _, name in bounds}:
             return None
     assign = next(origin for origin in found if origin is not None)[0]
-    # A computation on a window field below makes Flink materialise the window first (measured).
-    return None if _computes_on_window(node) else assign.window
+    used = (*keys, *(arg for call in calls for arg in call.args))
+    # A computation on a window field that the aggregation uses makes Flink materialise the window first (measured).
+    return None if any(_computes_on_window(node, part) for part in used) else assign.window
 
 
 def window_origin(node: Node, expression: Expression) -> tuple[_WindowSource, WindowField] | None:
@@ -808,16 +812,21 @@ def window_origin(node: Node, expression: Expression) -> tuple[_WindowSource, Wi
 _WindowSource = WindowAssign
 
 
-def _computes_on_window(node: Node) -> bool:
-    while isinstance(node, Project | Filter | Correlate):
+def _computes_on_window(node: Node, expression: Expression) -> bool:
+    """Whether something is computed from a window field on the way to this expression."""
+    if isinstance(expression, Call):
+        parts = [part for part in walk(expression) if isinstance(part, InputRef)]
+        return any(window_origin(node, p) is not None or _computes_on_window(node, p) for p in parts)
+    while isinstance(expression, InputRef):
         if isinstance(node, Project):
-            for expression in node.expressions:
-                if isinstance(expression, Call) and any(
-                    window_origin(node.input, part) is not None for part in walk(expression)
-                ):
-                    return True
-        node = node.input
-    return False
+            node, expression = node.input, node.expressions[expression.index]
+        elif isinstance(node, Filter | Sort) or (
+            isinstance(node, Correlate) and expression.index < len(node.input.schema)
+        ):
+            node = node.input
+        else:
+            return False
+    return _computes_on_window(node, expression)
 
 
 def _conditions(*clauses: exp.Expression | None) -> list[exp.Expression]:

@@ -1,0 +1,30 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import PipelinePair
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    if "insert columns" in pair.parts and not pair.others:
+        old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
+        yield Hit("the INSERT names other columns of its sink", pair.claim("insert columns"), old, new)
+
+
+SINK = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
+RULE = Rule(
+    code="insert-columns-changed",
+    title="The INSERT's column list changed",
+    scope=Scope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
+        "flink": inferred(Outcome.UNKNOWN, "column lists were not measured"),
+    },
+    why="The list says which column of the sink takes which value; nothing is stored for it.",
+    example=Example(
+        SINK + "\n" + windowed("customer, SUM(amount)"),
+        SINK + " (total, customer)\n" + windowed("SUM(amount), customer"),
+    ),
+    find=find,
+)
