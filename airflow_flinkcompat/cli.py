@@ -1,0 +1,255 @@
+"""The command line ``flinkcompat``: the same judgement without Airflow.
+
+Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from airflow_flinkcompat import __version__
+from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
+from airflow_flinkcompat.compat.catalogue import explain, overview
+from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script
+
+KINDS = ("scalar", "aggregate", "table")
+LANGUAGES = ("java", "scala", "python")
+GATES: Mapping[str, Outcome | None] = {
+    "partial": Outcome.PARTIAL,
+    "unknown": Outcome.UNKNOWN,
+    "incompatible": Outcome.INCOMPATIBLE,
+    "never": None,
+}
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"setting {mask_secrets(pair)!r} is not of the form KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def parse_function(text: str) -> FunctionDeclaration:
+    """``NAME=KIND[:LANGUAGE]`` as a declaration. Raises :class:`InputError` naming what is wrong."""
+    name, equals, rest = text.partition("=")
+    kind, _, language = rest.partition(":")
+    if not equals or not name.strip() or kind not in KINDS or (language and language not in LANGUAGES):
+        raise InputError(
+            f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(KINDS)} "
+            f"and LANGUAGE one of {', '.join(LANGUAGES)}"
+        )
+    return FunctionDeclaration(name.strip(), kind, language or "java")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="flinkcompat")
+def cli() -> None:
+    """Know what a change to a Flink SQL job does to its state."""
+
+
+@cli.command("check")
+@click.argument("old")
+@click.argument("new")
+@click.option("--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True, help="Whose state semantics.")
+@click.option("--engine-version", help="Version of the engine, for instance 2.3.")
+@click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
+@click.option("--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead.")
+@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
+@click.option("--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse.")
+def check_command(
+    old: str,
+    new: str,
+    engine: str,
+    engine_version: str | None,
+    old_engine_version: str | None,
+    settings: tuple[str, ...],
+    old_settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    style: str,
+    fail_on: str,
+) -> None:
+    """Check the change from script OLD to script NEW.
+
+    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side.
+    """
+    shared = parse_settings(settings)
+    declared = tuple(parse_function(text) for text in functions)
+    ddl = read_script(catalog).text if catalog else ""
+
+    def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
+        return Side(read_script(path).text, {**shared, **own}, declared, ddl, engine, version, path)
+
+    report = check(
+        side(old, parse_settings(old_settings), old_engine_version or engine_version),
+        side(new, {}, engine_version),
+        with_other_engine=True,
+    )
+    click.echo(render(report, style), nl=False)
+    gate = GATES[fail_on]
+    if gate is not None and report.outcome.rank >= gate.rank:
+        sys.exit(1)
+
+
+def render(report: Report, style: str) -> str:
+    """The report as ``text``, ``json`` or ``markdown``, ending in a line break."""
+    if style == "json":
+        return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
+    return render_markdown(report) if style == "markdown" else render_text(report)
+
+
+@cli.command("batch")
+@click.argument("pairs", metavar="PAIRS.jsonl|-")
+@click.option("--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True)
+@click.option("--engine-version")
+def batch_command(pairs: str, engine: str, engine_version: str | None) -> None:
+    """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
+
+    A pair or line that cannot be read answers {"id","line","error"} and the rest go on.
+    """
+    try:
+        stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else Path(pairs).open("rb")
+    except OSError as error:
+        raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
+    with stream:
+        for answer in batch(stream, engine, engine_version):
+            click.echo(json.dumps(answer, ensure_ascii=False))
+            sys.stdout.flush()
+
+
+def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> Iterator[dict[str, Any]]:
+    """One answer for every line that is not blank, as it comes."""
+    for number, raw in enumerate(lines, start=1):
+        if not raw.strip():
+            continue
+        identity: Any = None
+        try:
+            pair = json.loads(raw.decode("utf-8"))
+            if not isinstance(pair, dict):
+                raise InputError('a line must be a JSON object {"id", "old", "new"}')
+            identity = pair.get("id")
+            report = _checked(pair, engine, engine_version)
+        except (ValueError, RecursionError) as error:
+            message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            yield {"id": identity, "line": number, "error": mask_secrets(message)}
+        else:
+            findings = report.to_dict()["findings"]
+            yield {"id": identity, "outcome": report.outcome.value, "findings": findings}
+
+
+def _checked(pair: Mapping[str, Any], engine: str, version: str | None) -> Report:
+    """The report on one line of a batch. Raises ValueError naming what is wrong with it."""
+    own = pair.get("engine", engine)
+    if own not in ENGINES:
+        raise InputError(f"engine {own!r} is not one of {', '.join(ENGINES)}")
+    declared = pair.get("functions") or []
+    if isinstance(declared, Mapping):
+        declared = [f"{name}={kind}" for name, kind in declared.items()]
+    functions = tuple(parse_function(str(text)) for text in declared)
+
+    def side(name: str) -> Side:
+        script = pair.get(name)
+        settings = pair.get(f"settings_{name}") or {}
+        if not isinstance(script, str):
+            raise InputError(f'"{name}" must be the text of a script')
+        if not isinstance(settings, Mapping):
+            raise InputError(f'"settings_{name}" must be an object of settings')
+        texts = {str(key): str(value) for key, value in settings.items()}
+        return Side(script, texts, functions, "", own, version if own == engine else None, name)
+
+    return check(side("old"), side("new"))
+
+
+@cli.command("rules")
+@click.argument("code", required=False)
+def rules_command(code: str | None) -> None:
+    """The catalogue of rules, or one rule explained with its example."""
+    if code is None:
+        click.echo(overview(), nl=False)
+    elif code in BY_CODE:
+        click.echo(explain(BY_CODE[code]), nl=False)
+    else:
+        raise InputError(f"there is no rule {code!r}; `flinkcompat rules` lists them")
+
+
+@cli.command("backfill")
+@click.argument("script", metavar="SCRIPT.sql")
+@click.option("--from", "from_", metavar="TS", help="Publish windows from here on.")
+@click.option("--to", metavar="TS", help="Publish windows that end by then.")
+@click.option("--table", "tables", multiple=True, metavar="NAME=URI", help="Read a table from another place.")
+@click.option("--sink", "sinks", multiple=True, metavar="NAME=URI", help="Write a sink to another place instead.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+def backfill_command(
+    script: str,
+    from_: str | None,
+    to: str | None,
+    tables: tuple[str, ...],
+    sinks: tuple[str, ...],
+    settings: tuple[str, ...],
+    catalog: str | None,
+    master: str | None,
+) -> None:
+    """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to)."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise InputError("backfill needs Spark: pip install 'airflow-flinkcompat[spark]'") from None
+    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, run_backfill
+
+    read = read_script(script)
+    try:
+        request = BackfillRequest(
+            script_text=read.text,
+            source=script,
+            settings=parse_settings(settings),
+            catalog=read_script(catalog).text if catalog else "",
+            from_=parse_time(from_) if from_ else None,
+            to=parse_time(to) if to else None,
+            tables=parse_settings(tables),
+            sinks=parse_settings(sinks),
+            master=master,
+        )
+        result = run_backfill(request)
+    except BackfillError as error:
+        raise InputError(str(error)) from error
+    click.echo(result.summary())
+
+
+def main() -> None:
+    """Entry point: usage and input errors end with exit code 2 and one clear message."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader closed the pipe (head): nothing is wrong here.
+        sys.stderr.close()
+        sys.exit(0)
+    except (ScriptError, InputError) as error:
+        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()
