@@ -85,7 +85,11 @@ class FlinkSqlBackfillOperator(ScriptOperator):
         )
 
     def request(self) -> dict[str, Any]:
-        """What the Spark job reads. Raises AirflowFailException: a literal secret, which no file should hold."""
+        """What the Spark job reads. Raises AirflowFailException: a literal secret, which no file should hold.
+
+        Raises BackfillError: a bound is no time, or the span is empty.
+        """
+        from airflow_flinkcompat.backfill.request import BackfillRequest, parse_time
         from airflow_flinkcompat.sql import find_secrets
 
         side = self.proposed_side("flink", None)
@@ -94,17 +98,17 @@ class FlinkSqlBackfillOperator(ScriptOperator):
             raise AirflowFailException(
                 f"the script holds secrets in plain text ({places}): use ${{conn.…}} placeholders"
             )
-        return {
-            "script": side.script,
-            "source": side.source,
-            "settings": dict(side.settings),
-            "functions": [{"name": f.name, "kind": f.kind, "language": f.language} for f in side.functions],
-            "catalog": side.catalog,
-            "tables": dict(self.tables or {}),
-            "sinks": dict(self.sinks or {}),
-            "from": self.from_ or None,
-            "to": self.to or None,
-        }
+        return BackfillRequest(
+            script_text=side.script,
+            source=side.source,
+            settings=side.settings,
+            functions=side.functions,
+            catalog=side.catalog,
+            from_=parse_time(self.from_) if self.from_ else None,
+            to=parse_time(self.to) if self.to else None,
+            tables=dict(self.tables or {}),
+            sinks=dict(self.sinks or {}),
+        ).to_dict()
 
     def _operator(self, request: Path) -> Any:
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""

@@ -30,6 +30,7 @@ def readable_errors() -> Iterator[None]:
 
     A script or argument that cannot be right fails the task for good; a failed deployment step may be retried.
     """
+    from airflow_flinkcompat.backfill.errors import BackfillError
     from airflow_flinkcompat.compat import InputError
     from airflow_flinkcompat.deploy.errors import DeployError
     from airflow_flinkcompat.deploy.redeploy import DeployRefused
@@ -38,7 +39,7 @@ def readable_errors() -> Iterator[None]:
 
     try:
         yield
-    except (ScriptError, InputError, ScriptRefused, DeployRefused) as error:
+    except (ScriptError, InputError, BackfillError, ScriptRefused, DeployRefused) as error:
         raise AirflowFailException(mask_secrets(str(error))) from None
     except DeployError as error:
         raise AirflowException(mask_secrets(str(error))) from None
@@ -280,8 +281,11 @@ def record(context: Context, ledger: Ledger, kind: str, side: Side, message: str
     """
     from airflow_flinkcompat.deploy.ledger import LedgerEntry
 
-    words = {"engine": side.engine, "engine_version": side.engine_version, "sha256": side.sha256}
-    return ledger.append(LedgerEntry(kind=kind, message=message, owner=run_name(context), **words, **more))
+    entry = LedgerEntry(
+        kind=kind, engine=side.engine, engine_version=side.engine_version, sha256=side.sha256, message=message,
+        owner=run_name(context), **more,
+    )  # fmt: skip
+    return ledger.append(entry)
 
 
 def run_name(context: Context) -> str:

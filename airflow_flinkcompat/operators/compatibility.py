@@ -65,7 +65,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         super().__init__(**kwargs)
         _check_branches(branches)
         if isinstance(policy, Mapping):
-            _check_policy(policy, branches)
+            _check_policy(policy)
         if engine not in ENGINES and "{{" not in engine:
             raise ValueError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
         self.branches = {key: task_ids(value) for key, value in branches.items()}
@@ -141,8 +141,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         unchanged = bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
         if unchanged and "unchanged" in self.branches:
             return "unchanged"
-        policy = Policy(**self.policy) if isinstance(self.policy, Mapping) else self.policy or Policy()
-        return str(policy.branch_for(report.outcome))
+        return Policy.of(self.policy).branch_for(report.outcome)
 
     def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
@@ -184,10 +183,12 @@ def _check_branches(branches: Mapping[str, Any]) -> None:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
 
 
-def _check_policy(policy: Mapping[str, str], branches: Mapping[str, Any]) -> None:
+def _check_policy(policy: Mapping[str, str]) -> None:
     targets = ("resume", "restart", "approve", "reject")
     for outcome, branch in policy.items():
         if outcome not in OUTCOMES:
             raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(OUTCOMES)}")
         if branch not in targets:
             raise ValueError(f"policy: {outcome} leads to {branch!r}; known are {', '.join(targets)}")
+    if policy.get("incompatible") == "resume":
+        raise ValueError("policy: an incompatible change is never resumed without approval")

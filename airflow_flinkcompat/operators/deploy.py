@@ -133,14 +133,25 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return side
 
     def _approver(self, context: Context, summary: Summary) -> str | None:
-        """Who approved, from the approval of this run; None where none was asked."""
+        """Who approved, from the approval of this run; None where none was asked, or the DAG has one of its own kind.
+
+        Raises AirflowFailException: nobody approved this version, or what was decided is not a resume.
+        """
+        decided, by = summary.branch, None
+        if summary.branch == "approve" and (found := self._approvals()):
+            answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
+            answer = next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None)
+            if answer is None:
+                raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
+            decided, by = str(answer["choice"]), str(answer["by"])
+        if decided in ("restart", "reject") and self.start_mode != "stateless":
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
+                f"{self.start_mode!r}): lead that branch to a task with start_mode 'stateless'"
+            )
+        return by
+
+    def _approvals(self) -> list[str]:
         from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 
-        if summary.branch != "approve":
-            return None
-        found = [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
-        for task_id in found:
-            decision = context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION)
-            if decision and decision.get("new_sha256") == summary.new_sha256:
-                return str(decision["by"])
-        return None
+        return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)

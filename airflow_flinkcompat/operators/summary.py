@@ -86,7 +86,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
     )
 
 
-def upstream(task: Any, kind: type) -> list[str]:
+def upstream(task: Any, kind: type[Any]) -> list[str]:
     """Ids of the tasks of a type that come before ``task``, sorted."""
     return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if isinstance(other, kind))
 

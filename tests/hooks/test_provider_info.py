@@ -14,7 +14,12 @@ from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.provider_info import get_provider_info
 
 INFO = get_provider_info()
-MODULES = [name for kind in ("operators", "sensors", "triggers", "hooks") for row in INFO[kind] for name in row["python-modules"]]
+MODULES = [
+    name
+    for kind in ("operators", "sensors", "triggers", "hooks")
+    for row in INFO[kind]
+    for name in row["python-modules"]
+]
 
 
 def test_it_is_what_airflow_expects() -> None:

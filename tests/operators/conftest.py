@@ -1,0 +1,98 @@
+"""One deployment, its ledger, and a cluster in memory in place of Flink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowNotFoundException
+from structlog.testing import capture_logs
+
+from airflow_flinkcompat.deploy.ledger import Ledger
+from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.operators import (
+    FlinkSqlApprovalOperator,
+    FlinkSqlCompatibilityOperator,
+    FlinkSqlDeployOperator,
+)
+from tests.operators.fakes import FakeCluster, Run, script
+
+
+@dataclass
+class Site:
+    """A DAG folder, a ledger and a cluster. ``propose`` writes the script; ``tasks`` is the gate around it."""
+
+    folder: Path
+    cluster: FakeCluster = field(default_factory=FakeCluster)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.folder / "ledger", "orders")
+
+    def kinds(self) -> list[str]:
+        return [entry.kind for entry in self.ledger.entries()]
+
+    def propose(self, text: str) -> None:
+        (self.folder / "orders.sql").write_text(text, encoding="utf-8")
+
+    def tasks(self, **arguments: Any) -> dict[str, Any]:
+        """check → first | resume | restart | approve, all about orders.sql. ``check``: arguments of the check."""
+        common = {"deployment": "orders", "ledger": str(self.folder / "ledger"), "retries": 1}
+        dag = DAG("gate", default_args=common, template_searchpath=str(self.folder))
+        joined: dict[str, Any] = {"trigger_rule": "none_failed_min_one_success"}
+        with dag:
+            text = arguments.pop("script", "orders.sql")
+            branches = {"first": "first", "resume": "resume", "restart": "restart", "approve": "approve"}
+            check_arguments = {"branches": {**branches, **arguments.pop("branches", {})}, **arguments.pop("check", {})}
+            check = FlinkSqlCompatibilityOperator(task_id="check", script=text, **check_arguments, **arguments)
+            approve = FlinkSqlApprovalOperator(task_id="approve", branches={"resume": "resume", "restart": "restart"})
+            start: dict[str, Any] = {"script": text, "settle_seconds": 0, **arguments}
+            first = FlinkSqlDeployOperator(task_id="first", start_mode="stateless", **start)
+            resume = FlinkSqlDeployOperator(task_id="resume", start_mode="savepoint", **start, **joined)
+            restart = FlinkSqlDeployOperator(task_id="restart", start_mode="stateless", **start, **joined)
+            check >> [first, resume, restart, approve]
+            approve >> [resume, restart]
+        return {task.task_id: task for task in dag.tasks}
+
+    def deploy(self, text: str) -> None:
+        """Bring a first version up, through the gate itself."""
+        self.propose(text)
+        run, tasks = Run("first"), self.tasks()
+        run.execute(tasks["check"])
+        run.execute(tasks["first"])
+
+    def checked(self, text: str, **arguments: Any) -> tuple[Run, dict[str, Any], Any]:
+        """Propose ``text`` and check it: the run, its tasks, and what was skipped."""
+        self.propose(text)
+        run, tasks = Run(), self.tasks(**arguments)
+        return run, tasks, run.execute(tasks["check"])
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    """What was logged, before Airflow's own masking: mappings with ``event`` and ``log_level``."""
+    with capture_logs() as records:
+        yield records
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    found = Site(tmp_path)
+
+    def no_connection(conn_id: str) -> Any:
+        raise AirflowNotFoundException(conn_id)
+
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(no_connection))
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: found.cluster)
+    monkeypatch.setattr(FlinkHook, "jobmanager_url", "http://jm:8081")
+    return found
+
+
+@pytest.fixture
+def deployed(site: Site) -> Site:
+    site.deploy(script())
+    return site

@@ -1,0 +1,112 @@
+"""Stand-ins below the edge of the Airflow layer: a task's context with its XComs, and a cluster in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import MagicMock
+
+from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.jobmanager import JobStatus
+from airflow_flinkcompat.deploy.target import EngineInfo, Start
+
+TABLES = """\
+CREATE TABLE orders (shop STRING, price DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+  WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv');
+CREATE TABLE totals (ws TIMESTAMP(3), shop STRING, total DOUBLE)
+  WITH ('connector' = 'filesystem', 'path' = '/out', 'format' = 'csv');
+"""
+QUERY = """\
+INSERT INTO totals
+SELECT window_start, shop, SUM(price) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '{size}' MINUTE))
+GROUP BY window_start, window_end, shop;
+"""
+
+
+def script(size: int = 10) -> str:
+    """A windowed sum; another window size is an incompatible change."""
+    return TABLES + QUERY.format(size=size)
+
+
+@dataclass
+class Run:
+    """One DAG run: renders a task, gives it a context, and keeps what it pushed."""
+
+    run_id: str = "run-1"
+    pushed: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    def context(self, task: Any) -> dict[str, Any]:
+        ti = MagicMock(task=task, task_id=task.task_id, dag_id=task.dag_id, run_id=self.run_id, map_index=-1)
+        ti.xcom_push.side_effect = lambda key, value: self.pushed.__setitem__((task.task_id, key), value)
+        ti.xcom_pull.side_effect = lambda task_ids, key="return_value": self.pushed.get((task_ids, key))
+        return {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": {}}
+
+    def render(self, task: Any) -> dict[str, Any]:
+        """As the task runner does before ``execute``."""
+        context = self.context(task)
+        task.render_template_fields(context, task.dag.get_template_env())
+        return context
+
+    def execute(self, task: Any) -> Any:
+        """What the task returned; for a task that branched, the sorted ids of those skipped."""
+        return self._skipped(task.execute, self.render(task))
+
+    def complete(self, task: Any, event: Mapping[str, Any]) -> Any:
+        return self._skipped(task.execute_complete, self.render(task), event)
+
+    @staticmethod
+    def _skipped(step: Any, *arguments: Any) -> Any:
+        try:
+            return step(*arguments)
+        except DownstreamTasksSkipped as skipped:
+            return sorted(task if isinstance(task, str) else task[0] for task in skipped.tasks)
+
+
+@dataclass
+class FakeCluster:
+    """A Flink cluster in memory that keeps to the Target protocol. ``refuse``: what it says to every script."""
+
+    version: str = "2.3.0"
+    refuse: DeployError | None = None
+    jobs: dict[str, str] = field(default_factory=dict)
+    starts: list[tuple[str, Start]] = field(default_factory=list)
+    numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    def engine(self) -> EngineInfo:
+        return EngineInfo("flink", self.version)
+
+    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "") -> None:
+        from airflow_flinkcompat.deploy.statements import prepare
+
+        prepare(script, source)
+        if self.refuse:
+            raise self.refuse
+
+    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "") -> str:
+        job = f"job-{next(self.numbers)}"
+        self.jobs[job] = "RUNNING"
+        self.starts.append((script, start))
+        return job
+
+    def stop_with_savepoint(self, job_id: str, directory: str | None = None) -> str:
+        self.jobs[job_id] = "FINISHED"
+        return f"{directory or '/savepoints'}/{job_id}"
+
+    def status(self, job_id: str) -> JobStatus | None:
+        state = self.jobs.get(job_id)
+        return JobStatus(job_id, "orders", state, tasks_running=True, completed_checkpoints=1) if state else None
+
+    def running(self, name: str) -> tuple[str, ...]:
+        return tuple(job for job, state in self.jobs.items() if state == "RUNNING")
+
+    def restored_from(self, job_id: str) -> str | None:
+        return self.starts[int(job_id.removeprefix("job-")) - 1][1].savepoint
+
+    def request_checkpoint(self, job_id: str) -> None: ...
+
+    def cancel(self, job_id: str) -> None:
+        self.jobs[job_id] = "CANCELED"

@@ -1,0 +1,140 @@
+"""The human decision: what is asked, what is recorded, where it leads."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.standard.exceptions import HITLTimeoutError
+from airflow.providers.standard.operators import hitl
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import TaskAwaitingInput
+
+from airflow_flinkcompat.operators import FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESUME
+from tests.operators.conftest import Site
+from tests.operators.fakes import Run, script
+
+BRANCHES = {"resume": "a", "restart": "b"}
+ASKING = {"check": {"policy": {"incompatible": "approve"}}}
+
+
+def event(option: str, user: Any = None) -> dict[str, Any]:
+    """What Airflow hands over once somebody answered."""
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    return {"chosen_options": [option], "params_input": {}, "responded_at": at, "responded_by_user": user}
+
+
+@pytest.fixture
+def asked(deployed: Site) -> tuple[Site, Run, dict[str, Any]]:
+    run, tasks, _ = deployed.checked(script(size=5), **ASKING)
+    return deployed, run, tasks
+
+
+@pytest.fixture
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is written for the page."""
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: seen.append(arguments))
+    return seen
+
+
+def test_it_shows_the_report_and_waits(asked: Any, questions: list[dict[str, Any]]) -> None:
+    site, run, tasks = asked
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    (question,) = questions
+    assert question["options"] == [RESUME, RESTART, REJECT]
+    assert question["defaults"] is None
+    assert "orders" in question["subject"]
+    assert question["body"] == site.ledger.read_report(run.pushed["check", "report"])[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "skipped", "kind"),
+    [(RESUME, ["restart"], "approved"), (RESTART, ["resume"], "approved"), (REJECT, ["restart", "resume"], "rejected")],
+)
+def test_the_answer_is_recorded_and_followed(asked: Any, option: str, skipped: list[str], kind: str) -> None:
+    site, run, tasks = asked
+    assert sorted(run.complete(tasks["approve"], event(option, {"id": "7", "name": "ada"}))) == sorted(skipped)
+    entry = site.ledger.entries()[-1]
+    sha256 = run.pushed["check", "summary"]["new_sha256"]
+    assert (entry.kind, entry.sha256, entry.at) == (kind, sha256, "2026-01-02T03:04:05+00:00")
+    assert f"ada chose '{option}'" in entry.message
+    assert entry.approved_by == ("ada" if kind == "approved" else None)
+    decision = run.pushed["approve", "decision"]
+    assert (decision["by"], decision["new_sha256"], decision["ledger_entry"]) == ("ada", sha256, entry.number)
+
+
+def test_a_rejection_can_lead_somewhere(asked: Any) -> None:
+    _site, run, tasks = asked
+    tasks["approve"].branches["reject"] = ["restart"]
+    assert run.complete(tasks["approve"], event(REJECT)) == ["resume"]
+
+
+def test_the_time_out_rejects_in_nobodys_name(asked: Any) -> None:
+    site, run, tasks = asked
+    run.complete(tasks["approve"], event(REJECT))
+    assert NOBODY in site.ledger.entries()[-1].message
+
+
+def test_a_time_out_without_default_fails(asked: Any) -> None:
+    site, run, tasks = asked
+    before = site.kinds()
+    with pytest.raises(HITLTimeoutError):
+        run.complete(tasks["approve"], {"error": "no answer", "error_type": "timeout"})
+    assert site.kinds() == before
+
+
+def test_a_long_report_is_cut_and_pointed_to(asked: Any, questions: list[dict[str, Any]]) -> None:
+    site, run, tasks = asked
+    markdown = "# Report\n```sql\n" + "SELECT 1;\n" * 5000 + "```\n"
+    pointer = site.ledger.store_report({"schema": "x"}, markdown)
+    summary = run.pushed["check", "summary"]
+    run.pushed["check", "summary"] = {**summary, "report": pointer}
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    body = questions[0]["body"]
+    assert len(body) < 21_000
+    assert pointer in body
+    assert body.count("```") == 2
+
+
+def test_ones_own_words_come_first(asked: Any, questions: list[dict[str, Any]]) -> None:
+    _site, run, tasks = asked
+    tasks["approve"].body = "Ask *ada* about {{ run_id }}."
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    assert questions[0]["body"].startswith("Ask *ada* about run-1.\n\n#")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"retries": 0}, "retries must be at least 1"),
+        ({"defaults": RESUME}, "no answer never means resume"),
+        ({"defaults": [RESTART]}, "no answer never means resume"),
+        ({"options": ["yes"]}, "options cannot be chosen"),
+        ({"branches": {"resume": "a"}}, "'restart' missing"),
+        ({"branches": {**BRANCHES, "approve": "x"}}, "unknown 'approve'"),
+    ],
+)
+def test_wrong_arguments_are_named_when_the_dag_is_parsed(arguments: Any, message: str) -> None:
+    with DAG("d"), pytest.raises(ValueError, match=message):
+        FlinkSqlApprovalOperator(task_id="approve", deployment="orders", **{"branches": BRANCHES, **arguments})
+
+
+def test_a_dag_without_retries_cannot_take_them_away() -> None:
+    with DAG("d", default_args={"retries": 0}), pytest.raises(ValueError, match="retries"):
+        FlinkSqlApprovalOperator(task_id="approve", deployment="orders", branches=BRANCHES)
+
+
+def test_its_defaults_ask_again_soon() -> None:
+    with DAG("d"):
+        task = FlinkSqlApprovalOperator(
+            task_id="approve", deployment="orders", branches=BRANCHES, defaults=REJECT, response_timeout=timedelta(1)
+        )
+    assert (task.retries, task.retry_delay, task.defaults) == (2, timedelta(seconds=10), [REJECT])
+    json.dumps(task.branches)

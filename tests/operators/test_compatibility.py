@@ -1,0 +1,178 @@
+"""The gate: verdict, branch, log, XCom, ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_flinkcompat.compat import Policy, Report
+from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
+from tests.operators.conftest import Site
+from tests.operators.fakes import Run, script
+
+BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
+UNREADABLE = script() + "MERGE INTO totals USING orders ON TRUE;\n"
+
+
+def test_nothing_deployed_yet_is_a_branch_of_its_own(site: Site) -> None:
+    run, _tasks, skipped = site.checked(script())
+    assert skipped == ["approve", "restart", "resume"]
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["old_sha256"], summary["outcome"]) == ("first", None, None)
+    assert site.kinds() == []
+
+
+def test_what_restores_resumes(deployed: Site) -> None:
+    run, _tasks, skipped = deployed.checked(script())
+    assert skipped == ["approve", "first", "restart"]
+    assert run.pushed["check", "summary"]["outcome"] == "compatible"
+
+
+def test_another_window_size_restarts(deployed: Site) -> None:
+    run, _tasks, skipped = deployed.checked(script(size=5))
+    assert skipped == ["approve", "first", "resume"]
+    assert run.pushed["check", "summary"]["outcome"] == "incompatible"
+
+
+def test_what_cannot_be_told_asks(deployed: Site) -> None:
+    run, _tasks, skipped = deployed.checked(UNREADABLE)
+    # What the approval can lead to stays open.
+    assert skipped == ["first"]
+    assert run.pushed["check", "summary"]["outcome"] == "unknown"
+
+
+def test_the_summary_points_to_the_report(deployed: Site) -> None:
+    run, _tasks, _ = deployed.checked(script(size=5))
+    summary = run.pushed["check", "summary"]
+    assert run.pushed["check", "return_value"] == summary
+    assert run.pushed["check", "report"] == summary["report"]
+    stored, markdown = deployed.ledger.read_report(summary["report"])
+    assert Report.from_dict(stored).new_sha256 == summary["new_sha256"]
+    assert "window-changed" in markdown
+    head = deployed.ledger.head()
+    assert head is not None
+    assert summary["old_sha256"] == head.sha256
+    assert "window-changed" in {row["rule"] for row in summary["findings"]}
+
+
+@pytest.mark.parametrize("policy", [{"incompatible": "approve"}, Policy(incompatible="approve")])
+def test_a_policy_of_ones_own(deployed: Site, policy: Any) -> None:
+    _run, _tasks, skipped = deployed.checked(script(size=5), check={"policy": policy})
+    assert skipped == ["first"]
+
+
+def test_a_policy_that_rejects_is_remembered(deployed: Site) -> None:
+    _run, _tasks, skipped = deployed.checked(script(size=5), check={"policy": {"incompatible": "reject"}})
+    assert skipped == ["approve", "first", "restart", "resume"]
+    last = deployed.ledger.entries()[-1]
+    assert (last.kind, last.outcome) == ("rejected", "incompatible")
+
+
+def test_unchanged_can_be_a_branch_of_its_own(deployed: Site) -> None:
+    _run, _tasks, skipped = deployed.checked(f"-- a comment\n{script()}", branches={"unchanged": "first"})
+    assert skipped == ["approve", "restart", "resume"]
+    assert deployed.kinds()[-1] == "unchanged"
+
+
+def test_auto_is_what_the_gateway_runs(deployed: Site) -> None:
+    deployed.cluster.version = "2.3.1"
+    run, _tasks, _ = deployed.checked(script())
+    summary = run.pushed["check", "summary"]
+    assert (summary["engine"], summary["engine_version"]) == ("flink", "2.3.1")
+
+
+def test_a_named_engine_needs_no_gateway(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployed.cluster, "engine", None)
+    run, _tasks, skipped = deployed.checked(script(size=5), check={"engine": "vvr"})
+    assert run.pushed["check", "summary"]["engine"] == "vvr"
+    assert skipped == ["approve", "first", "resume"]
+
+
+def test_the_verdict_stands_outside_the_folded_details(deployed: Site, logs: list[Any]) -> None:
+    deployed.checked(script(size=5))
+    lines = [record["event"] for record in logs]
+    assert all("\n" not in line for line in lines)
+    opened, closed = lines.index("::group::Findings in full"), lines.index("::endgroup::")
+    (verdict,) = [index for index, line in enumerate(lines) if line.startswith("Verdict: incompatible")]
+    assert verdict < opened < closed
+    assert any("window-changed" in line for line in lines[verdict:opened])
+    assert any("window-changed" in line for line in lines[opened:closed])
+
+
+def test_a_script_that_cannot_be_used_fails_for_good_and_is_remembered(deployed: Site) -> None:
+    with pytest.raises(AirflowFailException, match=r"orders\.sql: holds no SQL statement"):
+        deployed.checked("-- nothing\n")
+    last = deployed.ledger.entries()[-1]
+    assert (last.kind, last.script) == ("failed", "")
+    assert "no SQL statement" in last.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"branches": {**BRANCHES, "resum": "x"}}, "unknown 'resum'"),
+        ({"branches": {"first": "a", "resume": "b", "restart": "c"}}, "'approve' missing"),
+        ({"branches": {**BRANCHES, "restart": []}}, "'restart' missing"),
+        ({"branches": BRANCHES, "policy": {"compatibel": "resume"}}, "unknown outcome 'compatibel'"),
+        ({"branches": BRANCHES, "policy": {"partial": "go"}}, "partial leads to 'go'"),
+        ({"branches": BRANCHES, "policy": {"incompatible": "resume"}}, "never resumed without approval"),
+        ({"branches": BRANCHES, "engine": "spark"}, "engine 'spark'"),
+    ],
+)
+def test_wrong_arguments_are_named_when_the_dag_is_parsed(arguments: Any, message: str) -> None:
+    with DAG("d"), pytest.raises(ValueError, match=message):
+        FlinkSqlCompatibilityOperator(task_id="check", deployment="orders", script="x.sql", **arguments)
+
+
+# -- where a script comes from
+
+
+def run_check(site: Site, text: str, **arguments: Any) -> Any:
+    run, tasks = Run(), site.tasks(script=text, **arguments)
+    run.execute(tasks["check"])
+    return run.pushed["check", "summary"]
+
+
+def test_a_script_is_text_a_relative_file_or_an_absolute_one(site: Site) -> None:
+    site.propose(script())
+    texts = (script(), "orders.sql", str(site.folder / "orders.sql"))
+    assert len({run_check(site, text)["new_sha256"] for text in texts}) == 1
+
+
+def test_a_file_is_a_template_and_may_include_others(site: Site) -> None:
+    (site.folder / "size.sql").write_text("5")
+    site.propose(script(size=7).replace("'7'", "'{% include 'size.sql' %}'"))
+    assert run_check(site, "orders.sql")["new_sha256"] == run_check(site, script(size=5))["new_sha256"]
+
+
+def test_a_file_is_read_when_the_task_runs(site: Site) -> None:
+    site.propose(script())
+    tasks = site.tasks()
+    tasks["check"].resolve_template_files()  # as when the DAG is parsed
+    site.propose(script(size=5))
+    run = Run()
+    run.execute(tasks["check"])
+    assert run.pushed["check", "summary"]["new_sha256"] == run_check(site, script(size=5))["new_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda _path: None, r"'orders\.sql' is not there; looked in .*absolute path"),
+        (lambda path: path.write_bytes(b"-- \xff\n"), r"orders\.sql:1: is not UTF-8"),
+        (lambda path: path.mkdir(), r"'orders\.sql' is not there"),
+    ],
+)
+def test_a_missing_file_is_named_with_the_places_looked_at(site: Site, prepare: Any, message: str) -> None:
+    prepare(Path(site.folder) / "orders.sql")
+    with pytest.raises(AirflowFailException, match=message):
+        run_check(site, "orders.sql")
+
+
+def test_an_unknown_kind_of_function_is_named(site: Site) -> None:
+    with pytest.raises(AirflowFailException, match="function 'f': kind 'scaler' is not one of"):
+        run_check(site, script(), functions={"f": "scaler:python"})

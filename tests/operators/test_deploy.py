@@ -1,0 +1,163 @@
+"""Deploying acts on what was checked, and on nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_flinkcompat.deploy.target import TargetError
+from airflow_flinkcompat.operators import FlinkSqlDeployOperator
+from tests.operators.conftest import Site
+from tests.operators.fakes import Run, script
+
+
+def test_the_first_deployment_starts_empty(site: Site) -> None:
+    run, tasks, _ = site.checked(script())
+    result = run.execute(tasks["first"])
+    assert site.cluster.starts[-1][1].savepoint is None
+    assert (result["job_id"], result["deployment"]) == ("job-1", "orders")
+    assert "script" not in result
+    head = site.ledger.head()
+    assert head is not None
+    assert head.sha256 == run.pushed["check", "summary"]["new_sha256"]
+    assert head.owner == "airflow:gate/run-1/first"
+
+
+def test_resume_starts_from_the_savepoint_of_the_stopped_job(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script())
+    result = run.execute(tasks["resume"])
+    assert deployed.cluster.jobs == {"job-1": "FINISHED", "job-2": "RUNNING"}
+    assert result["savepoint"] == deployed.cluster.starts[-1][1].savepoint == "/savepoints/job-1"
+
+
+def test_restart_starts_empty_and_records_the_verdict(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    run.execute(tasks["restart"])
+    assert deployed.cluster.starts[-1][1].savepoint is None
+    head = deployed.ledger.head()
+    assert head is not None
+    summary = run.pushed["check", "summary"]
+    assert (head.outcome, head.report_path, head.approved_by) == ("incompatible", summary["report"], None)
+
+
+def test_a_script_edited_after_the_check_is_refused(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.propose(script(size=6))
+    with pytest.raises(AirflowFailException, match="is not what was checked"):
+        run.execute(tasks["restart"])
+    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+
+
+def test_settings_are_part_of_what_was_checked(deployed: Site) -> None:
+    run, _tasks, _ = deployed.checked(script(size=5))
+    other = deployed.tasks(settings={"parallelism.default": "2"})
+    with pytest.raises(AirflowFailException, match="is not what was checked"):
+        run.execute(other["restart"])
+
+
+def test_a_ledger_that_went_on_is_refused(deployed: Site) -> None:
+    early, tasks, _ = deployed.checked(script(size=5))
+    late = Run("other")
+    late.execute(deployed.tasks()["check"])
+    late.execute(deployed.tasks()["restart"])
+    with pytest.raises(AirflowFailException, match="check the change again"):
+        early.execute(tasks["restart"])
+    assert deployed.cluster.jobs["job-2"] == "RUNNING"
+
+
+def test_a_job_that_is_not_the_ledgers_is_refused(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.jobs.update({"job-1": "FAILED"})
+    with pytest.raises(AirflowFailException, match=r"job-1 .* is FAILED"):
+        run.execute(tasks["restart"])
+
+
+def test_without_a_check_nothing_is_deployed(site: Site) -> None:
+    site.propose(script())
+    with pytest.raises(AirflowFailException, match="only what was checked"):
+        Run().execute(site.tasks()["first"])
+    assert site.cluster.jobs == {}
+
+
+def test_the_check_of_another_deployment_does_not_count(site: Site) -> None:
+    run, tasks, _ = site.checked(script())
+    tasks["first"].deployment = "clicks"
+    with pytest.raises(AirflowFailException, match=r"only others: check \(orders\)"):
+        run.execute(tasks["first"])
+
+
+def test_the_approver_goes_into_the_ledger(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
+    sha256 = run.pushed["check", "summary"]["new_sha256"]
+    run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": sha256}
+    run.execute(tasks["restart"])
+    head = deployed.ledger.head()
+    assert head is not None
+    assert head.approved_by == "ada"
+
+
+def test_an_approval_of_another_version_is_no_approval(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
+    run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": "another"}
+    with pytest.raises(AirflowFailException, match="was not approved"):
+        run.execute(tasks["restart"])
+    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+
+
+def test_literal_secrets_are_refused_and_remembered(deployed: Site) -> None:
+    secret = script(size=5).replace("'/out'", "'/out', 'password' = 'planted-pw'")
+    run, tasks, _ = deployed.checked(secret)
+    with pytest.raises(AirflowFailException, match="secrets in plain text") as caught:
+        run.execute(tasks["restart"])
+    assert "planted-pw" not in str(caught.value)
+    assert deployed.kinds()[-1] == "failed"
+    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+
+
+def test_what_the_engine_refuses_is_remembered(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.refuse = TargetError("orders.sql:5:1: no such column; 'password' = 'planted-pw'")
+    with pytest.raises(AirflowException, match="no such column") as caught:
+        run.execute(tasks["restart"])
+    assert "planted-pw" not in str(caught.value)
+    last = deployed.ledger.entries()[-1]
+    assert (last.kind, last.sha256) == ("failed", run.pushed["check", "summary"]["new_sha256"])
+    assert "planted-pw" not in last.message
+
+
+def test_the_link_leads_to_the_job(site: Site) -> None:
+    run, tasks, _ = site.checked(script())
+    task = tasks["first"]
+    (link,) = task.operator_extra_links
+    assert link.get_link(task, ti_key=None) == ""
+    run.execute(task)
+    assert link.get_link(task, ti_key=None) == "http://jm:8081/#/job/running/job-1/overview"
+
+
+def test_a_killed_deployment_says_how_far_it_came(deployed: Site, logs: list[Any]) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    tasks["restart"].on_kill()
+    assert "nothing was touched yet" in logs[-1]["event"]
+    run.execute(tasks["restart"])
+    tasks["restart"].on_kill()
+    assert "deployed: job job-2 is RUNNING" in logs[-1]["event"]
+
+
+def test_an_unknown_start_mode_is_named() -> None:
+    with DAG("d"), pytest.raises(ValueError, match="start_mode 'savepint'"):
+        FlinkSqlDeployOperator(task_id="d", deployment="o", script="x.sql", start_mode="savepint")
+
+
+@pytest.mark.parametrize(("decision", "task"), [(None, "resume"), ({"choice": "restart", "by": "ada"}, "resume")])
+def test_a_restart_is_never_turned_into_a_resume(deployed: Site, decision: dict[str, str] | None, task: str) -> None:
+    policy = {"incompatible": "approve" if decision else "restart"}
+    run, tasks, _ = deployed.checked(script(size=5), check={"policy": policy})
+    if decision:
+        sha256 = run.pushed["check", "summary"]["new_sha256"]
+        run.pushed["approve", "decision"] = {**decision, "new_sha256": sha256}
+    with pytest.raises(AirflowFailException, match="the decision on orders is 'restart'"):
+        run.execute(tasks[task])
+    assert deployed.cluster.jobs == {"job-1": "RUNNING"}

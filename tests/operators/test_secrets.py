@@ -1,0 +1,105 @@
+"""Planted secrets show nowhere: not in rendered fields, XCom, logs, the ledger, the approval page, or an error."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators import hitl
+from airflow.sdk._shared.secrets_masker import SecretsMasker, _secrets_masker
+from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
+from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
+
+from airflow_flinkcompat.deploy.gateway import GatewayError
+from tests.operators.conftest import Site
+from tests.operators.fakes import Run, script
+
+PLANTED = ("planted-pw", "planted-jaas", "planted-url", "pl4nt", "planted-comment", "planted-setting")
+SECRETIVE = (
+    script(size=5)
+    .replace("'/in'", "'/in', 'password' = 'planted-pw', 'short.token' = 'pl4nt'")
+    .replace(
+        "'/out'",
+        "'/out', 'url' = 'jdbc:postgresql://me:planted-url@db/x', 'properties.sasl.jaas.config' = "
+        "'org.apache.kafka.common.security.plain.PlainLoginModule required username=\"u\" password=\"planted-jaas\";'",
+    )
+    + "-- password = 'planted-comment'\n"
+)  # fmt: skip
+SETTINGS = {"s3.secret-key": "planted-setting", "parallelism.default": "2"}
+
+
+@pytest.fixture
+def unmasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's own masker is off: whatever it would have hidden must not be there in the first place."""
+    monkeypatch.setattr(SecretsMasker, "redact", lambda _self, item, *_arguments, **_more: item)
+
+
+def leaks(*texts: Any) -> list[str]:
+    seen = "\n".join(text if isinstance(text, str) else json.dumps(text, default=str) for text in texts)
+    return [secret for secret in PLANTED if secret in seen]
+
+
+def test_the_test_would_notice() -> None:
+    assert leaks(SECRETIVE, SETTINGS) == list(PLANTED)
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_check_approval_and_refusal_show_no_secret(
+    deployed: Site, logs: list[Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    pages: list[Any] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: pages.append(arguments))
+    run, tasks, _ = deployed.checked(SECRETIVE, settings=SETTINGS, check={"policy": {"incompatible": "approve"}})
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    sha256 = run.pushed["check", "summary"]["new_sha256"]
+    run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": sha256}
+    with pytest.raises(AirflowException) as refused:
+        run.execute(tasks["restart"])
+    assert any("Verdict: incompatible" in record["event"] for record in logs)
+    fields = [_serialize_rendered_fields(task) for task in (tasks["check"], tasks["restart"])]
+    pushed = list(run.pushed.values())
+    stored = [path.read_text() for path in (deployed.folder / "ledger").rglob("*") if path.is_file()]
+    assert pages
+    assert all("TUMBLE" in field["script"] for field in fields)
+    assert fields[0]["settings"]["parallelism.default"] == "2"
+    assert leaks(caplog.text, logs, pages, str(refused.value), fields, pushed, stored) == []
+
+
+def test_the_places_of_literal_secrets_are_warned_of(deployed: Site, logs: list[Any]) -> None:
+    deployed.checked(SECRETIVE)
+    warnings = [record["event"] for record in logs if record["log_level"] == "warning"]
+    assert any("orders.sql:2:" in line and "password is a secret in plain text" in line for line in warnings)
+    assert leaks(*warnings) == []
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_the_gateways_echo_of_a_statement_is_masked(deployed: Site, logs: list[Any]) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.refuse = GatewayError(f"SQL validation failed: {SECRETIVE}")
+    with pytest.raises(AirflowException, match="SQL validation failed") as refused:
+        run.execute(tasks["restart"])
+    assert leaks(str(refused.value), logs) == []
+
+
+def test_what_was_found_is_masked_in_every_later_log(deployed: Site) -> None:
+    Run().render(deployed.tasks(script=SECRETIVE)["check"])
+    assert "planted-pw" not in str(_secrets_masker().redact("echo: planted-pw"))
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_a_task_on_a_list_of_scripts_is_masked_too(deployed: Site) -> None:
+    """Mapped tasks are rendered by another road."""
+    from airflow.sdk import DAG
+
+    from airflow_flinkcompat.operators import FlinkSqlDeployOperator
+
+    with DAG("mapped"):
+        mapped = FlinkSqlDeployOperator.partial(task_id="deploy", deployment="orders").expand(script=[SECRETIVE])
+    task = mapped.unmap({"script": SECRETIVE})
+    task._do_render_template_fields(task, mapped.template_fields, Run().context(task), task.get_template_env(), set())
+    assert leaks(_serialize_rendered_fields(task)) == []
+    assert task.rendered("script") == SECRETIVE.removesuffix("\n")  # as Jinja has it

@@ -1,0 +1,127 @@
+"""The example DAG: short, free of import errors, cheap to parse, and shaped as it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+DAGS = Path(__file__).parents[1] / "dags"
+FILE = DAGS / "flink_gated_deploy.py"
+# What a DAG processor must not pay for.
+HEAVY = ("sqlglot", "pyspark", "kubernetes")
+
+
+IMPORTS = {
+    "packages": "import airflow_flinkcompat.operators, airflow_flinkcompat.sensors",
+    "every name": "from airflow_flinkcompat.operators import *; from airflow_flinkcompat.sensors import *",
+    "the rest": "import airflow_flinkcompat.hooks.flink, airflow_flinkcompat.triggers.change",
+    "provider": "from airflow_flinkcompat.provider_info import get_provider_info; get_provider_info()",
+    "the DAG file": f"import runpy; runpy.run_path({str(FILE)!r})",
+    # The measure itself must notice.
+    "sqlglot": "import airflow_flinkcompat, sqlglot",
+}
+
+
+@pytest.fixture(scope="module")
+def heavy_imports() -> dict[str, list[str]]:
+    """The heavy modules that are loaded after each of IMPORTS, in a fresh interpreter that has Airflow loaded."""
+    script = f"""
+import json, sys
+import airflow.sdk, airflow.providers.standard.operators.hitl
+seen = {{}}
+for name, code in {IMPORTS!r}.items():
+    exec(code)
+    seen[name] = sorted(set({HEAVY!r}) & set(sys.modules))
+print(json.dumps(seen))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=FILE.parents[1],
+        env={**os.environ, "PYTHONPATH": str(FILE.parents[1])},
+    )  # fmt: skip
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", [name for name in IMPORTS if name != "sqlglot"])
+def test_parsing_pulls_in_nothing_heavy(heavy_imports: dict[str, list[str]], name: str) -> None:
+    assert heavy_imports[name] == []
+
+
+def test_the_measure_would_notice(heavy_imports: dict[str, list[str]]) -> None:
+    assert heavy_imports["sqlglot"] == ["sqlglot"]
+
+
+def load() -> Any:
+    bag = DagBag(FILE, collect_dags=False)
+    bag.process_file(str(FILE))
+    assert bag.import_errors == {}
+    return bag.dags["flink_gated_deploy"]
+
+
+@pytest.fixture(scope="module")
+def dag() -> DAG:
+    return load()
+
+
+def test_it_is_short() -> None:
+    assert len(FILE.read_text(encoding="utf-8").splitlines()) < 60
+
+
+def test_its_shape(dag: DAG) -> None:
+    edges = {(task.task_id, below) for task in dag.tasks for below in task.downstream_task_ids}
+    assert edges == {
+        ("changed", "check"),
+        ("check", "deploy_first"),
+        ("check", "resume"),
+        ("check", "restart"),
+        ("check", "approve"),
+        ("approve", "resume"),
+        ("approve", "restart"),
+        ("restart", "backfill"),
+    }
+
+
+def test_every_branch_is_labelled_and_leads_to_a_task(dag: DAG) -> None:
+    for branching in ("check", "approve"):
+        task: Any = dag.get_task(branching)
+        targets = {target for ids in task.branches.values() for target in ids}
+        assert targets == task.downstream_task_ids
+        assert all(dag.get_edge_info(branching, target).get("label") for target in targets)
+
+
+def test_tasks_on_several_branches_run_on_one(dag: DAG) -> None:
+    for task in dag.tasks:
+        joined = len(task.upstream_task_ids) > 1
+        assert (task.trigger_rule == "none_failed_min_one_success") == joined, task.task_id
+
+
+def test_what_is_resumed_and_what_starts_empty(dag: DAG) -> None:
+    modes = {task.task_id: task.start_mode for task in dag.tasks if hasattr(task, "start_mode")}
+    assert modes == {"deploy_first": "stateless", "resume": "savepoint", "restart": "stateless"}
+
+
+def test_its_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENT", "clicks")
+    monkeypatch.setenv("FLINKCOMPAT_SCRIPT", "/jobs/clicks.sql")
+    monkeypatch.setenv("FLINKCOMPAT_BACKFILL", json.dumps({"tables": {"clicks": "/archive"}, "to": "2026-01-01"}))
+    found = load()
+    assert {task.deployment for task in found.tasks} == {"clicks"}
+    assert found.get_task("check").script == "/jobs/clicks.sql"
+    assert (found.get_task("backfill").tables, found.get_task("backfill").to) == ({"clicks": "/archive"}, "2026-01-01")
+
+
+def test_the_script_itself_is_not_stored_with_the_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "orders.sql"
+    script.write_text("CREATE TABLE t (a INT) WITH ('password' = 'planted-pw');")
+    monkeypatch.setenv("FLINKCOMPAT_SCRIPT", str(script))
+    stored = json.dumps(DagSerialization.to_dict(load()), default=str)
+    assert "planted-pw" not in stored
+    assert str(script) in stored
