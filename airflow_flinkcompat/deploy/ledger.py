@@ -95,7 +95,8 @@ class Ledger:
             )
         self.deployment = deployment
         try:
-            self.directory = UPath(root, **options) / deployment
+            place = os.fspath(root)
+            self.directory = UPath(os.path.expanduser(place), **options) / deployment  # noqa: PTH111 — may be a URI
         except (ValueError, ImportError) as error:
             raise LedgerError(f"the ledger's place {str(root)!r} cannot be used: {error}") from error
 

@@ -182,9 +182,9 @@ class LocalFlink:
         """Start all three and wait until they answer. Raises LocalFlinkError, with nothing left running."""
         if self._children:
             raise LocalFlinkError("this local Flink runs already")
+        rest, gateway, rpc = choose_ports(self._wanted).values()
         java, home = find_java(), flink_home(self._home)
         class_path = [f"{home / 'lib'}{os.sep}*", str(gateway_jar(home)), *map(str, self._extra_jars)]
-        rest, gateway, rpc = choose_ports(self._wanted).values()
         self.jobmanager_url, self.gateway_url = f"http://{LOOPBACK}:{rest}", f"http://{LOOPBACK}:{gateway}"
         conf = self._write_configuration(rest, gateway, rpc)
         environment = {
@@ -317,12 +317,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rest-port", type=int, help="port of the JobManager (default: a free one)")
     parser.add_argument("--gateway-port", type=int, help="port of the SQL Gateway (default: a free one)")
     parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an option of the cluster")
     options = parser.parse_args(arguments)
+    if wrong := [pair for pair in options.config if "=" not in pair]:
+        parser.error(f"--config {wrong[0]!r} is not KEY=VALUE")
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     flink = LocalFlink(
-        options.work_dir, slots=options.slots, rest_port=options.rest_port, gateway_port=options.gateway_port
+        options.work_dir,
+        slots=options.slots,
+        rest_port=options.rest_port,
+        gateway_port=options.gateway_port,
+        config=dict(pair.split("=", 1) for pair in options.config),
     )
     try:
         with flink:

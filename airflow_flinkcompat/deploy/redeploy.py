@@ -24,6 +24,7 @@ from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
 
 _log = logging.getLogger(__name__)
 DEPLOYING, STOPPED, STARTED, FAILED = "deploying", "stopped", "started", "failed"
+_STEPS = (DEPLOYING, STOPPED, STARTED, DEPLOYED)
 
 
 class DeployRefused(DeployError):
@@ -330,15 +331,22 @@ class _Run:
         )
 
     def _append(self, entry: LedgerEntry) -> LedgerEntry:
-        try:
-            stored = self.ledger.append(entry, after=self.last)
-        except LedgerConflict:
-            # What happened is recorded in any case; but no further step is taken.
-            if entry.kind not in (DEPLOYING,):
-                self.ledger.append(replace(entry, message=f"{entry.message} (another run wrote in between)".strip()))
-            raise
-        self.last = stored.number
-        return stored
+        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then."""
+        while True:
+            try:
+                stored = self.ledger.append(entry, after=self.last)
+            except LedgerConflict:
+                others = [other for other in self.ledger.entries() if other.number > self.last]
+                if not any(other.kind in _STEPS for other in others):  # a rejection, say: it takes no part in this
+                    self.last = others[-1].number
+                    continue
+                if entry.kind != DEPLOYING:  # what was done is recorded in any case
+                    self.ledger.append(
+                        replace(entry, message=f"{entry.message} (another run wrote in between)".strip())
+                    )
+                raise
+            self.last = stored.number
+            return stored
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

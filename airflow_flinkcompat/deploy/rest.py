@@ -36,10 +36,13 @@ class Endpoint:
     """Where a REST API answers. ``timeout`` is in seconds and holds for every single call."""
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    auth: tuple[str, str] | httpx.Auth | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: tuple[str, str] | httpx.Auth | None = None
     verify: bool | ssl.SSLContext = True
     timeout: float = 30.0
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.place!r})"
 
     def __post_init__(self) -> None:
         parsed = httpx.URL(self.url)

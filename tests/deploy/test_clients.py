@@ -184,7 +184,7 @@ def test_credentials_are_sent_and_never_shown() -> None:
     shown = f"{caught.value} {endpoint!r} {endpoint.place}"
     assert endpoint.place == "https://gateway.test/flink"
     for secret in ("pass-in-url", "header-token", "my-password"):
-        assert secret not in shown.replace(repr(endpoint.url), "")
+        assert secret not in shown
 
 
 @pytest.mark.parametrize("url", ["", "gateway:8083", "ftp://gateway", "http://"])

@@ -176,3 +176,15 @@ def test_no_jvm_outlives_its_owner(how: signal.Signals, tmp_path: Path) -> None:
     assert len(gone) == 3
     assert owner.stdout is not None
     owner.stdout.close()
+
+
+def test_command_line_tells_errors(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "airflow_flinkcompat.deploy.local", "--work-dir", str(tmp_path)]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        taken = subprocess.run([*command, "--rest-port", port], capture_output=True, text=True, check=False)
+    assert taken.returncode == 1
+    assert taken.stderr.startswith(f"error: port {port} for the JobManager's REST API is in use")
+    wrong = subprocess.run([*command, "--config", "nonsense"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "--config 'nonsense' is not KEY=VALUE" in wrong.stderr

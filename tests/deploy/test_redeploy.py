@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
@@ -23,6 +24,8 @@ from airflow_flinkcompat.deploy import (
     StartFailed,
     deploy,
 )
+from airflow_flinkcompat.deploy.redeploy import Deployable
+from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.deploy.jobs import Side
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
@@ -101,7 +104,7 @@ def target() -> Pretended:
     return Pretended()
 
 
-def run(target: Pretended, ledger: Ledger, side: Side, **more: Any) -> LedgerEntry:
+def run(target: Pretended, ledger: Ledger, side: Deployable, **more: Any) -> LedgerEntry:
     head = ledger.head()
     options = Options(settle_seconds=0, start_timeout=0.2, **more.pop("options", {}))
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
@@ -120,6 +123,17 @@ def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
     assert entry.functions == ({"name": "f", "kind": "scalar"},)
     assert (entry.engine, entry.engine_version, entry.sha256) == ("flink", "2.3.0", side.sha256)
     assert (entry.outcome, entry.report_path, entry.approved_by, entry.owner) == ("unknown", "r.json", "ann", "me")
+
+
+def test_side_comes_back_from_the_ledger(target: Pretended, ledger: Ledger) -> None:
+    functions = (FunctionDeclaration("f", "aggregate", "python"),)
+    side = compat.Side(SCRIPT, {"a": "b"}, functions, engine="flink", engine_version="2.3.0")
+    entry = run(target, ledger, side)
+    declared = tuple(FunctionDeclaration(**row) for row in entry.functions)
+    again = compat.Side(
+        entry.script, entry.settings, declared, entry.catalog, entry.engine, entry.engine_version, source="elsewhere"
+    )
+    assert again.sha256 == side.sha256 == entry.sha256
 
 
 def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(target: Pretended, ledger: Ledger) -> None:
@@ -233,6 +247,13 @@ def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretende
     assert target.calls == ["validate", "stop"]
     stopped = ledger.entries()[-1]
     assert (stopped.kind, stopped.savepoint) == ("stopped", "file:/sp/job1"), "the savepoint is recorded in any case"
+
+
+def test_rejection_in_between_takes_no_part(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.before_submit = lambda: ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
+    run(target, ledger, V2)
+    assert kinds(ledger)[3:] == ["deploying", "stopped", "rejected", "started", "deployed"]
 
 
 def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: Ledger) -> None:
