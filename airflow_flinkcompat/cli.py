@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -62,15 +61,21 @@ def cli() -> None:
 @cli.command("check")
 @click.argument("old")
 @click.argument("new")
-@click.option("--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True, help="Whose state semantics.")
+@click.option(
+    "--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True, help="Whose state semantics."
+)
 @click.option("--engine-version", help="Version of the engine, for instance 2.3.")
 @click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
-@click.option("--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead.")
+@click.option(
+    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
+)
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
-@click.option("--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse.")
+@click.option(
+    "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
+)
 def check_command(
     old: str,
     new: str,
@@ -123,7 +128,7 @@ def batch_command(pairs: str, engine: str, engine_version: str | None) -> None:
     A pair or line that cannot be read answers {"id","line","error"} and the rest go on.
     """
     try:
-        stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else Path(pairs).open("rb")
+        stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else open(pairs, "rb")  # noqa: SIM115, PTH123
     except OSError as error:
         raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
     with stream:

@@ -10,11 +10,16 @@ def overview() -> str:
     """All rules as a table: code, outcome on both engines, title."""
     rows = [("code", "vvr", "flink", "title")]
     rows += [
-        (rule.code, rule.verdicts["vvr"].outcome.value, rule.verdicts["flink"].outcome.value, rule.title) for rule in ALL
+        (rule.code, rule.verdicts["vvr"].outcome.value, rule.verdicts["flink"].outcome.value, rule.title)
+        for rule in ALL
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows]
-    return "\n".join([*lines, "", "An outcome may be sharpened by the change at hand; `flinkcompat rules CODE` says why.", ""])
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
+    ]
+    return "\n".join(
+        [*lines, "", "An outcome may be sharpened by the change at hand; `flinkcompat rules CODE` says why.", ""]
+    )
 
 
 def explain(rule: Rule) -> str:

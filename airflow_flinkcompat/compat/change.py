@@ -35,7 +35,9 @@ from airflow_flinkcompat.sql import Span
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a pair that is not equal on both sides. ``key`` is unique in a change: where it stands, which part."""
+    """One part of a pair that is not equal on both sides. ``key`` is unique in a change: where it stands, which
+    part.
+    """
 
     key: str
     part: str
@@ -45,7 +47,9 @@ class Difference:
     after_span: Span | None = None
 
 
-def _differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any], spans: tuple[Any, Any]) -> tuple[Difference, ...]:
+def _differences(
+    place: str, old: Mapping[str, Any], new: Mapping[str, Any], spans: tuple[Any, Any]
+) -> tuple[Difference, ...]:
     return tuple(
         Difference(f"{place}/{part}", part, old.get(part), new.get(part), *spans)
         for part in dict.fromkeys((*old, *new))
@@ -85,7 +89,13 @@ def operator_parts(operator: Operator) -> dict[str, Any]:
         "kind": operator.kind,
         "windowed": operator.windowed,
         "window": window
-        and (window.window.kind, window.window.size, window.window.slide, window.window.gap, window.window.normalised_offset),
+        and (
+            window.window.kind,
+            window.window.size,
+            window.window.slide,
+            window.window.gap,
+            window.window.normalised_offset,
+        ),
         "offset": window and window.window.offset,
         "time": window and window.time,
         "clock": window and window.time_attribute,
@@ -360,7 +370,9 @@ class Change:
 
     @cached_property
     def script_differences(self) -> tuple[Difference, ...]:
-        """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that come or go."""
+        """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
+        come or go.
+        """
         a, b = self.programs
         found: list[Difference] = []
         for key in sorted({k for p in (a, b) for k in _settings(p)}):
@@ -500,9 +512,9 @@ def _statements(a: Program, b: Program) -> list[Difference]:
     old, new = ([(f.kind, f.name, f.text) for f in p.facts] for p in (a, b))
     if old != new:
         gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        for kind, name, text in gone:
+        for _, _, text in gone:
             found.append(Difference(f"statement/-{text}", "statement", text, None))
-        for kind, name, text in come:
+        for _, _, text in come:
             found.append(Difference(f"statement/+{text}", "statement", None, text))
         if not gone and not come:
             found.append(Difference("statement/order", "statement", "the same statements", "in another order"))
@@ -512,7 +524,17 @@ def _statements(a: Program, b: Program) -> list[Difference]:
     return found
 
 
-TABLE_PARTS = ("columns", "types", "computed", "metadata", "watermark", "primary key", "partitions", "connector", "options")
+TABLE_PARTS = (
+    "columns",
+    "types",
+    "computed",
+    "metadata",
+    "watermark",
+    "primary key",
+    "partitions",
+    "connector",
+    "options",
+)
 
 
 def table_parts(table: Table) -> dict[str, Any]:
@@ -537,7 +559,7 @@ def table_parts(table: Table) -> dict[str, Any]:
 
 def _tables(a: Program, b: Program) -> list[Difference]:
     old, new = ({table.name: table for table in p.tables} for p in (a, b))
-    found = []
+    found: list[Difference] = []
     for name in sorted({*old, *new}):
         if name in old and name in new:
             spans = (old[name].span, new[name].span)
@@ -587,10 +609,10 @@ def _expressions(output: Output) -> Iterable[Any]:
     for operator in operators(output):
         if isinstance(operator, AggregateOperator):
             yield from operator.keys
-            for call in operator.aggregates:
-                yield from call.args
-                if call.filter is not None:
-                    yield call.filter
+            for aggregate in operator.aggregates:
+                yield from aggregate.args
+                if aggregate.filter is not None:
+                    yield aggregate.filter
             if operator.window is not None:
                 yield operator.window.time
         else:

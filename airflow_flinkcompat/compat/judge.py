@@ -23,8 +23,10 @@ UNCLAIMED = "difference-not-covered"
 def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_other_engine: bool = False) -> Report:
     """What the change from ``old`` to ``new`` does to stored state.
 
-    Strings are short for sides. ``engine`` overrides the sides' engine (default ``vvr``); the proposed side's engine judges.
-    ``with_other_engine`` adds what the other engine would say. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where a
+    Strings are short for sides. ``engine`` overrides the sides' engine (default ``vvr``); the proposed side's
+    engine judges.
+    ``with_other_engine`` adds what the other engine would say. Raises
+    :class:`~airflow_flinkcompat.sql.ScriptError` where a
     script holds no statement, :class:`~airflow_flinkcompat.compat.side.InputError` where it holds no query.
     """
     sides = tuple(
@@ -51,7 +53,8 @@ def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_o
         new_source=change.new.source,
         other=other,
         warnings=tuple(
-            f"{secret.span}: a literal secret ({secret.key}); use a placeholder such as ${{conn.my_connection.password}}"
+            f"{secret.span}: a literal secret ({secret.key}); use a placeholder such as "
+            f"${{conn.my_connection.password}}"
             for side in sides
             for secret in find_secrets(side.parsed)
         ),

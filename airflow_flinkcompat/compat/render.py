@@ -132,7 +132,12 @@ def report_rows(report: Report) -> list[str]:
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(_fit(cell, width) for cell, width in zip(cells, widths, strict=True)) + " |"
 
-    return [f"{HEADLINES[report.outcome]} ({engine_label(report)})", line(header), line("-" * w for w in widths), *map(line, rows)]
+    return [
+        f"{HEADLINES[report.outcome]} ({engine_label(report)})",
+        line(header),
+        line("-" * w for w in widths),
+        *map(line, rows),
+    ]
 
 
 def _fit(text: str, width: int) -> str:

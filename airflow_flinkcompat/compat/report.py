@@ -28,7 +28,8 @@ def tool_version() -> str:
 class Finding:
     """One rule that fired.
 
-    ``overruled_by`` is the code of the rule that decides instead, "" where this finding counts. ``before`` and ``after`` are
+    ``overruled_by`` is the code of the rule that decides instead, "" where this finding counts. ``before`` and
+    ``after`` are
     the clauses on both sides, secrets masked. ``source`` names the document row or measurement behind ``basis``.
     """
 
@@ -124,9 +125,7 @@ class Report:
             "findings": [finding.to_dict() for finding in self.findings],
             "old": {"sha256": self.old_sha256, "source": self.old_source},
             "new": {"sha256": self.new_sha256, "source": self.new_source},
-            "other_engine": None
-            if self.other is None
-            else {"engine": self.other[0], "outcome": self.other[1].value},
+            "other_engine": None if self.other is None else {"engine": self.other[0], "outcome": self.other[1].value},
             "warnings": list(self.warnings),
         }
 

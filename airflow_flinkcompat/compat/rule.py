@@ -83,7 +83,8 @@ class Example:
 class Rule:
     """One rule: stable code, title, scope, verdict per engine, why, example, and the function that finds it.
 
-    ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a :class:`Hit` for
+    ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
+    :class:`Hit` for
     every place it fires. ``item`` counts it among the changes of which two at once are unknown (readings.md).
     """
 

@@ -26,7 +26,8 @@ class InputError(ValueError):
 class Side:
     """What is compared: a script, its effective settings, functions, catalog, engine and engine version.
 
-    ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses. ``catalog``
+    ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
+    ``catalog``
     is DDL text of tables the script does not declare. ``source`` is the name used in messages.
     """
 

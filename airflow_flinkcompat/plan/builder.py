@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_flinkcompat.plan.catalog import BindError, Environment, View, data_type, options, place
 from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark
 from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
-from airflow_flinkcompat.plan.relations import QueryBinder, _hints
+from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, Column, TimeAttribute
 from airflow_flinkcompat.sql import Script, Statement, nodes
@@ -24,7 +24,8 @@ def build_program(
 ) -> Program:
     """The program of a script under the given settings.
 
-    ``settings`` are in force before the script's own SETs; ``functions`` declares what the script only uses; ``catalog`` is DDL
+    ``settings`` are in force before the script's own SETs; ``functions`` declares what the script only uses;
+    ``catalog`` is DDL
     of tables the script does not declare. What cannot be read or bound becomes a :class:`Problem`, never an error.
     """
     builder = _Builder(settings or {}, functions)
@@ -51,7 +52,7 @@ def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
     return frozenset(names)
 
 
-def canonical(tree: exp.Expression) -> str:
+def canonical(tree: exp.Expr) -> str:
     """A statement as text that does not depend on layout, comments or keyword case."""
     return tree.sql(dialect="flink", comments=False)
 
@@ -90,7 +91,7 @@ class _Builder:
             span = error.span or statement.span
             self.problems.append(Problem(error.reason, error.message, canonical(tree), span))
 
-    def _statement(self, tree: exp.Expression, statement: Statement, statement_set: int | None) -> None:
+    def _statement(self, tree: exp.Expr, statement: Statement, statement_set: int | None) -> None:
         env = self.environment
         match tree:
             case nodes.CreateTable():
@@ -132,7 +133,7 @@ class _Builder:
                 name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
                 self.facts.append(Fact(kind, name, canonical(tree), statement.span))
 
-    def _use(self, tree: exp.Expression, statement: Statement) -> None:
+    def _use(self, tree: exp.Expr, statement: Statement) -> None:
         names = [part.name for part in tree.this.find_all(exp.Identifier)] if tree.this is not None else []
         if str(tree.args.get("kind")) == "CATALOG" and len(names) == 1:
             self.environment.catalog, self.environment.database = names[0], ""
@@ -147,7 +148,7 @@ class _Builder:
         settings = tuple(sorted(self.environment.settings.items()))
         self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span))
 
-    def _query(self, tree: exp.Expression, statement: Statement) -> Node:
+    def _query(self, tree: exp.Expr, statement: Statement) -> Node:
         """The query's plan; what cannot be taken apart is kept whole, with its reason."""
         try:
             return QueryBinder(self.environment, statement).query(tree)
@@ -159,7 +160,9 @@ class _Builder:
         span = place(tree, statement)
         # A bare SELECT … ON CONFLICT writes into a nameless sink.
         target = tree.this
-        table = None if target is None else self.environment.table(self.environment.path(target), place(target, statement))
+        table = (
+            None if target is None else self.environment.table(self.environment.path(target), place(target, statement))
+        )
         partition = tuple(
             (part.this.name, "" if part.expression is None else canonical(part.expression))
             for part in tree.args.get("partition") or ()
@@ -170,7 +173,10 @@ class _Builder:
             tuple(canonical(column) for column in tree.args.get("columns") or ()),
             partition,
             bool(tree.args.get("overwrite")),
-            (*(_hints(target) if target is not None else ()), *((("ON CONFLICT", tree.args["conflict"]),) if tree.args.get("conflict") else ())),
+            (
+                *(table_hints(target) if target is not None else ()),
+                *((("ON CONFLICT", tree.args["conflict"]),) if tree.args.get("conflict") else ()),
+            ),
             span=span,
         )
         self._pipeline(sink, statement_set)
@@ -182,9 +188,7 @@ class _Builder:
         try:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
-                from airflow_flinkcompat.plan.relations import _renamed
-
-                node = _renamed(node, names)
+                node = renamed(node, names)
             self.environment.views[path] = View(node, text)
         except BindError as error:
             error.span = error.span or place(tree, statement)
@@ -222,7 +226,12 @@ class _Builder:
         return found
 
     def _table(
-        self, tree: nodes.CreateTable, statement: Statement, path: tuple[str, str, str], base: Table | None, query: Node | None
+        self,
+        tree: nodes.CreateTable,
+        statement: Statement,
+        path: tuple[str, str, str],
+        base: Table | None,
+        query: Node | None,
     ) -> Table:
         columns = list(base.columns) if base else []
         physical = list(base.physical) if base else []

@@ -1,6 +1,7 @@
 """Names a script declares: tables, views, functions and what the statements around them say.
 
-The environment grows statement by statement, as Flink's own session does: a view is bound where it is created, a setting counts
+The environment grows statement by statement, as Flink's own session does: a view is bound where it is created, a
+setting counts
 from where it stands.
 """
 
@@ -152,6 +153,6 @@ def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found.items()))
 
 
-def place(tree: exp.Expression, statement: Statement) -> Span:
+def place(tree: exp.Expr, statement: Statement) -> Span:
     """Where a tree stands in its script."""
     return span_of(tree, statement)

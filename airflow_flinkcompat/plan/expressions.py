@@ -26,7 +26,9 @@ class InputRef:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant. Day-time intervals hold milliseconds, year-month intervals months, dates and timestamps their ISO text."""
+    """A constant. Day-time intervals hold milliseconds, year-month intervals months, dates and timestamps their
+    ISO text.
+    """
 
     value: LiteralValue
     type: DataType
@@ -35,7 +37,9 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A scalar function or operator applied to arguments; ``function`` is its upper-case Flink name (``+``, ``CAST``)."""
+    """A scalar function or operator applied to arguments; ``function`` is its upper-case Flink name (``+``,
+    ``CAST``).
+    """
 
     function: str
     args: tuple[Expression, ...]
@@ -59,7 +63,8 @@ class AggregateCall:
     """One aggregate: function (upper case), arguments, DISTINCT, FILTER, result type.
 
     ``language`` is ``builtin``, or what the function's declaration says (``java``, ``scala``, ``python``), or
-    ``undeclared`` for a function nobody declared. ``approximate`` and ``order_by`` are kept because they change results.
+    ``undeclared`` for a function nobody declared. ``approximate`` and ``order_by`` are kept because they change
+    results.
     """
 
     function: str
@@ -73,7 +78,9 @@ class AggregateCall:
 
 
 def transform(expression: Expression, leaf: Callable[[Expression], Expression]) -> Expression:
-    """The expression with ``leaf`` applied to everything that is no call, calls rebuilt only where an argument changed."""
+    """The expression with ``leaf`` applied to everything that is no call, calls rebuilt only where an argument
+    changed.
+    """
     if not isinstance(expression, Call):
         return leaf(expression)
     args = tuple(transform(arg, leaf) for arg in expression.args)

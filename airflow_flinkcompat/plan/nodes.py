@@ -29,7 +29,8 @@ class WindowKind(StrEnum):
 class Window:
     """A window definition; all lengths in milliseconds.
 
-    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap`` the gap of
+    ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap``
+    the gap of
     SESSION, ``offset`` the shift of the assignment. What a kind does not have is None. ``normalised_offset`` is the
     assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE (readings.md).
     """
@@ -99,7 +100,8 @@ class Table:
 class Scan:
     """Reads a table: all its columns in declared order, computed ones included, the watermark assigned.
 
-    ``hints`` are the table's hints as (name, text), for instance OPTIONS. Executing a scan means: read the physical columns,
+    ``hints`` are the table's hints as (name, text), for instance OPTIONS. Executing a scan means: read the
+    physical columns,
     add metadata and computed columns, and treat ``table.watermark`` as the event-time column.
     """
 
@@ -168,7 +170,8 @@ class Filter(Single):
 class WindowAssign(Single):
     """A windowing table-valued function: the input's columns plus window_start, window_end and window_time.
 
-    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` says which clock it runs on,
+    ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` says which clock it
+    runs on,
     None when ``time`` is no time attribute (Flink refuses that at submit).
     """
 
@@ -185,7 +188,9 @@ class WindowAssign(Single):
 
 @dataclass(frozen=True)
 class Correlate(Single):
-    """A table function applied to every row: the input's columns plus the function's. ``outer``: LEFT JOIN … ON TRUE."""
+    """A table function applied to every row: the input's columns plus the function's. ``outer``: LEFT JOIN … ON
+    TRUE.
+    """
 
     stateful: ClassVar[bool] = False
     function: str
@@ -198,7 +203,8 @@ class Correlate(Single):
 class Aggregate(Single):
     """A group aggregation without a window of its own (also over windowed rows when not both window bounds are keys).
 
-    Output columns: the keys in order, then the aggregates. ``grouping_sets`` lists, for GROUPING SETS, CUBE and ROLLUP, the
+    Output columns: the keys in order, then the aggregates. ``grouping_sets`` lists, for GROUPING SETS, CUBE and
+    ROLLUP, the
     positions of the keys in each set; None for a plain GROUP BY. SELECT DISTINCT is an Aggregate without aggregates.
     """
 
@@ -238,7 +244,9 @@ class GroupWindowAggregate(Single):
 
 @dataclass(frozen=True)
 class OverCall:
-    """One function over a window: partition keys, order (expression, ascending, nulls first), frame as canonical text."""
+    """One function over a window: partition keys, order (expression, ascending, nulls first), frame as canonical
+    text.
+    """
 
     call: AggregateCall
     partition_by: tuple[Expression, ...]
@@ -271,7 +279,8 @@ class Sort(Single):
 
 @dataclass(frozen=True)
 class Join:
-    """A join of two relations. ``kind`` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI or ANTI; ``temporal`` is the expression of
+    """A join of two relations. ``kind`` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI or ANTI; ``temporal`` is the
+    expression of
     FOR SYSTEM_TIME AS OF on the right side."""
 
     stateful: ClassVar[bool] = True

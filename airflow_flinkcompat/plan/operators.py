@@ -1,6 +1,7 @@
 """The stateful operators of a plan as a view: what each keeps, with every expression resolved to its origins.
 
-``view(sink)`` evaluates a pipeline symbolically from its sources upwards. The result is complete by construction: whatever the
+``view(sink)`` evaluates a pipeline symbolically from its sources upwards. The result is complete by construction:
+whatever the
 plan holds lands in exactly one field of one operator, region or output, so comparing fields finds every difference.
 """
 
@@ -88,7 +89,8 @@ class Source:
 class Region:
     """The stateless stretch between an operator (or sink) and what it reads.
 
-    ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields, ``functions`` the table
+    ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields,
+    ``functions`` the table
     functions applied (call, outer), ``windows`` the windowing functions passed, nearest last.
     """
 
@@ -103,7 +105,8 @@ class Region:
 class AggregateOperator:
     """A group aggregation, windowed or not.
 
-    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields among them;
+    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields
+    among them;
     ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the distinct
     calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
     ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).

@@ -1,6 +1,7 @@
 """Where a value comes from once every projection, view, CTE and subquery below it is unfolded.
 
-These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same columns get
+These leaves replace :class:`InputRef` in the operators' view: two queries that compute the same from the same
+columns get
 equal expressions, whatever their aliases and nesting. Types take no part in meaning (``meaning`` strips them); the
 layout of state is compared apart.
 """

@@ -10,7 +10,9 @@ from airflow_flinkcompat.sql import Span
 
 @dataclass(frozen=True)
 class FunctionDeclaration:
-    """A user-defined function: ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or python."""
+    """A user-defined function: ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or
+    python.
+    """
 
     name: str
     kind: str = ""
@@ -21,7 +23,9 @@ class FunctionDeclaration:
 
 @dataclass(frozen=True)
 class Fact:
-    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), as canonical text."""
+    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), as canonical
+    text.
+    """
 
     kind: str
     name: str
@@ -41,7 +45,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One INSERT (or bare SELECT): its sink, the settings in force where it stands, its statement set (0-based) or None."""
+    """One INSERT (or bare SELECT): its sink, the settings in force where it stands, its statement set (0-based) or
+    None.
+    """
 
     sink: Sink
     settings: tuple[tuple[str, str], ...]

@@ -65,9 +65,7 @@ class Scope:
 
     def concat(self, other: Scope) -> Scope:
         """Both scopes side by side, as a join sees them."""
-        return Scope(
-            self.qualifiers + other.qualifiers, self.columns + other.columns, self._flags() + other._flags()
-        )
+        return Scope(self.qualifiers + other.qualifiers, self.columns + other.columns, self._flags() + other._flags())
 
     def _flags(self) -> tuple[bool, ...]:
         return self.optional or (False,) * len(self.columns)
@@ -93,7 +91,8 @@ Special = Callable[[exp.Expression], Expression | None]
 class ScalarBinder:
     """Binds expressions of one statement against one scope.
 
-    ``special`` is asked first for every tree: it hands in what stands for grouped expressions, aggregates and OVER calls
+    ``special`` is asked first for every tree: it hands in what stands for grouped expressions, aggregates and OVER
+    calls
     once these have become columns.
     """
 
@@ -181,9 +180,9 @@ class ScalarBinder:
                 return self.call(name, tree.expressions, tree)
             case exp.Bracket():
                 return self.call("ITEM", [tree.this, *tree.expressions], tree)
-        name = _BINARY.get(type(tree))
-        if name is not None:
-            return self._call(name, self._operands(tree, type(tree)), tree)
+        operator = _BINARY.get(type(tree))
+        if operator is not None:
+            return self._call(operator, self._operands(tree, type(tree)), tree)
         raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
 
     def _operands(self, tree: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
@@ -273,8 +272,7 @@ class ScalarBinder:
         if first not in names or last not in names or len(parts) != names.index(last) - names.index(first) + 1:
             raise BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
         total = sum(
-            Decimal(part) * _MILLISECONDS[name]
-            for part, name in zip(parts, names[names.index(first) :], strict=False)
+            Decimal(part) * _MILLISECONDS[name] for part, name in zip(parts, names[names.index(first) :], strict=False)
         )
         return Literal(sign * math.floor(total), INTERVAL_DAY_TIME, self.span(tree))
 
@@ -283,9 +281,7 @@ class ScalarBinder:
         what = tree.expression
         if isinstance(what, exp.Not):
             negated, what = not negated, what.this
-        word = {exp.Null: "NULL"}.get(type(what)) or (
-            str(what.this).upper() if isinstance(what, exp.Boolean) else what.name.upper()
-        )
+        word = "NULL" if isinstance(what, exp.Null) else str(what.this).upper()
         return self._call(f"IS {'NOT ' if negated else ''}{word}", (value,), tree)
 
     def _in(self, tree: exp.In) -> Expression:
@@ -352,7 +348,9 @@ class ScalarBinder:
         declared = self.environment.function(written)
         spec = None if declared else functions.lookup(name)
         if spec is not None:
-            return AggregateCall(name, args, spec.result_type(tuple(a.type for a in args)), distinct, condition, span=span)
+            return AggregateCall(
+                name, args, spec.result_type(tuple(a.type for a in args)), distinct, condition, span=span
+            )
         language = declared.language if declared else "undeclared"
         return AggregateCall(written.lower(), args, UNKNOWN, distinct, condition, language, span=span)
 

@@ -18,7 +18,8 @@ class DataType:
     """One Flink logical type.
 
     ``name`` is the type root in upper case (``BIGINT``, ``DECIMAL``, ``TIMESTAMP_LTZ``, ``ROW`` …), ``parameters`` its
-    length, precision or scale, ``elements`` the types inside ARRAY, MAP, MULTISET and ROW, ``names`` the fields of a ROW.
+    length, precision or scale, ``elements`` the types inside ARRAY, MAP, MULTISET and ROW, ``names`` the fields of
+    a ROW.
     Synonyms are settled when a type is read: STRING is VARCHAR(2147483647), INTEGER is INT, a bare TIMESTAMP has
     precision 6, a bare DECIMAL is DECIMAL(10, 0).
     """

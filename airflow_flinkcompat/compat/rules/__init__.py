@@ -1,6 +1,7 @@
 """The rules, one small file each; ``ALL`` holds them in the order reports show them.
 
-To add a rule, add a module here with a ``RULE``: the catalogue, its documentation page and its example test follow from it.
+To add a rule, add a module here with a ``RULE``: the catalogue, its documentation page and its example test follow
+from it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ RULE = Rule(
         "vvr": documented(Outcome.PARTIAL, "Window TVF row 3"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-add-del-sametypes"),
     },
-    why="VVR treats each metric by itself. Open-source Flink keeps accumulators by position: another set is refused, or, "
+    why="VVR treats each metric by itself. Open-source Flink keeps accumulators by position: another set is "
+    "refused, or, "
     "where the types happen to fit, read as if nothing had changed.",
     example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), COUNT(region)"),
     find=find,

@@ -27,7 +27,8 @@ RULE = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 2"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-del-agg, g-del-agg"),
     },
-    why="VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole accumulator layout "
+    why="VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole accumulator "
+    "layout "
     "and refuses the shorter one.",
     example=selecting("customer, SUM(amount), COUNT(item)", "customer, SUM(amount)"),
     find=find,

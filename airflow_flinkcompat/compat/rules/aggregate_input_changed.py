@@ -28,7 +28,8 @@ RULE = Rule(
         "vvr": documented(Outcome.PARTIAL, "Window TVF row 6"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-substr-view, w-expr-input-numeric, wc-substr-5to3"),
     },
-    why="Values gathered from the old expression do not belong to the new one, even where the function and the column's "
+    why="Values gathered from the old expression do not belong to the new one, even where the function and the "
+    "column's "
     "name stay. Open-source Flink mixes them without an error when a projection was there before.",
     example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MAX(SUBSTRING(item, 1, 5))"),
     find=find,

@@ -28,9 +28,7 @@ RULE = Rule(
         "flink": measured(Outcome.INCOMPATIBLE, "w-distinct-add, w-distinct-del, w-distinct-mod-func"),
     },
     why="The values seen so far are part of the state's layout, in the order of the DISTINCT metrics.",
-    example=selecting(
-        "customer, SUM(amount), COUNT(DISTINCT item)", "customer, SUM(amount), COUNT(DISTINCT region)"
-    ),
+    example=selecting("customer, SUM(amount), COUNT(DISTINCT item)", "customer, SUM(amount), COUNT(DISTINCT region)"),
     find=find,
     item="aggregates",
 )

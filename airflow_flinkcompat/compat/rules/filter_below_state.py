@@ -36,7 +36,8 @@ RULE = Rule(
     },
     why="The stored values were gathered under the old condition.",
     example=Example(
-        windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP")
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
     ),
     find=find,
     item="filter",

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
 
 COMES_OR_GOES = {
     engine: Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "judged where it is called") for engine in ("vvr", "flink")
@@ -32,7 +32,10 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": Verdict(
-            Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: a changed UDF dependency is to be verified by hand", Reason.OPAQUE
+            Outcome.UNKNOWN,
+            Basis.DOCUMENT,
+            "Overview: a changed UDF dependency is to be verified by hand",
+            Reason.OPAQUE,
         ),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     },

@@ -24,7 +24,10 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
     if old != new or (swapped and "notation" not in pair.parts):
         gone = ", ".join(sorted(describe(key) for key in old - new))
         come = ", ".join(sorted(describe(key) for key in new - old))
-        what = " and ".join(filter(None, (gone and f"{gone} left", come and f"{come} joined"))) or "a window bound changed in"
+        what = (
+            " and ".join(filter(None, (gone and f"{gone} left", come and f"{come} joined")))
+            or "a window bound changed in"
+        )
         yield Hit(
             f"{what} the group keys",
             pair.claim("keys", "key order", *(("window keys",) if swapped else ())),

@@ -31,8 +31,6 @@ RULE = Rule(
         "flink": inferred(Outcome.UNKNOWN, "only unchanged grouping sets were measured"),
     },
     why="The vendor's check does not look into grouping sets, whether they changed or not.",
-    example=Example(
-        windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)
-    ),
+    example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     find=find,
 )

@@ -27,7 +27,8 @@ RULE = Rule(
     title="A change around an operator without rules",
     scope=Scope.PIPELINE,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    why="Joins, plain group and OVER aggregations, Top-N, pattern recognition and the like keep state of their own, often "
+    why="Joins, plain group and OVER aggregations, Top-N, pattern recognition and the like keep state of their own, "
+    "often "
     "whole rows; any difference in such an operator or in its chain may break it.",
     example=Example(
         "SELECT customer, SUM(amount) FROM orders GROUP BY customer;",

@@ -23,7 +23,8 @@ RULE = Rule(
             Outcome.INCOMPATIBLE, "every change of topology seen was refused", Consequence.REFUSED_AT_SUBMIT
         ),
     },
-    why="Open-source Flink finds operators by their place in the topology; VVR's pages speak of changes within an operator.",
+    why="Open-source Flink finds operators by their place in the topology; VVR's pages speak of changes within an "
+    "operator.",
     example=Example("SELECT customer, amount FROM orders;", windowed("customer, SUM(amount)")),
     find=find,
 )

@@ -21,12 +21,15 @@ def sink_connector(pair: PipelinePair) -> tuple[str | None, str | None]:
 def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     """What a change of the projection in front of the sink means on open-source Flink.
 
-    Nothing, where the sink keeps no state. Where it does, its operator must stay the same: a Calc in front of it on both
+    Nothing, where the sink keeps no state. Where it does, its operator must stay the same: a Calc in front of it
+    on both
     sides for sure. Other sinks were not measured.
     """
     old, new = sink_connector(pair)
     if not pair.operators:
-        return {"flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no stateful operator: not measured", Reason.NOT_COVERED)}
+        return {
+            "flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no stateful operator: not measured", Reason.NOT_COVERED)
+        }
     nameless = not pair.old.sink and not pair.new.sink
     if nameless or (old == new and old in flink.STATELESS_SINKS):
         return {}

@@ -17,7 +17,9 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """What counts as one item each: a changed metric set, a changed sink target, a changed filter that reaches state."""
+    """What counts as one item each: a changed metric set, a changed sink target, a changed filter that reaches
+    state.
+    """
     found: dict[str, None] = {}
     for pipeline in change.pipelines:
         for pair in pipeline.operators:
@@ -50,7 +52,8 @@ RULE = Rule(
         # Open-source Flink judges each difference by itself; several add nothing.
         "flink": inferred(Outcome.COMPATIBLE, "each change is judged by itself"),
     },
-    why="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is incompatible.",
+    why="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is "
+    "incompatible.",
     example=Example(
         SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
         SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),

@@ -1,6 +1,6 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.change import Change, table_parts
+from airflow_flinkcompat.compat.change import Change, Difference, table_parts
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
@@ -12,29 +12,31 @@ UNLIKE = {
 }
 
 
+def _reads(change: Change) -> Iterator[Difference]:
+    """Where another table is read, in operators and outputs alike."""
+    for pipeline in change.pipelines:
+        below = (difference for pair in pipeline.operators for difference in pair.differences)
+        for difference in (*pipeline.differences, *below):
+            if difference.part.startswith("source") and not difference.part.startswith("source hints"):
+                yield difference
+
+
 def find(change: Change) -> Iterable[Hit]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
-    seen = set()
-    for pipeline in change.pipelines:
-        for pair in (pipeline, *pipeline.operators):
-            for difference in pair.differences:
-                if difference.part.startswith("source") and difference.part != "source hints":
-                    old, new = difference.before, difference.after
-                    alike = (
-                        old in tables[0] and new in tables[1] and table_parts(tables[0][old]) == table_parts(tables[1][new])
-                    )
-                    claims = [difference.key]
-                    claims += [d.key for d in change.parts("declared") if d.key.split("/")[1] in (old, new)]
-                    seen.add(difference.key)
-                    yield Hit(
-                        "another table is read",
-                        tuple(claims),
-                        str(old),
-                        str(new),
-                        difference.before_span,
-                        difference.after_span,
-                        verdicts={} if alike else UNLIKE,
-                    )
+    for difference in _reads(change):
+        old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
+        alike = old is not None and new is not None and table_parts(old) == table_parts(new)
+        names = (difference.before, difference.after)
+        declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
+        yield Hit(
+            "another table is read",
+            (difference.key, *declared),
+            str(difference.before),
+            str(difference.after),
+            difference.before_span,
+            difference.after_span,
+            verdicts={} if alike else UNLIKE,
+        )
 
 
 RULE = Rule(

@@ -102,7 +102,8 @@ RULE = Rule(
     title="A source table's declaration changed",
     scope=Scope.SCRIPT,
     verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
-    why="The vendor checks a source's connector and the fields that are used; open-source Flink restores a source whatever "
+    why="The vendor checks a source's connector and the fields that are used; open-source Flink restores a source "
+    "whatever "
     "its options say, as far as they were measured.",
     example=Example(
         windowed("customer, SUM(amount)"),

@@ -10,7 +10,13 @@ def find(change: Change) -> Iterable[Hit]:
     for i, program in enumerate(change.programs):
         for problem in program.problems:
             spans = (problem.span, None) if i == 0 else (None, problem.span)
-            yield Hit(f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}", change.claim("unread"), "", "", *spans)
+            yield Hit(
+                f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",
+                change.claim("unread"),
+                "",
+                "",
+                *spans,
+            )
     for problem in change.failures:
         yield Hit(problem.message, (), before_span=problem.span)
 

@@ -15,7 +15,9 @@ def find(change: Change) -> Iterable[Hit]:
     claims = change.claim("statement set")
     if claims:
         single = all(len(program.pipelines) == 1 for program in change.programs)
-        yield Hit("a STATEMENT SET was put around or taken from the queries", claims, verdicts={} if single else SEVERAL)
+        yield Hit(
+            "a STATEMENT SET was put around or taken from the queries", claims, verdicts={} if single else SEVERAL
+        )
 
 
 SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"

@@ -46,7 +46,9 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
-        "flink": measured(Outcome.COMPATIBLE, "w-unchanged, w-reformat-comment-alias, w-interval-spelling, w-named-args"),
+        "flink": measured(
+            Outcome.COMPATIBLE, "w-unchanged, w-reformat-comment-alias, w-interval-spelling, w-named-args"
+        ),
     },
     why="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals take no part in state.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),

@@ -11,12 +11,14 @@ KEPT = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "an ordinary aggregat
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
-    old, new = (
-        [*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new)
-    )
+    old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
     if (old or new) and pair.changed:
         yield Hit(
-            "a Java or Scala aggregate function takes part", (), listed(old) or "none", listed(new) or "none", verdicts=KEPT
+            "a Java or Scala aggregate function takes part",
+            (),
+            listed(old) or "none",
+            listed(new) or "none",
+            verdicts=KEPT,
         )
 
 

@@ -32,7 +32,8 @@ RULE = Rule(
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
     },
-    why="With both bounds the aggregation is planned per window; with one it is an unbounded aggregation over windowed rows.",
+    why="With both bounds the aggregation is planned per window; with one it is an unbounded aggregation over "
+    "windowed rows.",
     example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
     find=find,
 )

@@ -35,7 +35,8 @@ RULE = Rule(
             Outcome.INCOMPATIBLE, "w-size-1to2-ws, w-tumble-to-hop, w-tumble-to-session, w-hop-slide, w-session-gap"
         ),
     },
-    why="State is kept per window (or slice of a window). Values gathered for other windows belong to no window of the new "
+    why="State is kept per window (or slice of a window). Values gathered for other windows belong to no window of "
+    "the new "
     "query; open-source Flink mostly hands them out all the same.",
     example=reading("customer, SUM(amount)", MINUTE, MINUTE.replace("'1' MINUTE", "'2' MINUTE")),
     find=find,

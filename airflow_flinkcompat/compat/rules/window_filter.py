@@ -25,7 +25,11 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
     word = "stands on both sides" if old == new else "was added" if not old else "was deleted" if not new else "changed"
     verdicts = kept_on_flink(pair.pipeline) if old == new else CHANGED if old and new else ADDED
     yield Hit(
-        f"a filter on window fields {word}", pair.claim("window filters"), conditions(old), conditions(new), verdicts=verdicts
+        f"a filter on window fields {word}",
+        pair.claim("window filters"),
+        conditions(old),
+        conditions(new),
+        verdicts=verdicts,
     )
 
 
@@ -37,7 +41,8 @@ RULE = Rule(
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 22"),
         "flink": inferred(Outcome.UNKNOWN, "only unchanged window filters were measured"),
     },
-    why="A condition on window fields is planned as an operator of its own below the aggregation, wherever it is written.",
+    why="A condition on window fields is planned as an operator of its own below the aggregation, wherever it is "
+    "written.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)").replace(

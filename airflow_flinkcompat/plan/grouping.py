@@ -1,0 +1,293 @@
+"""Binds GROUP BY: keys, grouping sets, aggregates and legacy group windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.catalog import BindError, Environment
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    GroupWindowAggregate,
+    Node,
+    WindowAggregate,
+    WindowField,
+    WindowKind,
+)
+from airflow_flinkcompat.plan.scalars import (
+    ScalarBinder,
+    Special,
+    aggregates_in,
+    is_aggregate,
+    time_attribute_of,
+)
+from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.plan.windows import (
+    aggregation_window,
+    define_window,
+    is_group_window,
+    property_column,
+    window_property,
+)
+from airflow_flinkcompat.sql import Span
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """An aggregation under construction: its node, and where each grouped tree or aggregate is found in its row."""
+
+    node: Node
+    special: Special
+
+    @classmethod
+    def of(cls, scalars: ScalarBinder, tree: exp.Select, outputs: list[exp.Expression], below: Node) -> Grouping | None:
+        """The grouping of a SELECT; None where it neither groups nor aggregates."""
+        group = tree.args.get("group")
+        environment = scalars.environment
+        if group is None and not any(True for output in outputs for _ in aggregates_in(output, environment)):
+            return None
+        items = _group_items(group)
+        window_call = next((part for sets in items for part in sets.all if is_group_window(part)), None)
+        keys, sets, position = _keys(items, scalars, window_call)
+        calls: dict[AggregateCall, int] = {}
+        for output in outputs:
+            for found in _aggregates(output, environment, scalars, keys):
+                calls.setdefault(scalars.aggregate(found), len(calls))
+        aggregates = tuple(calls)
+        schema = tuple(
+            Column(_key_name(key, below.schema, i), key.type, _kept_time(key, below.schema))
+            for i, key in enumerate(keys)
+        ) + tuple(Column(f"agg${i}", call.type) for i, call in enumerate(aggregates))
+        span = scalars.span(group) if group is not None else scalars.span(tree)
+        if window_call is not None:
+            return cls._group_window(
+                scalars, window_call, outputs, below, keys, sets, position, aggregates, schema, span
+            )
+        window = aggregation_window(below, keys, sets, aggregates)
+        node: Node
+        if window is not None:
+            node = WindowAggregate(below, keys, aggregates, schema, sets, window=window, span=span)
+        else:
+            node = Aggregate(below, keys, aggregates, schema, sets, span=span)
+        return cls(node, _special(environment, scalars, keys, aggregates, node, {}))
+
+    @classmethod
+    def _group_window(
+        cls,
+        scalars: ScalarBinder,
+        call: exp.Expression,
+        outputs: list[exp.Expression],
+        below: Node,
+        keys: tuple[Expression, ...],
+        sets: tuple[tuple[int, ...], ...] | None,
+        position: int,
+        aggregates: tuple[AggregateCall, ...],
+        schema: tuple[Column, ...],
+        span: Span,
+    ) -> Grouping:
+        kind = str(call.this).upper()
+        names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind]
+        trees = call.expressions
+        if len(trees) not in (len(names) + 1, len(names) + 2):
+            raise BindError(
+                "window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call)
+            )
+        time = scalars.bind(trees[0])
+        window = define_window(WindowKind(kind), dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
+        attribute = time_attribute_of(time, below.schema)
+        fields: dict[exp.Expression, int] = {}
+        properties: list[WindowField] = []
+        columns: list[Column] = []
+        for output in outputs:
+            for found in output.find_all(exp.Anonymous):
+                name = window_property(found)
+                if name is not None and found not in fields:
+                    if name not in properties:
+                        properties.append(name)
+                        columns.append(property_column(name, time.type, attribute))
+                    fields[found] = len(schema) + properties.index(name)
+        node = GroupWindowAggregate(
+            below,
+            window,
+            time,
+            attribute,
+            keys,
+            aggregates,
+            tuple(properties),
+            schema + tuple(columns),
+            position,
+            sets,
+            span=span,
+        )
+        return cls(node, _special(scalars.environment, scalars, keys, aggregates, node, fields))
+
+
+def _special(
+    environment: Environment,
+    scalars: ScalarBinder,
+    keys: tuple[Expression, ...],
+    aggregates: tuple[AggregateCall, ...],
+    node: Node,
+    fields: Mapping[exp.Expression, int],
+) -> Special:
+    def special(part: exp.Expression) -> Expression | None:
+        if isinstance(part, exp.Anonymous) and part in fields:
+            index = fields[part]
+            return InputRef(index, node.schema[index].type)
+        if isinstance(part, exp.Anonymous | exp.Filter):
+            try:
+                call = scalars.aggregate(part)
+            except BindError:
+                call = None
+            if (
+                call is not None
+                and call in aggregates
+                and (call.language != "builtin" or is_aggregate(part, environment))
+            ):
+                return InputRef(len(keys) + aggregates.index(call), call.type)
+        if isinstance(part, exp.Literal | exp.Interval | exp.Var | exp.Null | exp.Boolean):
+            return None
+        try:
+            bound = scalars.bind(part)
+        except BindError:
+            if isinstance(part, exp.Column | exp.Dot):
+                raise
+            return None
+        if bound in keys:
+            return InputRef(keys.index(bound), bound.type)
+        if isinstance(bound, InputRef):
+            raise BindError(
+                "construct", f"{part.sql(dialect='flink')} is neither grouped nor aggregated", scalars.span(part)
+            )
+        return None
+
+    return special
+
+
+@dataclass(frozen=True)
+class _GroupItem:
+    """One item of GROUP BY: the alternative sets it stands for."""
+
+    sets: tuple[tuple[exp.Expression, ...], ...]
+    simple: bool
+
+    @property
+    def all(self) -> tuple[exp.Expression, ...]:
+        return tuple(part for one in self.sets for part in one)
+
+
+def _group_items(group: exp.Expression | None) -> list[_GroupItem]:
+    if group is None:
+        return []
+    items = [_group_item(part) for part in group.expressions]
+    for name in ("grouping_sets", "cube", "rollup"):
+        extra = group.args.get(name)
+        items += [_group_item(part) for part in (extra if isinstance(extra, list) else []) if part is not None]
+    return items
+
+
+def _group_item(tree: exp.Expression) -> _GroupItem:
+    match tree:
+        case exp.GroupingSets():
+            inner = [_group_item(part) for part in tree.expressions]
+            return _GroupItem(tuple(one for item in inner for one in item.sets), simple=False)
+        case exp.Cube():
+            parts = [_flat(part) for part in tree.expressions]
+            subsets = [c for size in range(len(parts), -1, -1) for c in combinations(parts, size)]
+            return _GroupItem(tuple(tuple(p for part in one for p in part) for one in subsets), simple=False)
+        case exp.Rollup():
+            parts = [_flat(part) for part in tree.expressions]
+            prefixes = [parts[:size] for size in range(len(parts), -1, -1)]
+            return _GroupItem(tuple(tuple(p for part in one for p in part) for one in prefixes), simple=False)
+    return _GroupItem((_flat(tree),), simple=True)
+
+
+def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
+    """``(a, b)`` is two keys (readings.md), ``(a)`` one, ``()`` none."""
+    if isinstance(tree, exp.Tuple):
+        return tuple(part for inner in tree.expressions for part in _flat(inner))
+    if isinstance(tree, exp.Paren):
+        return _flat(tree.this)
+    return (tree,)
+
+
+def _keys(
+    items: list[_GroupItem], scalars: ScalarBinder, window_call: exp.Expression | None
+) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None, int]:
+    """The distinct keys in order of first mention, the grouping sets by position, the window call's place."""
+    keys: dict[Expression, int] = {}
+    position = 0
+    for item in items:
+        for part in item.all:
+            if part is window_call:
+                position = len(keys)
+            elif not is_group_window(part):
+                keys.setdefault(scalars.bind(part), len(keys))
+    if all(item.simple for item in items):
+        return tuple(keys), None, position
+    sets = tuple(
+        tuple(sorted({keys[scalars.bind(part)] for one in combined for part in one if not is_group_window(part)}))
+        for combined in product(*(item.sets for item in items))
+    )
+    return tuple(keys), sets, position
+
+
+def _aggregates(
+    tree: exp.Expression, environment: Environment, scalars: ScalarBinder, keys: tuple[Expression, ...]
+) -> Iterator[exp.Expression]:
+    """The aggregates of an output; a function nobody declared counts as one where it reads what is not grouped."""
+    if isinstance(tree, exp.Window):
+        # What an OVER call ranks or sums may itself be an aggregate of this query.
+        for part in (*tree.this.iter_expressions(), *(tree.args.get("partition_by") or ()), tree.args.get("order")):
+            if part is not None:
+                yield from _aggregates(part, environment, scalars, keys)
+        return
+    if is_aggregate(tree, environment):
+        yield tree
+        return
+    if _may_aggregate(tree, environment) and not list(_nested_aggregates(tree, environment)):
+        try:
+            bound = scalars.bind(tree)
+        except BindError:
+            bound = None
+        if bound is not None and bound not in keys and _reads_ungrouped(bound, keys):
+            yield tree
+            return
+    for child in tree.iter_expressions():
+        yield from _aggregates(child, environment, scalars, keys)
+
+
+def _nested_aggregates(tree: exp.Expression, environment: Environment) -> Iterator[exp.Expression]:
+    for child in tree.iter_expressions():
+        yield from aggregates_in(child, environment)
+
+
+def _may_aggregate(tree: exp.Expression, environment: Environment) -> bool:
+    if not isinstance(tree, exp.Anonymous) or window_property(tree) is not None:
+        return False
+    declared = environment.function(str(tree.this))
+    if declared is not None:
+        return declared.kind in ("", "aggregate")
+    return functions.lookup(str(tree.this).upper()) is None
+
+
+def _reads_ungrouped(expression: Expression, keys: tuple[Expression, ...]) -> bool:
+    if expression in keys:
+        return False
+    if isinstance(expression, Call):
+        return any(_reads_ungrouped(arg, keys) for arg in expression.args)
+    return isinstance(expression, InputRef)
+
+
+def _kept_time(key: Expression, columns: tuple[Column, ...]) -> TimeAttribute | None:
+    """A key keeps its time attribute (window_time as a key is the event time of the result)."""
+    return time_attribute_of(key, columns)
+
+
+def _key_name(key: Expression, columns: tuple[Column, ...], position: int) -> str:
+    return columns[key.index].name if isinstance(key, InputRef) else f"key${position}"

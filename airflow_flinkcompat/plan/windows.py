@@ -1,0 +1,182 @@
+"""Windows of a syntax tree: their arguments and definitions, and which columns of a plan are window fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from airflow_flinkcompat.plan.catalog import BindError
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal, walk
+from airflow_flinkcompat.plan.nodes import (
+    Correlate,
+    Filter,
+    Node,
+    Project,
+    Sort,
+    Window,
+    WindowAggregate,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+)
+from airflow_flinkcompat.plan.scalars import GROUP_WINDOWS, ScalarBinder
+from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType, TimeAttribute, timestamp
+from airflow_flinkcompat.sql import nodes
+
+PARAMETERS = {
+    "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
+    "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
+    "SESSION": ("DATA", "TIMECOL", "GAP"),
+}
+_PROPERTIES = {
+    "START": WindowField.START,
+    "END": WindowField.END,
+    "ROWTIME": WindowField.TIME,
+    "PROCTIME": WindowField.PROCTIME,
+}
+_FIELDS = (WindowField.START, WindowField.END, WindowField.TIME)
+
+
+def is_window_function(tree: nodes.TableFunction) -> bool:
+    """True for TUMBLE, HOP, CUMULATE and SESSION in FROM."""
+    return isinstance(tree.this, exp.Identifier) and tree.this.name.upper() in PARAMETERS
+
+
+def is_group_window(tree: exp.Expression) -> bool:
+    """True for the legacy TUMBLE, HOP and SESSION calls of a GROUP BY."""
+    return isinstance(tree, exp.Anonymous) and str(tree.this).upper() in GROUP_WINDOWS
+
+
+def window_property(tree: exp.Expression) -> WindowField | None:
+    """The field that TUMBLE_START and its kin name."""
+    if not isinstance(tree, exp.Anonymous):
+        return None
+    head, _, tail = str(tree.this).upper().partition("_")
+    return _PROPERTIES.get(tail) if head in GROUP_WINDOWS else None
+
+
+def property_column(name: WindowField, time: DataType, attribute: TimeAttribute | None) -> Column:
+    """The column a field of a legacy group window gives."""
+    if name in (WindowField.START, WindowField.END):
+        return Column(name.value, timestamp(3))
+    return Column(name.value, time if name is WindowField.TIME else UNKNOWN, attribute)
+
+
+def window_columns(time: Column) -> tuple[Column, ...]:
+    """window_start and window_end are TIMESTAMP(3) also on TIMESTAMP_LTZ; window_time keeps the time column's type."""
+    return (
+        Column(WindowField.START.value, timestamp(3)),
+        Column(WindowField.END.value, timestamp(3)),
+        Column(WindowField.TIME.value, time.type, time.time_attribute),
+    )
+
+
+def window_arguments(tree: nodes.TableFunction, scalars: ScalarBinder) -> dict[str, exp.Expression]:
+    """The arguments of a windowing function by name, positional and named ones alike."""
+    kind = tree.this.name.upper()
+    names = PARAMETERS[kind]
+    found: dict[str, exp.Expression] = {}
+    for i, arg in enumerate(tree.expressions):
+        if isinstance(arg, nodes.NamedArgument):
+            name, arg = arg.this.name.upper(), arg.expression
+        elif i < len(names):
+            name = names[i]
+        else:
+            raise BindError("window", f"{kind} takes at most {len(names)} arguments", scalars.span(tree))
+        if name not in names or name in found:
+            raise BindError("window", f"{kind} has no argument {name} here", scalars.span(arg))
+        if isinstance(arg, exp.Table | exp.Subquery):
+            arg = nodes.TableArgument(this=arg)
+        found[name] = arg
+    return found
+
+
+def define_window(
+    kind: WindowKind, args: Mapping[str, exp.Expression], tree: exp.Expression, scalars: ScalarBinder
+) -> Window:
+    """The definition from its length arguments. Raises :class:`BindError` where one is missing or no constant."""
+    lengths = {name: _length(arg, scalars) for name, arg in args.items()}
+    needed = set(PARAMETERS[kind]) - {"DATA", "TIMECOL", "OFFSET"}
+    if missing := sorted(needed - lengths.keys()):
+        raise BindError("window", f"{kind} lacks {', '.join(missing)}", scalars.span(tree))
+    return Window(
+        kind,
+        size=lengths.get("SIZE"),
+        slide=lengths.get("SLIDE", lengths.get("STEP")),
+        gap=lengths.get("GAP"),
+        offset=lengths.get("OFFSET", 0),
+    )
+
+
+def _length(tree: exp.Expression, scalars: ScalarBinder) -> int:
+    value = scalars.bind(tree.this if isinstance(tree, exp.Paren) else tree)
+    if not isinstance(value, Literal) or value.type.name != "INTERVAL_DAY_TIME" or not isinstance(value.value, int):
+        raise BindError("window", "a window length must be a constant day-time interval", scalars.span(tree))
+    return value.value
+
+
+def aggregation_window(
+    node: Node,
+    keys: tuple[Expression, ...],
+    sets: tuple[tuple[int, ...], ...] | None,
+    calls: tuple[AggregateCall, ...] = (),
+) -> Window | None:
+    """The window of a windowed aggregation: both bounds of one windowing function in every grouping set."""
+    found = [window_origin(node, key) for key in keys]
+    for one in sets if sets is not None else (tuple(range(len(keys))),):
+        bounds = {origin for i in one if (origin := found[i]) is not None}
+        windows = {id(assign) for assign, _ in bounds}
+        if len(windows) != 1 or not {WindowField.START, WindowField.END} <= {name for _, name in bounds}:
+            return None
+    assign = next(origin for origin in found if origin is not None)[0]
+    used = (*keys, *(arg for call in calls for arg in call.args))
+    # A computation on a window field that the aggregation uses makes Flink materialise the window first (measured).
+    return None if any(_computes_on_window(node, part) for part in used) else assign.window
+
+
+def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, WindowField] | None:
+    """Where a column passes a window field on unchanged: the windowing node and the field."""
+    while isinstance(expression, InputRef):
+        match node:
+            case Project():
+                expression = node.expressions[expression.index]
+                node = node.input
+            case Filter() | Sort():
+                node = node.input
+            case Correlate():
+                if expression.index >= len(node.input.schema):
+                    return None
+                node = node.input
+            case WindowAssign():
+                place = expression.index - len(node.input.schema)
+                if place >= 0:
+                    return node, _FIELDS[place]
+                node = node.input
+            case WindowAggregate():
+                if expression.index >= len(node.keys):
+                    return None
+                # The aggregation hands its window up: a further aggregation on the fields runs on the same window.
+                return window_origin(node.input, node.keys[expression.index])
+            case _:
+                return None
+    return None
+
+
+def _computes_on_window(node: Node, expression: Expression) -> bool:
+    """Whether something is computed from a window field on the way to this expression."""
+    if isinstance(expression, Call):
+        parts = [part for part in walk(expression) if isinstance(part, InputRef)]
+        return any(window_origin(node, p) is not None or _computes_on_window(node, p) for p in parts)
+    while isinstance(expression, InputRef):
+        if isinstance(node, Project):
+            expression = node.expressions[expression.index]
+            node = node.input
+        elif isinstance(node, Filter | Sort) or (
+            isinstance(node, Correlate) and expression.index < len(node.input.schema)
+        ):
+            node = node.input
+        else:
+            return False
+    return _computes_on_window(node, expression)
