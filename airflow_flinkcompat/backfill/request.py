@@ -9,25 +9,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.plan.program import FunctionDeclaration
 
 SCHEMA = "flinkcompat-backfill/1"
-_FIELDS = {"schema", "script", "source", "settings", "catalog", "from", "to", "tables", "sinks", "master"}
+_FIELDS = {"schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master"}
 
 
 @dataclass(frozen=True)
 class BackfillRequest:
     """One backfill of one script.
 
-    ``script_text`` is Flink SQL, ``source`` its name in messages; ``settings`` are in force before the script's own SETs;
-    ``catalog`` is DDL of tables the script does not declare. ``from_`` and ``to`` bound the published windows: exactly
-    those with ``window_start >= from_`` and ``window_end <= to``; None leaves that side open; times with a zone are
-    taken to UTC. ``tables`` and ``sinks`` map table names to places that replace where a table is read from or written to.
-    ``master`` is Spark's master, None for what Spark is configured with, or local.
+    ``script_text`` is Flink SQL, ``source`` its name in messages; ``settings`` are in force before the script's own
+    SETs; ``functions`` declares functions it only uses; ``catalog`` is DDL of tables the script does not declare.
+    ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
+    ``window_end <= to``; None leaves that side open; times with a zone are taken to UTC. ``tables`` and ``sinks`` map
+    table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None for
+    what Spark is configured with, or local.
     """
 
     script_text: str
     source: str = "<script>"
     settings: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[FunctionDeclaration, ...] = ()
     catalog: str = ""
     from_: datetime | None = None
     to: datetime | None = None
@@ -53,6 +56,7 @@ class BackfillRequest:
             "script": self.script_text,
             "source": self.source,
             "settings": dict(self.settings),
+            "functions": [{"name": f.name, "kind": f.kind, "language": f.language} for f in self.functions],
             "catalog": self.catalog,
             "from": None if self.from_ is None else self.from_.isoformat(),
             "to": None if self.to is None else self.to.isoformat(),
@@ -67,16 +71,21 @@ class BackfillRequest:
         if not isinstance(data, dict):
             raise BackfillError("a backfill request is a JSON object")
         if data.get("schema", SCHEMA) != SCHEMA:
-            raise BackfillError(f"a backfill request of schema {data['schema']} is not known; this version reads {SCHEMA}")
+            raise BackfillError(
+                f"a backfill request of schema {data['schema']} is not known; this version reads {SCHEMA}"
+            )
         unknown = sorted(set(data) - _FIELDS)
         if unknown:
-            raise BackfillError(f"a backfill request has no field {unknown[0]}; its fields are {', '.join(sorted(_FIELDS))}")
+            raise BackfillError(
+                f"a backfill request has no field {unknown[0]}; its fields are {', '.join(sorted(_FIELDS))}"
+            )
         if not isinstance(data.get("script"), str):
             raise BackfillError("a backfill request needs the field script, the text of the Flink SQL script")
         return cls(
             script_text=data["script"],
             source=_text(data, "source", "<script>"),
             settings=_texts(data, "settings"),
+            functions=_functions(data.get("functions")),
             catalog=_text(data, "catalog", ""),
             from_=_time(data, "from"),
             to=_time(data, "to"),
@@ -96,7 +105,7 @@ class BackfillRequest:
 
 
 def parse_time(text: str) -> datetime:
-    """A bound as users write it: ISO date or timestamp, with blank or T. Raises :class:`BackfillError` for anything else."""
+    """A bound as users write it: ISO date or timestamp, with blank or T. Raises :class:`BackfillError` otherwise."""
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:
@@ -126,6 +135,18 @@ def _texts(data: Mapping[str, Any], key: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
         raise BackfillError(f"the field {key} of a backfill request is an object of texts")
     return dict(value)
+
+
+def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
+    items = value or []
+    if not isinstance(items, list) or not all(isinstance(item, dict) and "name" in item for item in items):
+        raise BackfillError(
+            "the field functions of a backfill request is a list of objects with name, kind and language"
+        )
+    return tuple(
+        FunctionDeclaration(str(item["name"]), str(item.get("kind", "")), str(item.get("language", "java")))
+        for item in items
+    )
 
 
 @dataclass(frozen=True)

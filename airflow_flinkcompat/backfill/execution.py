@@ -1,0 +1,164 @@
+"""Steps as Spark DataFrames: built-in functions only, no code of ours on the executors."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.expressions import quoted
+from airflow_flinkcompat.backfill.formats import CsvFormat, JsonFormat, encode_line
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, Where, Write
+from airflow_flinkcompat.backfill.windows import from_micros
+from airflow_flinkcompat.plan.translations import ERROR
+
+_LINE = "flinkcompat_line"
+
+
+class Execution:
+    """Turns steps into DataFrames and counts rows on the way; the counts are there once an action has run."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._reads: list[tuple[str, str, Observation]] = []
+        self._nulls: list[Observation] = []
+
+    def rows_read(self) -> dict[tuple[str, str], int]:
+        """(table, place) → rows in its files; a table that several pipelines read counts once."""
+        counts: dict[tuple[str, str], int] = {}
+        for table, place, seen in self._reads:
+            counts[table, place] = max(counts.get((table, place), 0), int(seen.get["rows"]))
+        return counts
+
+    def rows_dropped(self) -> int:
+        """Rows without an event time, over all windows."""
+        return sum(int(seen.get["nulls"]) for seen in self._nulls)
+
+    def lines(self, write: Write) -> tuple[DataFrame, Observation]:
+        """One column of text lines as the sink's format has them, and the count of them (``rows``)."""
+        rows = reduce(DataFrame.union, (self.frame(step) for step in write.inputs))
+        seen = Observation()
+        line = F.expr(encode_line(write.format, write.columns)).alias("value")
+        return rows.observe(seen, F.count(F.lit(1)).alias("rows")).select(line), seen
+
+    def frame(self, step: Step) -> DataFrame:
+        """The rows of a step."""
+        match step:
+            case Read():
+                return self._read(step)
+            case Select():
+                return _select(self.frame(step.input), step.columns)
+            case Where():
+                return self.frame(step.input).where(F.expr(step.condition))
+            case Assign():
+                return self._assign(step)
+            case Group():
+                return _group(self.frame(step.input), step)
+            case Together():
+                names = [f"c{i}" for i in step.positions]
+                return reduce(DataFrame.union, (self.frame(inner).select(*names) for inner in step.inputs))
+
+    def _read(self, step: Read) -> DataFrame:
+        raw = _csv(self.session, step) if isinstance(step.format, CsvFormat) else _json(self.session, step)
+        seen = Observation()
+        self._reads.append((step.table, step.place, seen))
+        raw = raw.observe(seen, F.count(F.lit(1)).alias("rows"))
+        rows = _select(raw, step.columns)
+        if not step.computed:
+            return rows
+        return rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
+
+    def _assign(self, step: Assign) -> DataFrame:
+        column = f"c{step.time}"
+        seen = Observation()
+        self._nulls.append(seen)
+        rows = self.frame(step.input).observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
+        time = f"CAST({column} AS TIMESTAMP_NTZ)" if step.instant else column
+        rows = rows.where(f"{column} IS NOT NULL")
+        if step.first is not None:
+            rows = rows.where(f"{time} >= {_moment(step.first)}")
+        if step.last is not None:
+            rows = rows.where(f"{time} < {_moment(step.last)}")
+        start, end, rowtime = (f"c{step.width + i}" for i in range(3))
+        # The session's zone is UTC, so the two kinds of timestamp stand for the same count of microseconds.
+        micros = f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
+        first = f"CAST(timestamp_micros({micros} - pmod({micros} - {step.offset}, {step.size})) AS TIMESTAMP_NTZ)"
+        last = f"{end} - INTERVAL '0.001' SECOND"
+        rows = rows.withColumn(start, F.expr(first))
+        rows = rows.withColumn(end, F.expr(f"{start} + {_duration(step.size)}"))
+        return rows.withColumn(rowtime, F.expr(f"CAST({last} AS TIMESTAMP_LTZ)" if step.instant else last))
+
+
+def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:
+    return rows.select(*(F.expr(sql).alias(f"c{i}") for i, sql in columns))
+
+
+def _group(rows: DataFrame, step: Group) -> DataFrame:
+    keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
+    if not step.aggregates:
+        return rows.select(*keys).distinct()
+    return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
+
+
+def _moment(micros: int) -> str:
+    return f"TIMESTAMP_NTZ '{from_micros(micros).isoformat(' ')}'"
+
+
+def _duration(micros: int) -> str:
+    return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
+
+
+def _csv(session: SparkSession, step: Read) -> DataFrame:
+    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text."""
+    format = step.format
+    assert isinstance(format, CsvFormat)
+    names = [f"f{i}" for i in range(len(step.fields))]
+    reader = session.read.options(
+        sep=format.delimiter,
+        quote=format.quote,
+        escape=format.quote or "\\",
+        # Only a text can hold a line's end, in quotes; without quotes big files can be split.
+        multiLine=bool(format.quote),
+        recursiveFileLookup=True,
+        mode="PERMISSIVE" if format.ignore_parse_errors else "FAILFAST",
+        emptyValue="",
+        positiveInf="Infinity",
+        maxCharsPerColumn=-1,
+    )
+    if not format.ignore_parse_errors:
+        rows = reader.schema(", ".join(f"{name} STRING" for name in names)).csv(step.place)
+        return rows.select(*(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
+    # Flink keeps a line that is too short, with NULL for what is missing, and skips one that is too long.
+    fields = ", ".join(f"{name} STRING" for name in names)
+    rows = reader.option("columnNameOfCorruptRecord", _LINE).schema(f"{fields}, {_LINE} STRING").csv(step.place)
+    given = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
+    unclear = (
+        f"raise_error(concat('{ERROR}a line of {step.table} has quotes and the wrong number of fields: ', {_LINE}))"
+    )
+    count = f"IF({_LINE} IS NULL, {len(names)}, " + (
+        f"IF(instr({_LINE}, {quoted(format.quote)}) > 0, {unclear}, {given}))" if format.quote else f"{given})"
+    )
+    rows = rows.withColumn("n", F.expr(count))
+    trailing = f"(n = {len(names) + 1} AND {_LINE} LIKE {quoted('%' + format.delimiter)})"
+    rows = rows.where(f"n <= {len(names)} OR {trailing}")
+    return rows.select(
+        *(F.expr(f"IF(n > {i}, coalesce({name}, ''), NULL)").alias(name) for i, name in enumerate(names))
+    )
+
+
+def _json(session: SparkSession, step: Read) -> DataFrame:
+    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    format = step.format
+    assert isinstance(format, JsonFormat)
+    reader = session.read.options(
+        mode="DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST",
+        allowSingleQuotes=False,
+        allowNonNumericNumbers=False,
+        recursiveFileLookup=True,
+        multiLine=False,
+    )
+    schema = StructType([StructField(name, StringType()) for name in step.fields])
+    return reader.schema(schema).json(step.place).toDF(*(f"f{i}" for i in range(len(step.fields))))

@@ -1,0 +1,50 @@
+"""The Spark application: ``spark-submit job.py --request FILE.json`` or ``python -m airflow_flinkcompat.backfill.job``.
+
+The request is a file, so that no value of it shows on a command line. Prints progress, then one line of JSON with the
+result. Exit status 0 done, 1 failed, 2 bad request or usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __name__ == "__main__" and not __package__:
+    # Run as a file: the package's folder stands on the path where the package's parent should.
+    _here = Path(__file__).resolve()
+    sys.path[:] = [str(_here.parents[2]), *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]
+
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the request named on the command line and returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="flinkcompat-backfill", description="Recompute a Flink SQL script with Spark."
+    )
+    parser.add_argument("--request", required=True, metavar="FILE.json", help="a backfill request as JSON")
+    path = Path(parser.parse_args(arguments).request)
+    try:
+        request = BackfillRequest.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        return _failed(2, f"{path}: cannot be read: {error}")
+    except BackfillError as error:
+        return _failed(2, f"{path}: {error}")
+    try:
+        result = run_backfill(request, progress=lambda line: print(f"backfill: {line}", flush=True))
+    except BackfillError as error:
+        return _failed(1, str(error))
+    print(json.dumps(result.to_dict()), flush=True)
+    return 0
+
+
+def _failed(status: int, message: str) -> int:
+    print(f"backfill failed: {message}", file=sys.stderr, flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

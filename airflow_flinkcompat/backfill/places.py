@@ -1,0 +1,110 @@
+"""Where tables lie: declared or given places, checked as far as that goes without touching them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.sql import mask_secrets, placeholders
+
+_DEFAULTS = "default_catalog.default_database."
+_GLOB = re.compile(r"[*?\[\]{}]")
+# Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
+_NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of a request: what replaces the declared ones, by table name as the user wrote it."""
+
+    tables: Mapping[str, str] = field(default_factory=dict)
+    sinks: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
+        """Raises :class:`BackfillError` for a name that stands for no table read or written, or for several."""
+        for what, given, tables in (("--table", self.tables, tuple(sources)), ("--sink", self.sinks, tuple(sinks))):
+            paths = {table.path: table.name for table in tables}
+            for name in given:
+                matching = [path for path in paths if _names(path, name)]
+                known = ", ".join(sorted(paths.values())) or "none"
+                if not matching:
+                    verb = "reads" if what == "--table" else "writes"
+                    raise BackfillError(f"{what} {name}: the script {verb} no table of that name; it {verb} {known}")
+                if len(matching) > 1:
+                    raise BackfillError(f"{what} {name} stands for several tables; write the full name ({known})")
+
+    def source(self, table: Table) -> str:
+        """Where a table is read from."""
+        return self._place(table, self.tables, "--table")
+
+    def sink(self, table: Table) -> tuple[str, bool]:
+        """Where a table is written to, and whether that place was given and so holds this run's rows alone."""
+        given = any(_names(table.path, name) for name in self.sinks)
+        return self._place(table, self.sinks, "--sink"), given
+
+    def _place(self, table: Table, given: Mapping[str, str], what: str) -> str:
+        for name, uri in given.items():
+            if _names(table.path, name):
+                return normalised(uri, f"{what} {name}")
+        if not table.declared:
+            raise Untranslatable(
+                f"table {table.name} is not declared; declare it in the script or in the catalog DDL", table.span
+            )
+        connector = table.option("connector")
+        if connector != "filesystem":
+            raise Untranslatable(
+                f"table {table.name} has connector {connector or '(none)'}, a backfill reaches filesystem tables only; "
+                f"say where its history lies with {what} {table.path[2]}=URI",
+                table.span,
+            )
+        for option, value in table.options:
+            if not _understood(option, table):
+                raise Untranslatable(
+                    f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; "
+                    f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
+                    table.span,
+                )
+        path = table.option("path")
+        if not path:
+            raise BackfillError(f"table {table.name} has no option path", table.span)
+        return normalised(path, f"table {table.name}, option path")
+
+
+def _understood(option: str, table: Table) -> bool:
+    name = table.option("format") or ""
+    return option in ("connector", "path", "format") or option.startswith((f"{name}.", *_NEUTRAL))
+
+
+def _names(path: tuple[str, str, str], name: str) -> bool:
+    parts = [part.strip("`") for part in name.removeprefix(_DEFAULTS).split(".")]
+    own = [part for part in path if part]
+    return len(parts) <= len(own) and own[-len(parts) :] == parts
+
+
+def normalised(uri: str, what: str) -> str:
+    """The place as Spark takes it: absolute, with a scheme. Raises :class:`BackfillError` for a pattern or nothing."""
+    if not uri.strip():
+        raise BackfillError(f"{what}: the place is empty; write a path or a URI")
+    if found := placeholders(uri):
+        raise BackfillError(f"{what}: nobody filled in {found[0]}; give the place with --table or --sink NAME=URI")
+    if _GLOB.search(uri):
+        raise BackfillError(
+            f"{what}: {mask_secrets(uri)} holds a character of a pattern (* ? [ ] {{ }}); write one place"
+        )
+    parts = urlsplit(uri)
+    if len(parts.scheme) > 1:  # one letter is a drive
+        if parts.scheme != "file":
+            return uri.rstrip("/")
+        return Path(unquote(parts.path)).as_uri()
+    return Path(uri).absolute().as_uri()
+
+
+def nested(first: str, second: str) -> bool:
+    """True when one place is the other or lies inside it."""
+    a, b = f"{first.rstrip('/')}/", f"{second.rstrip('/')}/"
+    return a.startswith(b) or b.startswith(a)

@@ -1,0 +1,162 @@
+"""Putting results in place: staged beside the target, moved in once all is written, else gone without a trace."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.steps import Write
+
+_OPEN = ("begin", "end")
+_NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0-9]{5}\.")
+
+
+def range_name(from_: datetime | None, to: datetime | None) -> str:
+    """The range as part of a file name: sorts as text, says ``begin`` or ``end`` where it is open."""
+    return "-".join(
+        text if moment is None else moment.strftime("%Y%m%dT%H%M%S%f")
+        for moment, text in zip((from_, to), _OPEN, strict=True)
+    )
+
+
+def overlaps(name: str, other: str) -> bool:
+    """Whether two ranges, as :func:`range_name` writes them, share a moment."""
+
+    def bounds(text: str) -> tuple[str, str]:
+        first, _, last = text.partition("-")
+        return ("" if first == "begin" else first, "~" if last == "end" else last)
+
+    (a, b), (c, d) = bounds(name), bounds(other)
+    return a < d and c < b
+
+
+class Files:
+    """The file system of one place, by Hadoop's interface: local disk and whatever else Spark reaches."""
+
+    def __init__(self, session: SparkSession, place: str) -> None:
+        self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+        system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
+        # The local file system would keep a checksum file beside every file.
+        self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
+
+    def exists(self, place: str) -> bool:
+        return bool(self._system.exists(self._path(place)))
+
+    def is_file(self, place: str) -> bool:
+        return bool(self._system.exists(self._path(place)) and self._system.getFileStatus(self._path(place)).isFile())
+
+    def entries(self, place: str) -> list[tuple[str, bool, int]]:
+        """(name, whether a folder, bytes) of what lies in a folder, by name."""
+        found = self._system.listStatus(self._path(place))
+        return sorted(
+            (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen())) for status in found
+        )
+
+    def make_folder(self, place: str) -> None:
+        self._system.mkdirs(self._path(place))
+
+    def move(self, place: str, target: str) -> None:
+        if not self._system.rename(self._path(place), self._path(target)):
+            raise BackfillError(f"{place} could not be moved to {target}; check that the place can be written to")
+
+    def delete(self, place: str) -> None:
+        self._system.delete(self._path(place), True)
+
+
+class Publication:
+    """One sink's rows on their way: :meth:`check`, :meth:`stage`, then :meth:`publish`; :meth:`discard` at the end."""
+
+    def __init__(self, session: SparkSession, write: Write, label: str) -> None:
+        self.write = write
+        self.label = label
+        self.files = Files(session, write.place)
+        folder, _, name = write.place.rpartition("/")
+        if not name:
+            raise BackfillError(f"sink {write.table}: {write.place} is no folder a backfill may replace")
+        self._staged = f"{folder}/.{name}.staged-{uuid.uuid4().hex[:12]}"
+        self._previous = f"{folder}/.{name}.previous"
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` when the place holds what this run must not touch."""
+        place, files = self.write.place, self.files
+        if self.write.exclusive and not files.exists(place) and files.exists(self._previous):
+            files.move(self._previous, place)  # an earlier run was killed between its two moves
+        if files.is_file(place):
+            raise BackfillError(f"sink {self.write.table}: {place} is a file; a backfill writes a folder of files")
+        if not files.exists(place):
+            return
+        for name, folder, _ in files.entries(place):
+            hidden = name.startswith((".", "_"))
+            if self.write.exclusive and folder and not hidden:
+                raise BackfillError(
+                    f"sink {self.write.table}: {place} holds a folder {name}, and afterwards it would hold this run's "
+                    "rows alone; empty it or write to another place"
+                )
+            other = _NAME.match(name)
+            known = f"{other['first']}-{other['last']}" if other else self.label
+            if not self.write.exclusive and known != self.label and overlaps(known, self.label):
+                raise BackfillError(
+                    f"sink {self.write.table}: {place}/{name} was published by a backfill of an overlapping range; "
+                    f"delete backfill-{known}-*, or write elsewhere with --sink {self.write.table}=URI"
+                )
+
+    def stage(self, lines: DataFrame) -> None:
+        """Runs the computation; the rows then lie beside the target, under a hidden name."""
+        lines.write.text(f"{self._staged}/rows")
+
+    def publish(self) -> tuple[str, ...]:
+        """Moves the staged files in; returns their names."""
+        ending = self.write.format.name
+        stem = "part" if self.write.exclusive else f"backfill-{self.label}"
+        staged = [
+            name for name, _, size in self.files.entries(f"{self._staged}/rows") if name.startswith("part-") and size
+        ]
+        names = tuple(f"{stem}-{number:05d}.{ending}" for number in range(len(staged)))
+        ready = f"{self._staged}/ready"
+        self.files.make_folder(ready)
+        for old, new in zip(staged, names, strict=True):
+            self.files.move(f"{self._staged}/rows/{old}", f"{ready}/{new}")
+        if self.write.exclusive:
+            self._swap(ready)
+        else:
+            self._add(ready, names)
+        return names
+
+    def _swap(self, ready: str) -> None:
+        place, files = self.write.place, self.files
+        files.delete(self._previous)
+        held = files.exists(place)
+        if held:
+            files.move(place, self._previous)
+        try:
+            files.move(ready, place)
+        except Exception:
+            if held:
+                files.move(self._previous, place)
+            raise
+        files.delete(self._previous)
+
+    def _add(self, ready: str, names: tuple[str, ...]) -> None:
+        """In under hidden names first, so that between the old files and the new ones there is hardly a moment."""
+        place, files = self.write.place, self.files
+        files.make_folder(place)
+        prefix = f"backfill-{self.label}-"
+        for name, _, _ in files.entries(place):
+            if name.startswith(f".{prefix}"):
+                files.delete(f"{place}/{name}")
+        for name in names:
+            files.move(f"{ready}/{name}", f"{place}/.{name}")
+        for name, _, _ in files.entries(place):
+            if name.startswith(prefix):
+                files.delete(f"{place}/{name}")
+        for name in names:
+            files.move(f"{place}/.{name}", f"{place}/{name}")
+
+    def discard(self) -> None:
+        """Removes what is staged, if anything is left of it."""
+        self.files.delete(self._staged)

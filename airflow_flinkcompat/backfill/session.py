@@ -1,0 +1,91 @@
+"""The one place that configures Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What the translations rely on (plan/translations.py) and what keeps column names and malformed lines exact.
+SEMANTICS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.icu.caseMappings.enabled": "false",
+    "spark.sql.csv.parser.columnPruning.enabled": "false",
+    "spark.sql.json.enablePartialResults": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+# A backfill in one process: quick to start, nothing listens beyond loopback.
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+}
+
+
+def submit_configuration(master: str) -> dict[str, str]:
+    """What ``spark-submit --conf`` should be given for a master, because it counts before the driver's JVM starts."""
+    return dict(_LOCAL) if master.startswith("local") else {}
+
+
+@contextmanager
+def spark_session(master: str | None = None) -> Iterator[SparkSession]:
+    """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
+
+    An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
+    """
+    try:
+        from pyspark import SparkConf
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise BackfillError(f"a backfill needs Spark ({error}); pip install 'airflow-flinkcompat[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        with _settings(active):
+            yield active
+        return
+    master = master or SparkConf().get("spark.master") or "local[*]"
+    builder = SparkSession.builder.master(master).appName("flinkcompat backfill").config("spark.log.level", "WARN")
+    for key, value in {**submit_configuration(master), **SEMANTICS}.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise BackfillError(
+            f"Spark did not start with master {master}: {str(error).splitlines()[0]}; it needs Java 17 or 21 "
+            "(JAVA_HOME) and, for a cluster, a master that answers"
+        ) from None
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _settings(session: SparkSession) -> Iterator[None]:
+    before = {key: session.conf.get(key, None) for key in SEMANTICS}
+    for key, value in SEMANTICS.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, old)
