@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from airflow_flinkcompat.sql import MASK, mask_secrets
-
 _LIMIT = 600
 # A value shorter than this is too common to be searched for in foreign text.
 _SHORTEST_SECRET = 4
@@ -24,11 +22,14 @@ class DeployError(Exception):
     """A deployment step failed; the text is one masked, readable message."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(mask_secrets(message))
+        super().__init__(redact(message))
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` without the given secret values and without anything that reads like a secret."""
+    # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.
+    from airflow_flinkcompat.sql import MASK, mask_secrets
+
     for secret in sorted({s for s in secrets if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True):
         quoted = secret.replace("\\", "\\\\").replace('"', '\\"')  # inside JAAS or JSON
         for spelling in (secret, quoted, secret.replace("'", "''"), quoted.replace("'", "''")):

@@ -21,7 +21,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import DeployError, redact
 
 SCHEMA = "flinkcompat-ledger/1"
 DEPLOYED = "deployed"
@@ -114,14 +114,12 @@ class Ledger:
         With ``after`` it is written only if entry ``after`` (0: none) is still the last one. Raises LedgerConflict when
         it is not, LedgerError when nothing can be written.
         """
-        from airflow_flinkcompat.sql import mask_secrets  # with the parser: not needed to read a ledger
-
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
             last = max((number for number, _ in self._files()), default=0)
             if after is not None and last != after:
                 break
-            stored = replace(entry, number=last + 1, at=entry.at or now, message=mask_secrets(entry.message))
+            stored = replace(entry, number=last + 1, at=entry.at or now, message=redact(entry.message))
             content = json.dumps(stored.to_dict(), indent=1, ensure_ascii=False, sort_keys=True)
             try:
                 self._create(self.directory / f"{stored.number:06d}.json", content)

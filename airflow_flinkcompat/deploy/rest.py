@@ -13,8 +13,7 @@ from typing import Any, Self
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from airflow_flinkcompat.deploy.errors import DeployError, condense
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
 
 _ATTEMPTS = 4
 _UNAVAILABLE = frozenset({502, 503, 504})
@@ -28,7 +27,7 @@ class ApiError(DeployError):
     def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
-        self.reason = mask_secrets(reason or message)
+        self.reason = redact(reason or message)
 
 
 @dataclass(frozen=True)

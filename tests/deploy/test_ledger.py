@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import subprocess
+import sys
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -102,6 +104,17 @@ def test_fields_of_a_later_version_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "orders" / "000001.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "invented_later": 1}))
     assert ledger.entries() == (stored,)
+
+
+def test_reading_needs_no_parser_and_no_http_client(tmp_path: Path) -> None:
+    Ledger(tmp_path, "orders").append(ENTRY)
+    code = (
+        "import sys; from airflow_flinkcompat.deploy import Ledger;"
+        f"assert Ledger({str(tmp_path)!r}, 'orders').head().job_id == 'j1';"
+        "print([name for name in ('sqlglot', 'httpx', 'tenacity') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
 
 
 def test_messages_are_masked(ledger: Ledger) -> None:
