@@ -234,7 +234,9 @@ def backfill_command(
         result = run_backfill(request)
     except BackfillError as error:
         raise InputError(str(error)) from error
-    click.echo(result.summary())
+    click.echo(f"{result.rows_read} rows read, {result.rows_dropped} dropped for a NULL event time")
+    for sink in result.sinks:
+        click.echo(f"{sink.rows} rows published into {sink.table}: {mask_secrets(sink.place)}")
 
 
 def main() -> None:

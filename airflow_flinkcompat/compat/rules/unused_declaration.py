@@ -5,6 +5,8 @@ from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 
+FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, functions were not")}
+
 
 def find(change: Change) -> Iterable[Hit]:
     if change.opaque or any(program.problems for program in change.programs):
@@ -14,7 +16,7 @@ def find(change: Change) -> Iterable[Hit]:
         if place == "table" and name.rpartition("/")[0] not in change.used_tables:
             yield Hit(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
         elif place == "function" and name not in change.used_functions:
-            yield Hit(f"function {name} is declared but not used", (difference.key,))
+            yield Hit(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
 
 
 RULE = Rule(
@@ -23,7 +25,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
-        "flink": measured(Outcome.COMPATIBLE, "an unused table and function declared: restored right"),
+        "flink": measured(Outcome.COMPATIBLE, "an unused table declared: restored right"),
     },
     why="The planner sees only what a query reads or writes.",
     example=Example(
