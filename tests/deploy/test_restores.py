@@ -1,6 +1,6 @@
 """What the rules call measured, measured again: each change is called compatible, then restored on a real Flink.
 
-Minute 1 is open when the savepoint is taken; its later rows arrive after the restore, so its row shows whether the state
+Minute 1 is open when the savepoint is taken and its later rows arrive after the restore: its row shows whether the
 was kept, and minute 0 standing there once shows that no file was read again.
 """
 
