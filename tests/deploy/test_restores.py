@@ -1,7 +1,7 @@
 """What the rules call measured, measured again: each change is called compatible, then restored on a real Flink.
 
 Minute 1 is open when the savepoint is taken and its later rows arrive after the restore: its row shows whether the
-was kept, and minute 0 standing there once shows that no file was read again.
+state was kept, and minute 0 standing there once shows that no file was read again.
 """
 
 from __future__ import annotations
