@@ -15,9 +15,7 @@ from airflow.sdk.log import mask_secret
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-    from airflow_flinkcompat.deploy.ledger import Ledger
-    from airflow_flinkcompat.deploy.rest import Endpoint
-    from airflow_flinkcompat.deploy.target import SqlGatewayTarget
+    from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
     from airflow_flinkcompat.sql import Placeholder
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -82,17 +80,14 @@ class FlinkHook(BaseHook):
         return f"{scheme}://{name}:{port or parts.port or default_port}{parts.path}".rstrip("/")
 
     def get_conn(self) -> SqlGatewayTarget:
-        """The deployment target. Raises AirflowFailException, ApiError: the connection is not usable."""
-        from airflow_flinkcompat.deploy.gateway import SqlGateway
-        from airflow_flinkcompat.deploy.jobmanager import JobManager
-        from airflow_flinkcompat.deploy.target import SqlGatewayTarget
+        """The deployment target, to be closed after use. Raises AirflowFailException, ApiError: it is not usable."""
+        from airflow_flinkcompat.deploy import SqlGatewayTarget
 
-        gateway = SqlGateway(self._endpoint(self.gateway_url))
-        jobmanager = JobManager(self._endpoint(self.jobmanager_url))
-        return SqlGatewayTarget(gateway, jobmanager, lookup=connection_lookup(self.get_connection))
+        lookup = connection_lookup(self.get_connection)
+        return SqlGatewayTarget(self._endpoint(self.gateway_url), self._endpoint(self.jobmanager_url), lookup=lookup)
 
     def _endpoint(self, url: str) -> Endpoint:
-        from airflow_flinkcompat.deploy.rest import Endpoint
+        from airflow_flinkcompat.deploy import Endpoint
 
         login, password = self.connection.login, self.connection.password
         bearer = {"Authorization": f"Bearer {password}"} if password and not login else {}
@@ -120,7 +115,8 @@ class FlinkHook(BaseHook):
 
     def engine(self) -> tuple[str, str]:
         """Engine and version that the Gateway names: ``("flink", "2.3.0")``. Raises GatewayError."""
-        found = self.get_conn().engine()
+        with self.get_conn() as target:
+            found = target.engine()
         return found.engine, found.version
 
     def ledger_uri(self, uri: str | None = None) -> str:
@@ -147,13 +143,13 @@ class FlinkHook(BaseHook):
 
     def ledger(self, deployment: str, uri: str | None = None) -> Ledger:
         """The ledger of one deployment."""
-        from airflow_flinkcompat.deploy.ledger import Ledger
+        from airflow_flinkcompat.deploy import Ledger
 
         return Ledger(self.ledger_uri(uri), deployment)
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether Gateway and JobManager answer, and what they are; never raises, secrets masked."""
-        from airflow_flinkcompat.deploy.jobmanager import JobManager
+        from airflow_flinkcompat.deploy import JobManager
         from airflow_flinkcompat.sql import mask_secrets
 
         try:

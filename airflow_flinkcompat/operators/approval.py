@@ -116,7 +116,7 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
 
     def _record(self, context: Context, choice: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        from airflow_flinkcompat.deploy.ledger import LedgerEntry
+        from airflow_flinkcompat.deploy import LedgerEntry
 
         summary = summaries.pull(context, self, self.check_task_id)
         at = answer["responded_at"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.hooks.flink import FlinkHook
     from airflow_flinkcompat.plan import FunctionDeclaration
 
@@ -32,9 +32,7 @@ def readable_errors() -> Iterator[None]:
     """
     from airflow_flinkcompat.backfill.errors import BackfillError
     from airflow_flinkcompat.compat import InputError
-    from airflow_flinkcompat.deploy.errors import DeployError
-    from airflow_flinkcompat.deploy.redeploy import DeployRefused
-    from airflow_flinkcompat.deploy.statements import ScriptRefused
+    from airflow_flinkcompat.deploy import DeployError, DeployRefused, ScriptRefused
     from airflow_flinkcompat.sql import ScriptError, mask_secrets
 
     try:
@@ -279,7 +277,7 @@ def record(context: Context, ledger: Ledger, kind: str, side: Side, message: str
 
     The script itself is not kept: it may hold secrets, or be one that cannot be read.
     """
-    from airflow_flinkcompat.deploy.ledger import LedgerEntry
+    from airflow_flinkcompat.deploy import LedgerEntry
 
     entry = LedgerEntry(
         kind=kind, engine=side.engine, engine_version=side.engine_version, sha256=side.sha256, message=message,

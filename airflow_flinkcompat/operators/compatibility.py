@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Policy, Report, Side
-    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("unchanged", "reject")

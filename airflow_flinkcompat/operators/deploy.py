@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy.ledger import LedgerEntry
+    from airflow_flinkcompat.deploy import LedgerEntry
     from airflow_flinkcompat.operators.summary import Summary
 
 _RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
@@ -84,30 +84,31 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 
     def _deploy(self, context: Context, side: Side, summary: Summary) -> LedgerEntry:
-        from airflow_flinkcompat.deploy.redeploy import Options, deploy
-        from airflow_flinkcompat.deploy.statements import ScriptRefused
-        from airflow_flinkcompat.deploy.target import TargetError
+        from airflow_flinkcompat.deploy import Options, ScriptRefused, TargetError, deploy
 
         ledger = self.open_ledger()
+        approved_by = self._approver(context, summary)
+        options = Options(
+            savepoint_directory=self.savepoint_directory,
+            settle_seconds=self.settle_seconds,
+            start_timeout=self.start_timeout,
+            allow_ended=self.allow_ended,
+        )
         try:
-            return deploy(
-                self.hook.get_conn(),
-                ledger,
-                side,
-                start_mode=self.start_mode,
-                checked_old_sha256=summary.old_sha256,
-                outcome=summary.outcome,
-                report_path=summary.report,
-                approved_by=self._approver(context, summary),
-                owner=run_name(context),
-                options=Options(
-                    savepoint_directory=self.savepoint_directory,
-                    settle_seconds=self.settle_seconds,
-                    start_timeout=self.start_timeout,
-                    allow_ended=self.allow_ended,
-                ),
-                log=self._note,
-            )
+            with self.hook.get_conn() as target:
+                return deploy(
+                    target,
+                    ledger,
+                    side,
+                    start_mode=self.start_mode,
+                    checked_old_sha256=summary.old_sha256,
+                    outcome=summary.outcome,
+                    report_path=summary.report,
+                    approved_by=approved_by,
+                    owner=run_name(context),
+                    options=options,
+                    log=self._note,
+                )
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record(context, ledger, "failed", side, str(error))
             raise

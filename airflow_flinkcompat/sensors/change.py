@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy.ledger import LedgerEntry
+    from airflow_flinkcompat.deploy import LedgerEntry
 
 # The last word about a version that keeps it from being offered again.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.jobmanager import JobStatus
+from airflow_flinkcompat.deploy.statements import prepare
 from airflow_flinkcompat.deploy.target import EngineInfo, Start
 
 TABLES = """\
@@ -76,12 +77,15 @@ class FakeCluster:
     starts: list[tuple[str, Start]] = field(default_factory=list)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
+    def __enter__(self) -> FakeCluster:
+        return self
+
+    def __exit__(self, *_error: object) -> None: ...
+
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self.version)
 
     def validate(self, script: str, settings: Mapping[str, str], *, source: str = "") -> None:
-        from airflow_flinkcompat.deploy.statements import prepare
-
         prepare(script, source)
         if self.refuse:
             raise self.refuse
