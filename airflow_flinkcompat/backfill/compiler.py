@@ -180,7 +180,12 @@ class _Compiler:
                 "leave out --from and --to to recompute everything",
                 sink.span,
             )
-        columns, values, condition = sink_columns(sink, self.settings)
+        try:
+            columns, values, condition = sink_columns(sink, self.settings)
+        except BackfillError:
+            # What lies below may be the cause, and says more.
+            self.node(sink.input, frozenset(range(len(sink.schema))))
+            raise
         body = self.node(sink.input, references(values.sources))
         if condition:
             body = Where(body, condition)

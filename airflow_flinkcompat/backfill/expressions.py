@@ -230,6 +230,8 @@ def _classes(arg: Expression) -> Iterator[str]:
     # An interval is only known as a constant, a column of a type Spark cannot hold has no value at all.
     if kind is not None and (isinstance(arg, Literal) if kind in ("days", "months") else spark_type(arg.type)):
         yield kind
+        if kind == "decimal" and arg.type.parameters[1] <= 6:
+            yield "decimal6"
     if not isinstance(arg, Literal):
         return
     value = arg.value
@@ -281,6 +283,7 @@ def _fill(
         **{f"d{i}": _as_decimal(arg, texts[i]) for i, arg in enumerate(args)},
         "args": ", ".join(texts),
         "rest": ", ".join(texts[1:]),
+        "drest": ", ".join(_as_decimal(arg, text) for arg, text in zip(args[1:], texts[1:], strict=True)),
         "and": " AND ".join(texts),
         "or": " OR ".join(texts),
         "type": spark_type(result if result.is_known else BOOLEAN),

@@ -18,15 +18,16 @@ class Translation:
     """A Spark SQL template for one combination of argument types.
 
     ``takes`` names one class of arguments per position, alternatives separated by ``|``, the last repeated when it ends
-    with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal, double, float, text, boolean, date,
-    timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant LIKE pattern without a
-    backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant of at least 1),
-    ``digits`` (a constant of at least 0) and, in capitals, a keyword of the call. ``gives`` also knows ``string``
-    (unlimited), ``varchar`` (limited) and ``same-or-finer`` (a timestamp that keeps every digit of the first argument).
+    with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double,
+    float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant
+    LIKE pattern without a backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant
+    of at least 1), ``digits`` (a constant of at least 0) and, in capitals, a keyword of the call. ``gives`` also knows
+    ``string`` (unlimited), ``varchar`` (limited) and ``same-or-finer`` (a timestamp that keeps every digit of the first
+    argument).
     Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
-    but the first, ``{type}`` the result's Spark type, ``{length}`` the length of the result, ``{end}`` and ``{end0}``
-    the length of the text of the result or first argument as a timestamp, ``{scale0}`` the first argument's scale; in
-    aggregates ``{distinct}`` and ``{filter}``.
+    but the first (``{drest}`` as decimals), ``{type}`` the result's Spark type, ``{length}`` the length of the result,
+    ``{end}`` and ``{end0}`` the length of the text of the result or first argument as a timestamp, ``{scale0}`` the
+    first argument's scale; in aggregates ``{distinct}`` and ``{filter}``.
     """
 
     takes: tuple[str, ...]
@@ -125,8 +126,9 @@ _CASTS = (
     _t("CAST({0} AS {type})", "null"),
     _t("CAST({0} AS {type})", "integer", gives="integer|decimal|double|float"),
     _t("CAST({0} AS STRING)", "integer|date", gives="string"),
-    _t("CAST({0} AS {type})", "decimal", gives="decimal|double"),
-    _t("CAST({0} AS {type})", "double", gives="double"),
+    _t("CAST({0} AS {type})", "decimal", gives="integer|decimal|double"),
+    _t("CAST({0} AS STRING)", "decimal6", gives="string"),
+    _t("CAST({0} AS {type})", "double", gives="double|integer|decimal"),
     _t("CAST({0} AS {type})", "float", gives="float|double"),
     _t("{0}", "boolean", gives="boolean"),
     _t("{0}", "date", gives="date"),
@@ -162,7 +164,10 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
         _t(f"IF({{d1}} = 0, {_DIVISION_BY_ZERO}, CAST({{d0}} / {{d1}} AS {{type}}))", _EXACT, _EXACT),
         _t(_DOUBLE_DIVISION, _NUMBER, _NUMBER, gives="double"),
     ),
-    "%": (_t(f"CAST(IF({{1}} = 0, {_DIVISION_BY_ZERO}, {{0}} % {{1}}) AS {{type}})", "integer", "integer"),),
+    "%": (
+        _t(f"CAST(IF({{1}} = 0, {_DIVISION_BY_ZERO}, {{0}} % {{1}}) AS {{type}})", "integer", "integer"),
+        _t(f"IF({{d1}} = 0, {_DIVISION_BY_ZERO}, CAST({{d0}} % {{d1}} AS {{type}}))", _EXACT, _EXACT),
+    ),
     "NEG": (_t("(- {0})", "integer|decimal|double"),),
     "=": _comparison("=", "AND NOT isnan(CAST({0} AS DOUBLE))"),
     "<>": _comparison("<>", "OR (isnan(CAST({0} AS DOUBLE)) AND isnan(CAST({1} AS DOUBLE)))"),
@@ -178,11 +183,14 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     **_predicates("TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN"),
     "IS DISTINCT FROM": _same("(NOT {0} <=> {1})", "integer", *_SAME),
     "IS NOT DISTINCT FROM": _same("({0} <=> {1})", "integer", *_SAME),
-    "IN": _same("({0} IN ({rest}))", "integer", *_SAME),
+    "IN": (*_same("({0} IN ({rest}))", "integer", *_SAME), _t("({d0} IN ({drest}))", _EXACT, f"{_EXACT}*")),
     "LIKE": (_t("({0} LIKE {1})", "text", "pattern"),),
     "CAST": _CASTS,
     "||": (_t("concat({args})", "text*"),),
-    "NULLIF": _same("IF({0} = {1}, NULL, {0})", "integer", *_SAME),
+    "NULLIF": (
+        *_same("IF({0} = {1}, NULL, {0})", "integer", *_SAME),
+        _t("IF({d0} = {d1}, NULL, {0})", _EXACT, _EXACT),
+    ),
     "UPPER": (_t("upper({0})", "text"),),
     "LOWER": (_t("lower({0})", "text"),),
     "CONCAT": (_t("concat({args})", "text*"),),

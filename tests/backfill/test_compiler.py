@@ -1,0 +1,250 @@
+"""What is refused before Spark starts, where it says the trouble is, and what a plan becomes."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import pytest
+
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
+from airflow_flinkcompat.backfill.compiler import reads_of
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select
+from airflow_flinkcompat.backfill.windows import to_micros
+from tests.backfill.scripts import BID_COLUMNS, TUMBLE, bids, script, table
+
+WINDOWED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
+SUM = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY window_start, window_end"
+
+
+def refusal(text: str, **request: object) -> str:
+    with pytest.raises(BackfillError) as caught:
+        plan_backfill(BackfillRequest(text, source="job.sql", **request))  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_a_windowed_aggregation_becomes_steps() -> None:
+    text = bids(SUM, WINDOWED)
+    work = plan_backfill(BackfillRequest(text, from_=datetime(2020, 4, 15, 8, 5), to=datetime(2020, 4, 15, 8, 35)))
+    (write,) = work.writes
+    assert (write.place, write.exclusive) == ("file:///results", False)
+    (select,) = write.inputs
+    assert isinstance(select, Select)
+    group = select.input.input if isinstance(select.input, Select) else select.input
+    assert isinstance(group, Group)
+    assert group.keys == ("c3", "c4")
+    assert isinstance(group.input, Assign)
+    # Only windows wholly inside: neither 08:00 nor 08:30.
+    assert group.input.first == to_micros(datetime(2020, 4, 15, 8, 10))
+    assert group.input.last == to_micros(datetime(2020, 4, 15, 8, 30))
+
+
+def test_columns_nobody_reads_are_not_decoded() -> None:
+    (write,) = plan_backfill(BackfillRequest(bids(SUM, WINDOWED))).writes
+    (read,) = reads_of(write.inputs[0])
+    assert [position for position, _ in read.columns] == [0, 1]
+    assert read.fields == ("bidtime", "price", "item")
+
+
+def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> None:
+    columns = BID_COLUMNS + ", more ARRAY<INT>"
+    good = script(table("bid", columns, "/h"), table("results", WINDOWED, "/r"), f"INSERT INTO results {SUM}")
+    plan_backfill(BackfillRequest(good))
+    bad = good.replace("SUM(price)", "COUNT(more)").replace("DECIMAL(38, 2)", "BIGINT")
+    assert "column more of type ARRAY<INT>" in refusal(bad)
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "words"),
+    [
+        (
+            "SELECT window_start, window_end, SUM(price) FROM TABLE(HOP(TABLE bid, DESCRIPTOR(bidtime), "
+            "INTERVAL '5' MINUTES, INTERVAL '10' MINUTES)) GROUP BY window_start, window_end",
+            WINDOWED,
+            "a HOP window",
+        ),
+        (
+            "SELECT window_start, window_end, SUM(price) FROM TABLE(CUMULATE(TABLE bid, DESCRIPTOR(bidtime), "
+            "INTERVAL '5' MINUTES, INTERVAL '10' MINUTES)) GROUP BY window_start, window_end",
+            WINDOWED,
+            "a CUMULATE window",
+        ),
+        (
+            "SELECT SESSION_START(bidtime, INTERVAL '5' MINUTE), SESSION_END(bidtime, INTERVAL '5' MINUTE), SUM(price) "
+            "FROM bid GROUP BY SESSION(bidtime, INTERVAL '5' MINUTE)",
+            WINDOWED,
+            "a SESSION window",
+        ),
+        ("SELECT item, SUM(price) FROM bid GROUP BY item", "item STRING, p DECIMAL(38, 2)", "a group aggregation"),
+        ("SELECT a.item FROM bid a JOIN bid b ON a.item = b.item", "item STRING", "INNER join"),
+        (
+            "SELECT item, SUM(price) OVER (PARTITION BY item ORDER BY bidtime) FROM bid",
+            "item STRING, p DECIMAL(38, 2)",
+            "an OVER aggregation",
+        ),
+        ("SELECT item FROM bid ORDER BY item", "item STRING", "ORDER BY or LIMIT"),
+        ("SELECT x FROM (VALUES (1)) AS v(x)", "x INT", "VALUES"),
+        ("SELECT my_function(item) FROM bid", "item STRING", "function my_function cannot run in Spark"),
+        ("SELECT REGEXP_EXTRACT(item, 'a', 1) FROM bid", "item STRING", "REGEXP_EXTRACT has no exact translation"),
+        ("SELECT JSON_VALUE(item, '$.a') FROM bid", "item STRING", "JSON_VALUE has no exact translation"),
+        ("SELECT DATE_FORMAT(bidtime, 'EEEE') FROM bid", "item STRING", "DATE_FORMAT of TIMESTAMP.*EEEE"),
+        (
+            SUM.replace("SUM(price)", "LISTAGG(item)"),
+            WINDOWED.replace("DECIMAL(38, 2)", "STRING"),
+            "LISTAGG has no exact translation",
+        ),
+        (
+            SUM.replace("SUM(price)", "my_aggregate(price)"),
+            WINDOWED,
+            "aggregate my_aggregate cannot run in Spark",
+        ),
+        (
+            SUM.replace("BY window_start, window_end", "BY window_start, window_end, GROUPING SETS ((item), ())"),
+            WINDOWED,
+            "GROUPING SETS",
+        ),
+        ("SELECT item FROM bid", "item INT", "Flink does not write STRING into column item of type INT"),
+        ("SELECT item, item FROM bid", "item STRING", "gives 2 columns"),
+    ],
+)  # fmt: skip
+def test_what_is_not_exact_is_refused_with_its_place(query: str, columns: str, words: str) -> None:
+    text = bids(query, columns)
+    message = refusal(text)
+    assert message.startswith("job.sql:")
+    assert re.search(words, message), message
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("'format' = 'csv'", "'format' = 'avro'"), "declares format avro"),
+        (("'format' = 'csv'", "'format' = 'csv', 'csv.allow-comments' = 'true'"), "option csv.allow-comments = 'true'"),
+        (("'format' = 'csv'", "'format' = 'csv', 'csv.ignore-parse-errors' = 'yes'"), "write true or false"),
+        (("'format' = 'csv'", "'format' = 'csv', 'csv.field-delimiter' = ';;'"), "write one character"),
+        (("'format' = 'csv'", "'format' = 'json', 'json.fail-on-missing-field' = 'true'"), "fail-on-missing-field"),
+        (("'connector' = 'filesystem'", "'connector' = 'datagen'"), "connector datagen"),
+        (("WATERMARK", "p AS PROCTIME(), WATERMARK"), ""),
+        (("DESCRIPTOR(bidtime)", "DESCRIPTOR(p)"), "processing time"),
+    ],
+)
+def test_tables_that_cannot_be_read_exactly(change: tuple[str, str], words: str) -> None:
+    text = bids(SUM, WINDOWED)
+    if change[1] == "DESCRIPTOR(p)":
+        text = text.replace("WATERMARK", "p AS PROCTIME(), WATERMARK")
+    text = text.replace(*change, 1)
+    if words:
+        assert words in refusal(text)
+    else:
+        plan_backfill(BackfillRequest(text))
+
+
+def test_a_range_needs_windows() -> None:
+    text = bids("SELECT item FROM bid", "item STRING")
+    assert "no time range can be applied" in refusal(text, from_=datetime(2020, 1, 1))
+    plan_backfill(BackfillRequest(text))
+
+
+def test_a_range_needs_windows_in_every_branch() -> None:
+    text = bids(f"SELECT item FROM {TUMBLE} UNION ALL SELECT item FROM bid", "item STRING")
+    assert "no time range can be applied" in refusal(text, to=datetime(2020, 1, 1))
+
+
+def test_all_trouble_is_told_at_once() -> None:
+    text = script(
+        table("bid", BID_COLUMNS, "/h"),
+        table("a", "x STRING", "/a"),
+        table("b", "x STRING", "/b"),
+        "INSERT INTO a SELECT JSON_VALUE(item, '$.x') FROM bid",
+        "INSERT INTO b SELECT my_function(item) FROM bid",
+    )
+    message = refusal(text)
+    assert "JSON_VALUE" in message
+    assert "my_function" in message
+
+
+def test_the_catalog_declares_what_the_script_leaves_out() -> None:
+    text = script(table("results", "item STRING", "/r"), "INSERT INTO results SELECT item FROM bid")
+    assert "table bid is not declared" in refusal(text)
+    plan_backfill(BackfillRequest(text, catalog=script(table("bid", BID_COLUMNS, "/h"))))
+
+
+def test_an_archive_stands_in_for_a_topic() -> None:
+    kafka = (
+        f"CREATE TABLE bid ({BID_COLUMNS}) WITH ('connector' = 'kafka', 'topic' = 'bids', 'format' = 'json', "
+        "'properties.bootstrap.servers' = '${conn.kafka.host}:9092', 'json.timestamp-format.standard' = 'ISO-8601')"
+    )
+    text = script(kafka, table("results", WINDOWED, "/r"), f"INSERT INTO results {SUM}")
+    assert "--table bid=URI" in refusal(text)
+    (write,) = plan_backfill(BackfillRequest(text, tables={"bid": "/archive"})).writes
+    (read,) = reads_of(write.inputs[0])
+    assert isinstance(read, Read)
+    assert (read.place, read.format.name) == ("file:///archive", "json")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("SELECT item FROM bid", "a bare SELECT has no sink"),
+        ("INSERT OVERWRITE results SELECT * FROM bid", "INSERT OVERWRITE"),
+        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "partitioned"),
+        ("INSERT INTO bid SELECT * FROM bid", "where table bid is read"),
+    ],
+)
+def test_sinks_that_cannot_be_written(statement: str, words: str) -> None:
+    columns = "bidtime TIMESTAMP(3), price DECIMAL(10, 2), item STRING"
+    assert words in refusal(script(table("bid", BID_COLUMNS, "/h"), table("results", columns, "/r"), statement))
+
+
+def test_a_sink_inside_a_source_is_refused() -> None:
+    text = bids(SUM, WINDOWED)
+    assert "--sink results=URI" in refusal(text, sinks={"results": "/history/new"})
+
+
+def test_two_sinks_need_two_places() -> None:
+    text = script(
+        table("bid", BID_COLUMNS, "/h"), table("a", "x STRING", "/r"), table("b", "x STRING", "/r"),
+        "INSERT INTO a SELECT item FROM bid", "INSERT INTO b SELECT item FROM bid",
+    )  # fmt: skip
+    assert "the same place" in refusal(text)
+
+
+def test_two_inserts_into_one_sink_are_one_write() -> None:
+    text = script(
+        table("bid", BID_COLUMNS, "/h"), table("a", "x STRING", "/r"),
+        "INSERT INTO a SELECT item FROM bid WHERE price > 1", "INSERT INTO a SELECT item FROM bid WHERE price <= 1",
+    )  # fmt: skip
+    (write,) = plan_backfill(BackfillRequest(text)).writes
+    assert len(write.inputs) == 2
+
+
+def test_windows_on_instants_need_a_time_zone() -> None:
+    text = bids(SUM, WINDOWED).replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP_LTZ(3)", 1)
+    assert "SET 'table.local-time-zone' = 'UTC'" in refusal(text)
+    assert "is Europe/Berlin" in refusal(text, settings={"table.local-time-zone": "Europe/Berlin"})
+    plan_backfill(BackfillRequest(text, settings={"table.local-time-zone": "UTC"}))
+
+
+@pytest.mark.parametrize(
+    "setting", ["table.exec.legacy-cast-behaviour=enabled", "table.exec.sink.type-length-enforcer=trim_pad"]
+)
+def test_settings_that_change_values_are_refused(setting: str) -> None:
+    key, _, value = setting.partition("=")
+    assert key in refusal(bids(SUM, WINDOWED), settings={key: value})
+
+
+def test_a_statement_that_cannot_be_read_is_no_gap_in_silence() -> None:
+    with pytest.raises(Untranslatable):
+        plan_backfill(BackfillRequest(bids(SUM, WINDOWED) + "INSERT INTO results SELEC 1;"))
+
+
+def test_a_script_that_writes_nothing() -> None:
+    assert "writes nothing" in refusal(script(table("bid", BID_COLUMNS, "/h")))
+
+
+def test_no_message_shows_a_secret() -> None:
+    from airflow_flinkcompat.backfill import run_backfill
+
+    text = bids(SUM, WINDOWED).replace("'path' = '/history'", "'path' = 's3://user:hunter2@bucket/*'")
+    with pytest.raises(BackfillError) as caught:
+        run_backfill(BackfillRequest(text))
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,98 @@
+"""Requests and results as values and as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from airflow_flinkcompat.backfill import (
+    BackfillError,
+    BackfillRequest,
+    BackfillResult,
+    SinkRows,
+    SourceRows,
+    parse_time,
+)
+from airflow_flinkcompat.plan import FunctionDeclaration
+
+FULL = BackfillRequest(
+    script_text="INSERT INTO a SELECT * FROM b",
+    source="job.sql",
+    settings={"table.local-time-zone": "UTC"},
+    functions=(FunctionDeclaration("f", "scalar", "python"),),
+    catalog="CREATE TABLE b (x INT)",
+    from_=datetime(2024, 1, 1),
+    to=datetime(2024, 1, 2, 12, 30),
+    tables={"b": "/archive"},
+    sinks={"a": "/out"},
+    master="local[2]",
+)
+
+
+@pytest.mark.parametrize("request_", [FULL, BackfillRequest("SELECT 1")])
+def test_a_request_travels_as_json(request_: BackfillRequest) -> None:
+    assert BackfillRequest.from_json(json.dumps(request_.to_dict())) == request_
+
+
+def test_what_the_operator_sends_is_read() -> None:
+    sent = {"script": "SELECT 1", "from": "2024-01-01T00:00:00+00:00", "to": None, "tables": {}, "settings": {}}
+    assert BackfillRequest.from_dict(sent).from_ == datetime(2024, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ([], "JSON object"),
+        ({}, "needs the field script"),
+        ({"script": 3}, "needs the field script"),
+        ({"script": "x", "form": "2024"}, "no field form"),
+        ({"script": "x", "schema": "other/9"}, "other/9"),
+        ({"script": "x", "from": "yesterday"}, "'yesterday' is no time"),
+        ({"script": "x", "from": 5}, "field from"),
+        ({"script": "x", "tables": {"a": 1}}, "field tables"),
+        ({"script": "x", "functions": ["f"]}, "field functions"),
+        ({"script": "x", "from": "2024-01-02", "to": "2024-01-02"}, "the range is empty"),
+    ],
+)
+def test_a_wrong_request_names_the_field(data: object, words: str) -> None:
+    with pytest.raises(BackfillError, match=words):
+        BackfillRequest.from_dict(data)
+
+
+def test_text_that_is_no_json() -> None:
+    with pytest.raises(BackfillError, match="not JSON"):
+        BackfillRequest.from_json("{")
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2024-01-31", datetime(2024, 1, 31)),
+        ("2024-01-31 10:30:00", datetime(2024, 1, 31, 10, 30)),
+        (" 2024-01-31T10:30:00.5 ", datetime(2024, 1, 31, 10, 30, 0, 500_000)),
+        ("2024-01-31T10:30:00Z", datetime(2024, 1, 31, 10, 30, tzinfo=UTC)),
+    ],
+)
+def test_times_as_users_write_them(text: str, moment: datetime) -> None:
+    assert parse_time(text) == moment
+
+
+def test_a_time_with_a_zone_is_taken_to_utc() -> None:
+    east = timezone(timedelta(hours=8))
+    assert BackfillRequest("x", from_=datetime(2024, 1, 1, 8, tzinfo=east)).from_ == datetime(2024, 1, 1)
+
+
+def test_a_result_adds_up() -> None:
+    result = BackfillResult(
+        (SourceRows("a", "/a", 10), SourceRows("b", "/b", 5)),
+        (SinkRows("c", "/c", 3, ("part-00000.csv",)),),
+        rows_dropped=2,
+        to=datetime(2024, 1, 1),
+    )
+    data = json.loads(json.dumps(result.to_dict()))
+    assert (data["rows_read"], data["rows_dropped_null_time"], data["rows_written"]) == (15, 2, 3)
+    assert data["from"] is None
+    assert data["to"] == "2024-01-01T00:00:00"
+    assert data["sinks"][0]["files"] == ["part-00000.csv"]
