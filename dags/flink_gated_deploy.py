@@ -36,7 +36,7 @@ with DAG(
         "retry_delay": timedelta(seconds=20),
     },
 ):
-    changed = FlinkSqlChangeSensor(task_id="changed")
+    changed = FlinkSqlChangeSensor(task_id="changed", poke_interval=5)
     check = FlinkSqlCompatibilityOperator(
         task_id="check", branches={"first": "deploy_first", "approve": "approve", **BRANCHES}
     )

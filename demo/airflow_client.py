@@ -14,7 +14,7 @@ AWAITING = frozenset({"awaiting_input", "deferred"})
 _POLL_SECONDS = 0.5
 # Measured on 3.3.2: an answer that lands within a second of the parked worker's exit (up to 5 s after the task parked)
 # marks the task failed. After eight seconds it never did.
-_SETTLE_SECONDS = 8.0
+SETTLE_SECONDS = 8.0
 _ANSWERS = 3
 # What a server that is starting or busy answers now and then.
 _TRANSIENT = frozenset({500, 502, 503, 504})
@@ -159,7 +159,7 @@ class AirflowClient:
         """
         for attempt in range(1, _ANSWERS + 1):
             asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
-            time.sleep(_SETTLE_SECONDS)
+            time.sleep(SETTLE_SECONDS)
             self._request(
                 "PATCH",
                 self._hitl(dag_id, run_id, task_id),

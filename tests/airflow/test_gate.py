@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import psutil
 import pytest
 
 from demo.airflow_client import AirflowApiError
-from tests.airflow.conftest import DAG_ID, SECRET, Gate
+from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET, Gate
 from tests.deploy.jobs import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 MINUTE_0 = 'ann,3,"2026-01-01 00:00:00"'
-MINUTE_1 = 'ann,12,"2026-01-01 00:01:00"'
 
 
-def script(gate: Gate, size: int = 1, option: str = "") -> str:
-    """v1; with ``option`` the sink has one more option, with ``size`` other windows."""
-    text = gate.files.script()
-    text = text.replace(f"'{gate.files.sink.as_uri()}'", f"'${{conn.lake.extra.totals}}'{option}")
+def script(gate: Gate, *, size: int = 1, minutes: int = 0) -> str:
+    """v1; with ``size`` other windows, with ``minutes`` one more option of the sink, which nobody has measured."""
+    option = f", 'sink.rolling-policy.rollover-interval' = '{minutes} min'" if minutes else ""
+    text = gate.files.script().replace(f"'{gate.files.sink.as_uri()}'", f"'${{conn.lake.extra.totals}}'{option}")
     return text.replace("INTERVAL '1' MINUTE", f"INTERVAL '{size}' MINUTE")
 
 
-def restored_from(gate: Gate) -> str | None:
-    head = gate.ledger.head()
-    assert head is not None
-    return head.savepoint if head.start_mode == "savepoint" else None
-
-
-def test_from_the_first_deployment_to_a_backfill(gate: Gate) -> None:
+def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> None:
     client = gate.client
 
     # Nothing is deployed yet: the first version starts empty, without backfill.
@@ -42,64 +39,50 @@ def test_from_the_first_deployment_to_a_backfill(gate: Gate) -> None:
     assert {states[task] for task in ("resume", "restart", "approve", "backfill")} == {"skipped"}
     wait_for(lambda: gate.files.rows() == [MINUTE_0], "minute 0 is written")
 
-    # The next run waits, in the triggerer, until the script changes.
+    # The next run waits, in the triggerer, until the script changes. What cannot be told is asked, and rejected.
     run = gate.run()
     gate.wait(run, "changed", "deferred")
     assert "is what entry 3 deployed" in gate.log(run, "changed")
-
-    # A change that restores: resumed from a savepoint, with the open window in it.
-    gate.propose(script(gate) + "-- a comment\n")
-    assert client.wait_for_run(DAG_ID, run) == "success"
-    assert client.task_states(DAG_ID, run)["resume"] == "success"
-    assert client.xcom(DAG_ID, run, "check", "summary")["outcome"] == "compatible"
-    assert restored_from(gate)
-    gate.files.arrive("2.csv", [("ann", 7, "01:20"), ("ann", 1, "02:10")])
-    wait_for(lambda: gate.files.rows() == sorted([MINUTE_0, MINUTE_1]), "minute 1 has rows from both sides of the savepoint")
-
-    # One that cannot be told: a person is asked, and rejects it. It is not offered again.
-    run = gate.run()
-    gate.propose(script(gate, option=", 'sink.rolling-policy.rollover-interval' = '9 min'"))
+    gate.propose(script(gate, minutes=9))
     client.wait_for_question(DAG_ID, run, "approve")
     question = client.question(DAG_ID, run, "approve")
     assert question["options"] == ["Resume from savepoint", "Restart with backfill", "Reject"]
     assert "sink-table-changed" in question["body"]
     assert client.answer(DAG_ID, run, "approve", "Reject") == "success"
     assert client.wait_for_run(DAG_ID, run) == "success"
-    assert client.task_states(DAG_ID, run)["resume"] == client.task_states(DAG_ID, run)["restart"] == "skipped"
+    states = client.task_states(DAG_ID, run)
+    assert {states[task] for task in ("resume", "restart", "deploy_first", "backfill")} == {"skipped"}
+
+    # The rejected version is not offered again. The next one is restarted at a person's word, and history recomputed.
     run = gate.run()
     gate.wait(run, "changed", "deferred")
     assert "is not offered again (rejected at" in gate.log(run, "changed")
-
-    # Another one that cannot be told: approved, resumed, and the approver is on record.
-    gate.propose(script(gate, option=", 'sink.rolling-policy.rollover-interval' = '8 min'"))
-    assert client.answer(DAG_ID, run, "approve", "Resume from savepoint") == "success"
-    assert client.wait_for_run(DAG_ID, run) == "success"
-    head = gate.ledger.head()
-    assert head is not None
-    assert (head.approved_by, head.outcome, head.start_mode) == ("admin", "unknown", "savepoint")
-
-    # Another window size: restarted empty, and history recomputed.
     archive = gate.root / "archive"
     archive.mkdir()
     (archive / "old.csv").write_text(
-        "ann,40,2026-01-01 00:00:30\nann,2,2026-01-01 00:01:30\nann,9,2026-01-01 00:09:00\n"
+        "ann,40,2026-01-01 00:00:30\nann,2,2026-01-01 00:00:40\nann,9,2026-01-01 00:09:00\n"
     )
-    run = gate.run()
-    gate.propose(script(gate, size=2))
+    gate.propose(script(gate, minutes=8))
+    assert client.answer(DAG_ID, run, "approve", "Restart with backfill") == "success"
     assert client.wait_for_run(DAG_ID, run, timeout=300) == "success"
     states = client.task_states(DAG_ID, run)
     assert (states["restart"], states["backfill"], states["resume"]) == ("success", "success", "skipped")
-    assert restored_from(gate) is None
     history = [line for path in (gate.root / "history").glob("**/*.csv") for line in path.read_text().splitlines()]
     assert history == ['ann,42,"2026-01-01 00:00:00"']
+    head = gate.ledger.head()
+    assert head is not None
+    assert (head.approved_by, head.outcome, head.start_mode) == ("admin", "unknown", "stateless")
+    decision = client.xcom(DAG_ID, run, "approve", "decision")
+    assert (decision["choice"], decision["by"]) == ("restart", "admin")
 
-    # The verdict reads well in the log, and the task points to the report and to the job.
+    # The verdict reads well in the log, and the tasks point to the report and to the job.
     log = client.log(DAG_ID, run, "check")
     opened = log.index("::group::Findings in full")
-    assert any("window-changed" in line for line in log[:opened])
+    assert any("sink-table-changed" in line for line in log[:opened])
     stored, markdown = gate.ledger.read_report(client.xcom(DAG_ID, run, "check", "report"))
-    assert (stored["outcome"], "window-changed" in markdown) == ("incompatible", True)
-    assert "/#/job/running/" in client.xcom(DAG_ID, run, "restart", "_link_FlinkJobLink")
+    assert (stored["outcome"], "sink-table-changed" in markdown) == ("unknown", True)
+    assert client.xcom(DAG_ID, run, "check")["outcome"] == "unknown"
+    assert f"/#/job/running/{head.job_id}/overview" in client.xcom(DAG_ID, run, "restart", "_link_FlinkJobLink")
 
 
 def test_secrets_stay_in_the_connection(gate: Gate) -> None:
@@ -147,3 +130,23 @@ def test_nothing_outlives_it(gate: Gate) -> None:
 def _tree(pid: int) -> list[psutil.Process]:
     top = psutil.Process(pid)
     return [top, *top.children(recursive=True)]
+
+
+def test_it_dies_with_its_owner(tmp_path: Path) -> None:
+    """Killed, not stopped: no ``finally`` runs."""
+    (tmp_path / "dags").mkdir()
+    code = (
+        "from demo.airflow_instance import AirflowStandalone\n"
+        f"AirflowStandalone({str(tmp_path / 'home')!r}, {str(tmp_path / 'dags')!r}).start()\n"
+        "import signal; signal.pause()\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code], cwd=REPOSITORY, start_new_session=True)
+    try:
+        pids = tmp_path / "home" / "pids"
+        wait_for(lambda: pids.is_dir() and len(list(pids.iterdir())) == 4, "every part is started", 120)
+        wait_for(lambda: len(_tree(owner.pid)) > 10, "each has children of its own", 120)
+        parts = _tree(owner.pid)[1:]
+    finally:
+        owner.kill()
+        owner.wait()
+    wait_for(lambda: not [p for p in parts if p.is_running() and p.status() != "zombie"], "nothing is left", 40)
