@@ -19,22 +19,29 @@ from airflow_flinkcompat.sql.secret_keys import is_secret_key
 MASK = "***"
 
 # Blank space as it appears in texts and in texts that were JSON-escaped, comments included.
-_GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).)*+\*/|--[^\n]*+(?:\n|$))*+"
-# One quote as it appears after any number of JSON or HTML escapings; '' is a quote inside a SQL literal.
-_QUOTE = r"\\*+(?:'++|\"|`|u0027|u0022)|&(?:\#39|\#x27|apos|quot);"
+_GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).)*+\*/|--(?:(?!\\+n)[^\n])*+(?:\\+n|\n|$))*+"
+# A single or double quote as it appears after any number of JSON or HTML escapings. Single quotes come in runs: inside
+# a SQL literal a quote is doubled.
+_SINGLE = r"\\*+'|\\++u0027|&\#39;|&\#x27;|&apos;"
+_DOUBLE = r"\\*+[\"`]|\\++u0022|&quot;|&\#34;"
+_QUOTE = rf"(?:{_SINGLE})++|{_DOUBLE}"
 
 _KEY = re.compile(
-    rf"(?P<quote>{_QUOTE})?"
-    r"(?P<key>(?:(?:api|access|account|private|secret)\s+key\b|[\w.$/-]*[A-Za-z][\w.$/-]*))"
-    rf"(?P<close>{_QUOTE})?",
+    rf"(?P<quote>{_QUOTE})?+"
+    r"(?P<key>(?:api|access|account|private|secret)\s+key\b|[\w.$/-]++)"
+    rf"(?P<close>{_QUOTE})?+",
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(rf"{_GAP}(?P<sign>=>|:=|[=:,])?{_GAP}", re.DOTALL)
+_BLANK = re.compile(r"(?:\s|\\+[nrt])*+")
 _VALUE_QUOTE = re.compile(_QUOTE)
+_SINGLE_QUOTE = re.compile(_SINGLE)
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
-_ALIAS = re.compile(rf"(?P<quote>{_QUOTE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
+_NEARBY = 2000
+_ALIAS = re.compile(rf"(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
 _HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+)", re.IGNORECASE)
+_SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
 _BARE_PARAMETER = re.compile(r"[^\s'\"`&]+")
 _BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
@@ -143,7 +150,7 @@ def _hits(text: str) -> Iterator[_Hit]:
 
 def _hit(key: str, text: str, start: int, end: int, *, bare: bool = False) -> Iterator[_Hit]:
     """The hit, unless the value is empty, masked, or made of placeholders."""
-    value = text[start:end]
+    value = _SCHEME.sub("", text[start:end])
     rest = PLACEHOLDER.sub("", value)
     if rest.strip() and not (rest != value and not rest.strip(":/@, ")) and not _HARMLESS_VALUE.fullmatch(rest.strip()):
         yield _Hit(key, start, end, bare)
@@ -158,32 +165,50 @@ def _keyed(text: str) -> Iterator[_Hit]:
 
 
 def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
+    """The value behind a secret's key: quoted, bare, or both where that is ambiguous."""
     separator = _SEPARATOR.match(text, match.end())
     assert separator is not None
     sign, start = separator["sign"], separator.end()
     quote = _VALUE_QUOTE.match(text, start)
     quoted_key = match["close"] is not None
-    if sign is None and (quote is None or quoted_key or separator.end() == match.end()):
+    if sign is None:  # PASSWORD 'x'
+        expected = quote is not None and not quoted_key and start > match.end()
+    elif sign == ",":  # MAP['password', 'x'], but not x IN ('password', 'token')
+        nearby = max(match.start() - _NEARBY, 0)
+        expected = quote is not None and quoted_key and not _IN_LIST_BEFORE.search(text, nearby, match.start())
+    else:
+        expected = True
+    if not expected:
         return
-    if sign == "," and not (quote and quoted_key and not _IN_LIST_BEFORE.search(text, 0, match.start())):
-        return
-    if quote is not None:
-        unit = _unit(match["quote"], quote.group(), text[quote.end() : quote.end() + 1])
-        begin = start + len(unit)
-        end = _closing(text, begin, unit)
+    starts: set[int] = set()
+    if quote is None:
+        starts.add(start)
+    else:
+        begin, end = _quoted_extent(text, match["close"], quote)
         if "jaas" not in key.lower() or not _is_templated(text[begin:end]):
             yield from _hit(key, text, begin, end)
-        return
-    bare = _bare_pattern(text, match, key, sign).match(text, start)
-    if bare is not None and not _same_name(key, bare.group()):
-        yield from _hit(key, text, *bare.span(), bare=True)
+    if sign is not None and not quoted_key and (blank := _BLANK.match(text, separator.end("sign"))):
+        # Outside of SQL, what was taken for a comment before the value may be the value.
+        starts |= {blank.end()} - {start}
+    pattern = _bare_pattern(text, match, key, sign)
+    for bare in filter(None, (pattern.match(text, position) for position in starts)):
+        if not _same_name(key, bare.group()):
+            yield from _hit(key, text, *bare.span(), bare=True)
 
 
-def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str) -> re.Pattern[str]:
+def _quoted_extent(text: str, key_quote: str | None, quote: re.Match[str]) -> tuple[int, int]:
+    following = text[quote.end() : quote.end() + 1]
+    inside_literal = text.count("'", 0, quote.start()) % 2 == 1
+    unit = _unit(key_quote, quote.group(), following, inside_literal)
+    begin = quote.start() + len(unit)
+    return begin, _closing(text, begin, unit)
+
+
+def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str | None) -> re.Pattern[str]:
     lowered = key.lower()
     if "authorization" in lowered or "cookie" in lowered:
         return _HEADER_LINE
-    if sign == "=" and _SET_BEFORE.search(text, 0, match.start()):
+    if sign == "=" and _SET_BEFORE.search(text, max(match.start() - _NEARBY, 0), match.start()):
         return _BARE_LINE
     if "jaas" in lowered:
         return _BARE_LINE if ";" not in text[match.end() :].split("\n")[0] else re.compile(r"[^\r\n]+")
@@ -201,49 +226,59 @@ def _is_templated(value: str) -> bool:
     return bool(PLACEHOLDER.search(value)) and not any(True for _ in _keyed(value))
 
 
-def _unit(key_quote: str | None, run: str, following: str) -> str:
-    """The quote that opens the value: of a run like ``''`` it may be one half (then it closes at once) or all."""
-    if not run.endswith("'"):
+def _unit(key_quote: str | None, run: str, following: str, inside_literal: bool) -> str:
+    """The quote that opens the value: of a run of two either one (it closes at once) or both (a doubled quote)."""
+    single = _SINGLE_QUOTE.match(run)
+    if single is None:
         return run
-    prefix = run.rstrip("'")
-    count = len(run) - len(prefix)
-    key_count = len(key_quote) - len(key_quote.rstrip("'")) if key_quote else 0
+    atom = single.group()
+    count = len(run) // len(atom)
+    key_count = len(key_quote) // len(atom) if key_quote and key_quote.startswith(atom) else 1
     if key_count > 1 and count >= key_count:
-        return prefix + "'" * key_count
-    if count == 2 and following and (following.isalnum() or following in "$_-./\\"):
-        return prefix + "''"
-    return f"{prefix}'"
+        return atom * key_count
+    if inside_literal and count % 2 == 0:
+        return atom * 2
+    return run if count == 2 and not (following.isspace() or following in ",;)]}") else atom
 
 
 def _closing(text: str, start: int, unit: str) -> int:
     """Offset of the quote that closes a value opened by ``unit`` before ``start``; the end of the text if none does.
 
-    A quote escaped by doubling or by more backslashes than the opening one has belongs to the value.
+    A quote escaped by doubling, or by more backslashes than the opening one has, belongs to the value.
     """
     mark = unit.lstrip("\\")
     slashes = len(unit) - len(mark)
+    doubles = _SINGLE_QUOTE.match(unit) is not None
     position = start
     while (found := text.find(mark, position)) != -1:
-        before = len(text[start:found]) - len(text[start:found].rstrip("\\"))
-        if mark.startswith("'") and text.startswith(mark * 2, found):
-            position = found + 2 * len(mark)
-        elif before > slashes and (before - slashes) % 2:
-            position = found + len(mark)
-        else:
-            return found - min(before, slashes)
+        before = _backslashes_before(text, start, found)
+        end = found + len(mark)
+        doubled = doubles and text.startswith(unit, end)
+        if before <= slashes and not doubled:
+            return found - before
+        # Whether \\'' is an escaped quote and the end, or a backslash and a doubled quote, depends on who wrote it.
+        position = end + len(unit) if doubled else end
     return len(text)
+
+
+def _backslashes_before(text: str, start: int, end: int) -> int:
+    position = end
+    while position > start and text[position - 1] == "\\":
+        position -= 1
+    return end - position
 
 
 def _aliased(text: str) -> Iterator[_Hit]:
     """``'literal' AS password``."""
     for match in _ALIAS.finditer(text):
-        if not is_secret_key(match["key"]) or not match["quote"].endswith("'"):
+        if not is_secret_key(match["key"]):
             continue
-        end = match.start("quote")
-        begin = text.rfind("'", 0, end)
-        while begin > 0 and text[begin - 1] == "'":
-            begin = text.rfind("'", 0, begin - 1)
-        yield from _hit(match["key"], text, begin + 1, end)
+        atom, end = match["quote"], match.start("quote")
+        begin = text.rfind(atom, 0, end)
+        while begin > 0 and text.endswith(atom, 0, begin):
+            begin = text.rfind(atom, 0, begin - len(atom))
+        if begin != -1:
+            yield from _hit(match["key"], text, begin + len(atom), end)
 
 
 # ------------------------------------------------------------------------------------------------ URLs
@@ -258,18 +293,20 @@ def _in_urls(text: str) -> Iterator[_Hit]:
 
 
 def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
-    """Extent of the secret part of ``user:password@host…``, or None."""
+    """Extent of the secret part of ``user:password@host…``, or None.
+
+    Digits up to a ``/``, ``?`` or ``#`` are a port and not a password.
+    """
     if "@" not in rest or scheme in _STORAGE_SCHEMES:
         return None
     plain = PLACEHOLDER.sub(lambda match: "x" * len(match.group()), rest)  # placeholders hold no : or @
     authority = re.split(r"[/?#]", plain, maxsplit=1)[0]
-    end = authority.rfind("@")
-    if end == -1:
+    if "@" not in authority:
         # A password may hold / ? or #; a port may not hold anything but digits.
         colon = authority.find(":")
         if colon == -1 or authority[colon + 1 :].isdigit():
             return None
-        end = plain.rfind("@")
+    end = plain.rfind("@")  # a password may hold @ as well
     colon = plain.find(":", 0, end)
     return (colon + 1, end) if colon != -1 else (0, end)
 

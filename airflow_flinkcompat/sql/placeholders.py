@@ -54,7 +54,8 @@ def _resolve(lexeme: lexer.Lexeme, text: str, lookup: Callable[[Placeholder], st
         return source
     if lexeme.kind != "string":
         # `$`, `{` and `conn` are lexemes of their own outside of literals.
-        if source == "$" and (opening := _OPENING.match(text, lexeme.start)):
+        opening = _OPENING.match(text, lexeme.start) if source == "$" else _OPENING.search(source)
+        if opening is not None:
             raise ScriptError(f"{opening.group()}: a placeholder may only stand inside a string in single quotes")
         return source
     resolved = PLACEHOLDER.sub(lambda match: _escaped(match, lookup(_placeholder(match))), source)

@@ -13,6 +13,9 @@ from airflow_flinkcompat.sql.call_parser import CallParser
 
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
+#: Words behind a relation that begin a clause Flink's grammar knows and this one does not.
+_NO_ALIASES = frozenset({"MINUS", "PIVOT", "TABLESAMPLE", "UNPIVOT"})
+
 #: Tokens that may be a name without back-ticks.
 _NAMES = {
     *(TokenType.VAR, TokenType.IDENTIFIER, TokenType.DEFAULT, TokenType.FILTER, TokenType.FIRST, TokenType.NEXT),
@@ -256,6 +259,26 @@ class QueryParser(CallParser):
         if join is not None and join.this is None:
             self.fail("Expected a table after JOIN")
         return join
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+        start = self._curr
+        explicit = self._match(TokenType.ALIAS)
+        if not explicit and not self._match_set(self.TABLE_ALIAS_TOKENS, advance=False):
+            return None
+        if not explicit and (self._can_parse_limit_or_offset() or start.text.upper() in _NO_ALIASES):
+            return None
+        alias = exp.TableAlias(this=self.require_identifier())
+        if self._match(TokenType.L_PAREN, advance=False):
+            alias.set("columns", self.wrapped_list(self.require_identifier))
+        return self.place(alias, start)
+
+    def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+        if self._match(TokenType.ALIAS):
+            return exp.Alias(this=this, alias=self.require_identifier())
+        implicit = not explicit and self._match_set(self.ALIAS_TOKENS, advance=False)
+        if this is None or not implicit or self._can_parse_limit_or_offset():
+            return this
+        return exp.Alias(this=this, alias=self.require_identifier())
 
     def _parse_pivots(self) -> None:
         return None

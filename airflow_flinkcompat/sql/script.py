@@ -60,7 +60,7 @@ def read_script(path: str | Path) -> Script:
     """
     source = str(path)
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = Path(path).read_bytes().decode()
     except OSError as error:
         raise ScriptError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -70,10 +70,11 @@ def read_script(path: str | Path) -> Script:
 
 
 def parse_script(text: str, source: str = "<script>") -> Script:
-    """Split ``text`` and parse each statement.
+    """Split ``text`` (a byte order mark is dropped) and parse each statement.
 
     Raises :class:`ScriptError` when there is no statement at all.
     """
+    text = text.removeprefix("\ufeff")
     places = _Places(text, source)
     statements = tuple(_statement(text, chunk, places) for chunk in lexer.split(text))
     if not statements:

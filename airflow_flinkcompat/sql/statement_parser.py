@@ -55,14 +55,13 @@ class FlinkParser(AlterParser):
 
         Raises :class:`sqlglot.errors.ParseError` for anything else; :func:`parse_script` splits scripts.
         """
-        tokens = list(raw_tokens)
-        while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-            tokens.pop()
         self.reset()
         self.sql = sql
-        self._chunks = [tokens]
+        self._chunks = [raw_tokens]  # sqlglot would cut a statement set into pieces
         self._advance_chunk()
         tree = self.parse_statement()
+        while self._match(TokenType.SEMICOLON):
+            pass
         if self._curr:
             self.fail("Unexpected text after the end of the statement")
         return [tree]

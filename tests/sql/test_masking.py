@@ -1,0 +1,170 @@
+"""Masking of literal secrets; ``hunter2`` is the secret everywhere."""
+
+import json
+from html import escape
+
+import pytest
+
+from airflow_flinkcompat.sql import MASK, Secret, find_secrets, mask_secrets, parse_script
+from airflow_flinkcompat.sql.secret_keys import is_secret_key
+
+SECRET = "hunter2"
+
+TEXTS = {
+    "option": "WITH ('password' = 'hunter2', 'user' = 'bob')",
+    "option without blanks": "WITH ('s3.access-key'='hunter2')",
+    "quote inside": "WITH ('password' = '''hunter2''x', 'user' = 'bob')",
+    "doubled quotes": "EXECUTE '... ''password'' = ''hunter2'', ''user'' = ''bob'''",
+    "over lines": "'password'\n  =\r\n\t'hunter2'",
+    "value over lines": "'private-key' = 'first\nhunter2\nlast'",
+    "comment between": "'password' /* here */ = -- there\n 'hunter2'",
+    "set": "SET 'fs.s3a.secret.key' = 'hunter2';",
+    "set without quotes": "SET security.ssl.password = my hunter2 phrase; SELECT 1",
+    "jaas": "'properties.sasl.jaas.config' = 'o.a.k.PlainLoginModule required username=\"u\" password=\"hunter2\";'",
+    "jaas elsewhere": "-- o.a.k.ScramLoginModule required username=u password=hunter2;",
+    "half a placeholder": "'sasl.jaas.config' = 'x username=\"${conn.k.login}\" password=\"hunter2\";'",
+    "line comment": "-- password: hunter2\nSELECT 1",
+    "block comment": "/* token=hunter2 */",
+    "hint": "SELECT * FROM t /*+ OPTIONS('password'='hunter2') */",
+    "predicate": "CREATE VIEW v AS SELECT * FROM t WHERE api_key = 'hunter2'",
+    "alias": "CREATE VIEW v AS SELECT 'hunter2' AS `password`",
+    "map": "HTTP_GET(url, MAP['api-key', 'hunter2'])",
+    "url": "'url' = 'jdbc:mysql://root:hunter2@db:3306/shop'",
+    "url with odd password": "jdbc:mysql://root:hun/t?e#hunter2@db:3306/shop",
+    "url with token": "'https://hunter2@github.com/x.git'",
+    "url parameter": "jdbc:postgresql://db/shop?user=x&password=hunter2&ssl=true",
+    "signed url": "https://store/x?sv=1&sig=hunter2%3D&se=2",
+    "oracle": "jdbc:oracle:thin:scott/hunter2@db:1521:x",
+    "header": "Authorization: Bearer hunter2.abc",
+    "header with scheme of its own": "Authorization: ApiKey abc hunter2",
+    "bearer": "curl -H 'Bearer hunter2abc'",
+    "json": '{"password": "hunter2", "user": "bob"}',
+    "json with escape": '{"password": "a\\"hunter2", "user": "bob"}',
+    "yaml": "password: hunter2",
+    "properties": "ssl.keystore.password=hunter2",
+    "repr": "{'password': 'a\\'hunter2'}",
+    "cut off": "Sql parse failed: 'password' = 'hunter2",
+    "words": "private key: hunter2",
+    "schema registry": "'avro-confluent.basic-auth.user-info' = 'bob:hunter2'",
+    "no sign": "IDENTIFIED PASSWORD 'hunter2'",
+    "private key": "-----BEGIN RSA PRIVATE KEY-----\nMIIhunter2\n-----END RSA PRIVATE KEY-----",
+    "jwt": "eyJhbGciOi.eyJzdWIiOi.hunter2",
+}
+ESCAPES = {
+    "plain": lambda text: text,
+    "json": json.dumps,
+    "json in json": lambda text: json.dumps({"errors": [json.dumps({"sql": text})]}),
+    "html": escape,
+    "repr": repr,
+    "error": lambda text: (
+        f"org.apache.flink.table.api.SqlParserException: SQL parse failed. Encountered\n{text}\nat line 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("escaped", ESCAPES)
+@pytest.mark.parametrize("name", TEXTS)
+def test_masks(name: str, escaped: str) -> None:
+    masked = mask_secrets(ESCAPES[escaped](TEXTS[name]))
+    assert SECRET not in masked
+    assert MASK in masked
+    assert mask_secrets(masked) == masked
+
+
+def test_leaves_what_is_no_secret_around_it() -> None:
+    assert mask_secrets(TEXTS["option"]) == "WITH ('password' = '***', 'user' = 'bob')"
+    assert mask_secrets(TEXTS["url"]) == "'url' = 'jdbc:mysql://root:***@db:3306/shop'"
+    assert mask_secrets(TEXTS["url parameter"]) == "jdbc:postgresql://db/shop?user=x&password=***&ssl=true"
+    assert mask_secrets(TEXTS["set without quotes"]) == "SET security.ssl.password = ***; SELECT 1"
+    assert mask_secrets(TEXTS["json"]) == '{"password": "***", "user": "bob"}'
+    assert mask_secrets(TEXTS["quote inside"]) == "WITH ('password' = '***', 'user' = 'bob')"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "SELECT a.token = b.token FROM a JOIN b ON a.token = b.token",
+        "CREATE TABLE t (password STRING, token STRING COMMENT 'the token', PRIMARY KEY (password) NOT ENFORCED)",
+        "WITH ('key.format' = 'json', 'key.fields' = 'a;b', 'key.fields-prefix' = 'k_', 'value.format' = 'raw')",
+        "WITH ('password' = '', 'user' = 'bob')",
+        "WITH ('password' = '${conn.db.password}')",
+        "WITH ('url' = 'jdbc:mysql://${conn.db.login}:${conn.db.password}@${conn.db.host}:3306/shop')",
+        "'sasl.jaas.config' = 'X required username=\"${conn.k.login}\" password=\"${conn.k.password}\";'",
+        "Authorization: Bearer ${conn.api.password}",
+        "WITH ('aws.credentials.provider' = 'BASIC', 'bucket-key' = 'id', 'sequence.field' = 'ts')",
+        "SET 'security.delegation.token.provider.hadoopfs.enabled' = 'false'",
+        "SELECT * FROM t WHERE name IN ('password', 'token', 'x')",
+        "-- the password is kept in a vault\nSELECT 1",
+        "http://host:8083/v1/sessions/3f?rowFormat=JSON",
+        "abfss://container@account.dfs.core.windows.net/path, s3://bucket/key=1/x, file:///tmp/key=a",
+        "Bearer authentication failed: the token is invalid",
+        "mail bob@example.com at 12:30",
+        "jdbc:mysql://db:3306/shop?email=a@b",
+        "SELECT max_tokens, token_count, tokenizer FROM t WHERE token_count = 12",
+        "{'key': 'a', 'keys': ['b'], 'monkey': 'c'}",
+    ],
+)
+def test_leaves_texts_without_secrets_alone(text: str) -> None:
+    assert mask_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("password", "PASSWORD", "dbPassword", "properties.ssl.key.password", "passphrase", "pwd", "db_pwd"),
+        *("secret", "fs.s3a.secret.key", "clientSecret", "client-secret", "accessKeySecret"),
+        *("api-key", "apikey", "api_key", "s3.access-key", "aws_access_key_id", "private_key", "ssl.keystore.key"),
+        *("fs.azure.account.key.acct.blob.core.windows.net", "token", "auth.token", "accessToken", "session-token"),
+        *("credentials", "aws.credentials.basic.secretkey", "properties.sasl.jaas.config", "basic-auth.user-info"),
+        *("Authorization", "sig", "connection-string"),
+    ],
+)
+def test_keys_of_secrets(key: str) -> None:
+    assert is_secret_key(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("key", "key.format", "key.fields", "primary key", "bucket-key", "row.key", "partition.keys", "username"),
+        *("password.file", "aws.credentials.provider", "token-count", "max-tokens", "tokenizer", "secret-name"),
+        *("security.delegation.tokens.enabled", "sasl.oauthbearer.token.endpoint.url", "monkey", "", "...", "compass"),
+    ],
+)
+def test_keys_of_other_things(key: str) -> None:
+    assert not is_secret_key(key)
+
+
+# ---------------------------------------------------------------------------------------------------- finding
+def test_finds_secrets_with_their_place_and_without_their_value() -> None:
+    script = parse_script(
+        "SET 'a.token' = 'x1';\n"
+        "CREATE TABLE t (a INT) WITH (\n"
+        "  'password' = 'hunter2',\n"
+        "  'url' = 'jdbc:mysql://root:hunter2@db/shop',\n"
+        "  'api-key' = '${conn.api.password}'\n"
+        ");\n"
+        "-- token: hunter2\n"
+        "SELECT * FROM a /*+ OPTIONS('secret'='hunter2') */ JOIN b ON a.token = b.id;",
+        "job.sql",
+    )
+    secrets = find_secrets(script)
+    assert [(secret.key, str(secret.span)) for secret in secrets] == [
+        ("a.token", "job.sql:1:18"),
+        ("password", "job.sql:3:17"),
+        ("user info in a URL", "job.sql:4:30"),
+        ("token", "job.sql:7:11"),
+        ("secret", "job.sql:8:39"),
+    ]
+    assert all(isinstance(secret, Secret) for secret in secrets)
+    assert "hunter2" not in repr(secrets)
+
+
+def test_a_comparison_of_columns_is_not_a_secret() -> None:
+    assert find_secrets(parse_script("SELECT * FROM a JOIN b ON a.token = b.id WHERE a.secret > 12")) == ()
+
+
+def test_an_unquoted_option_is_a_secret() -> None:
+    (secret,) = find_secrets(parse_script("SET s3.secret-key = hunter2;"))
+    assert str(secret.span) == "<script>:1:21"

@@ -1,0 +1,185 @@
+"""Scripts: splitting, places, errors."""
+
+from pathlib import Path
+
+import pytest
+from sqlglot import exp
+
+from airflow_flinkcompat.sql import ScriptError, Span, Statement, nodes, parse_script, read_script, span_of
+
+SCRIPT = """\
+-- a comment; with a semicolon
+SET 'a' = 'b;c';
+
+/* another; one */ CREATE TABLE `x;y` (
+  a INT
+) WITH ('k' = 'it''s; here');;
+INSERT INTO s
+SELECT SUM(b),
+       MAX(c) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) -- end;
+"""
+
+
+def texts(script: str) -> list[str]:
+    return [statement.text for statement in parse_script(script).statements]
+
+
+def covered(node: exp.Expr, statement: Statement, script: str) -> str:
+    """The text a span covers."""
+    span = span_of(node, statement)
+    lines = script.split("\n")[span.line - 1 : span.end_line]
+    lines[-1] = lines[-1][: span.end_column]
+    lines[0] = lines[0][span.column - 1 :]
+    return "\n".join(lines)
+
+
+def test_splits_at_semicolons_outside_of_text() -> None:
+    script = parse_script(SCRIPT, "job.sql")
+    assert [type(statement.tree) for statement in script.statements] == [
+        *(nodes.SetOption, nodes.CreateTable, nodes.InsertInto),
+    ]
+    assert [str(statement.span) for statement in script.statements] == ["job.sql:2:1", "job.sql:4:20", "job.sql:7:1"]
+    assert script.statements[1].span == Span("job.sql", 4, 20, 6, 28)
+    assert script.statements[1].text.endswith("WITH ('k' = 'it''s; here')")
+    assert script.statements[2].text.endswith("INTERVAL '1' MINUTE))")
+
+
+@pytest.mark.parametrize(
+    "start", ["EXECUTE STATEMENT SET BEGIN", "begin statement set ;", "BEGIN /* ; */ STATEMENT\nSET;"]
+)
+def test_a_statement_set_is_one_statement(start: str) -> None:
+    script = parse_script(
+        f"SET 'a' = 'b'; {start} INSERT INTO a SELECT CASE WHEN x THEN 1 END; INSERT INTO b SELECT 2; END; SELECT 1"
+    )
+    assert [type(statement.tree) for statement in script.statements] == [
+        nodes.SetOption,
+        nodes.StatementSet,
+        exp.Select,
+    ]
+    inserts = script.statements[1].tree.expressions
+    assert [insert.this.name for insert in inserts] == ["a", "b"]
+
+
+def test_a_statement_set_without_an_end_is_an_error_with_a_place() -> None:
+    script = parse_script("EXECUTE STATEMENT SET BEGIN\nINSERT INTO a SELECT 1;", "s.sql")
+    (statement,) = script.statements
+    assert statement.tree is None
+    assert statement.error == "s.sql:2:23: The statement set is not closed with END"
+
+
+def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -> None:
+    assert len(texts("EXECUTE STATEMENT SET BEGIN END; SELECT `end`; SELECT a AS `begin` FROM t; SELECT 1")) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("SELECT a FROM t WHERE", "x:1:17", "missing"),
+        ("SELECT 1;\nSELECT a,\n  b FROM WHERE c", "x:3:10", ""),
+        ("CREATE TABLE t (\n  a INT,\n  b INTT INT\n)", "x:3:10", ""),
+        ("SELECT 'never closed;\nSELECT 2", "x:1:8", "string is never closed"),
+        ("SELECT /* never closed;\nSELECT 2", "x:1:8", "comment is never closed"),
+        ("SELECT `never closed;\nSELECT 2", "x:1:8", "never closed"),
+        ("/*+ HINT */ SELECT 1", "x:1:1", "hint"),
+        ("SHUTDOWN NOW", "x:1:1", "query"),
+        ("SELECT a FROM t ORDER BY a, ", "x:1:27", "after the comma"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_line_and_column(text: str, place: str, words: str) -> None:
+    statement = parse_script(text, "x").statements[-1]
+    assert statement.tree is None
+    assert statement.error is not None
+    assert statement.error.startswith(f"{place}: ")
+    assert words in statement.error
+
+
+def test_one_bad_statement_leaves_the_others_alone() -> None:
+    script = parse_script("SELECT 1; FROBNICATE ALL THINGS; SELECT 2;")
+    assert [statement.error is None for statement in script.statements] == [True, False, True]
+
+
+def test_exactly_one_of_tree_and_error_is_set() -> None:
+    for statement in parse_script("SELECT 1; WHAT; SELECT 'x").statements:
+        assert (statement.tree is None) != (statement.error is None)
+
+
+def test_errors_do_not_quote_literals() -> None:
+    statement = parse_script("CREATE TABLE t (a INT) WITH ('password' 'hunter2')").statements[0]
+    assert statement.error is not None
+    assert "hunter2" not in statement.error
+    assert "password" not in statement.error
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "-- nothing", "/* nothing; */ ;;\n; -- x", "\ufeff"])
+def test_a_script_without_a_statement_is_refused(text: str) -> None:
+    with pytest.raises(ScriptError, match="no SQL statement"):
+        parse_script(text)
+
+
+def test_reads_files(tmp_path: Path) -> None:
+    path = tmp_path / "job.sql"
+    path.write_bytes("\ufeffSELECT 'ü'".encode())
+    script = read_script(path)
+    assert script.source == str(path)
+    assert script.text == "SELECT 'ü'"
+    assert script.statements[0].span.line == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "cannot be read"), (b"SELECT 1;\n\xff", ":2: is not UTF-8"), (b"", "no SQL")]
+)
+def test_files_that_cannot_be_used_are_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
+    path = tmp_path / "job.sql"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ScriptError, match=words):
+        read_script(path)
+
+
+def test_a_folder_is_not_a_script(tmp_path: Path) -> None:
+    with pytest.raises(ScriptError, match="cannot be read"):
+        read_script(tmp_path)
+
+
+# --------------------------------------------------------------------------------------------------- places
+def test_nodes_know_their_place_in_the_script() -> None:
+    statement = parse_script(SCRIPT, "job.sql").statements[2]
+    assert statement.tree is not None
+    by_text = {covered(node, statement, SCRIPT) for node in statement.tree.walk()}
+    assert by_text >= {
+        *("SUM(b)", "MAX(c)", "b", "c", "t", "ts", "s", "'1'", "INTERVAL '1' MINUTE", "DESCRIPTOR(ts)"),
+        *("TABLE t", "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("SELECT a, t.b AS c FROM t", exp.Alias, "t.b AS c"),
+        ("SELECT\n SUM( b )\n OVER (ORDER BY c) FROM t", exp.Anonymous, "SUM( b )"),
+        ("SELECT CAST(a AS INT) FROM t", exp.Cast, "CAST(a AS INT)"),
+        ("SELECT a FROM t /*+ OPTIONS('k' = 'v') */", nodes.HintCall, "OPTIONS('k' = 'v')"),
+        ("SELECT a FROM t /*+ OPTIONS(\n'k' = 'v') */", nodes.Option, "'k' = 'v'"),
+        (
+            "CREATE TABLE t (a INT,\n  ts TIMESTAMP(3), WATERMARK FOR ts AS ts)",
+            nodes.Watermark,
+            "WATERMARK FOR ts AS ts",
+        ),
+        ("CREATE TABLE t (a INT) WITH ('x' = 'y')", nodes.Option, "'x' = 'y'"),
+        ("SELECT a FROM t JOIN u ON a = 'ü' AND bb = 1", exp.And, "a = 'ü' AND bb = 1"),
+        ("SELECT FLOOR(ts TO DAY) FROM t", nodes.KeywordCall, "FLOOR(ts TO DAY)"),
+        ("SELECT a FROM (SELECT 1 AS a) AS s", exp.Subquery, "(SELECT 1 AS a) AS s"),
+    ],
+)
+def test_spans_cover_what_was_read(text: str, kind: type[exp.Expr], expected: str) -> None:
+    script = f"SELECT 0;\r\n  {text};"
+    statement = parse_script(script).statements[1]
+    assert statement.tree is not None
+    node = next(iter(statement.tree.find_all(kind)))
+    assert covered(node, statement, script) == expected
+
+
+def test_a_node_without_position_falls_back_to_the_statement() -> None:
+    statement = parse_script("SELECT 1;\n SELECT a FROM t", "x").statements[1]
+    assert span_of(exp.column("built"), statement) == statement.span
+    assert str(span_of(exp.column("built"), statement)) == "x:2:2"
