@@ -7,7 +7,8 @@ eyes only: it is not meant to be parsed or compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.sql import lexer
@@ -27,7 +28,6 @@ _DOUBLE = r"\\*+[\"`]|\\++u0022|&quot;|&\#34;"
 _QUOTE = rf"(?:{_SINGLE})++|{_DOUBLE}"
 
 _KEY = re.compile(
-    rf"(?P<quote>{_QUOTE})?+"
     r"(?P<key>(?:api|access|account|private|secret)\s+key\b|[\w.$/-]++)"
     rf"(?P<close>{_QUOTE})?+",
     re.IGNORECASE,
@@ -37,9 +37,10 @@ _BLANK = re.compile(r"(?:\s|\\+[nrt])*+")
 _VALUE_QUOTE = re.compile(_QUOTE)
 _SINGLE_QUOTE = re.compile(_SINGLE)
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
+_SET_STATEMENT = re.compile(r"SET\b", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
 _NEARBY = 2000
-_ALIAS = re.compile(rf"(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
+_ALIAS = re.compile(rf"(?<!\\)(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
 _HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+)", re.IGNORECASE)
 _SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
@@ -106,12 +107,11 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
     A secret without quotes counts inside strings, comments and SET statements only: elsewhere it is an expression
     (``ON a.token = b.id``).
     """
-    found: dict[int, Secret] = {}
-    for hit in _merged(_hits(script.text)):
-        if hit.bare and _is_code(script.text, hit.start):
-            continue
-        found.setdefault(hit.start, Secret(hit.key, span_at(script, hit.start, hit.end)))
-    return tuple(found.values())
+    literals, settings = _literals(script.text), _settings(script.text)
+    hits = (
+        hit for hit in _merged(_hits(script.text)) if not hit.bare or hit.start in literals or hit.start in settings
+    )
+    return tuple(Secret(hit.key, span_at(script, hit.start, hit.end)) for hit in hits)
 
 
 def _mask_once(text: str) -> str:
@@ -190,6 +190,8 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
     if sign is not None and not quoted_key and (blank := _BLANK.match(text, separator.end("sign"))):
         # Outside of SQL, what was taken for a comment before the value may be the value.
         starts |= {blank.end()} - {start}
+    if not starts:
+        return
     pattern = _bare_pattern(text, match, key, sign)
     for bare in filter(None, (pattern.match(text, position) for position in starts)):
         if not _same_name(key, bare.group()):
@@ -198,8 +200,8 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
 
 def _quoted_extent(text: str, key_quote: str | None, quote: re.Match[str]) -> tuple[int, int]:
     following = text[quote.end() : quote.end() + 1]
-    inside_literal = text.count("'", 0, quote.start()) % 2 == 1
-    unit = _unit(key_quote, quote.group(), following, inside_literal)
+    # Only asked for a run of quotes: counting takes time.
+    unit = _unit(key_quote, quote.group(), following, lambda: text.count("'", 0, quote.start()) % 2 == 1)
     begin = quote.start() + len(unit)
     return begin, _closing(text, begin, unit)
 
@@ -208,7 +210,7 @@ def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str | None) -
     lowered = key.lower()
     if "authorization" in lowered or "cookie" in lowered:
         return _HEADER_LINE
-    if sign == "=" and _SET_BEFORE.search(text, max(match.start() - _NEARBY, 0), match.start()):
+    if sign == "=" and _SET_BEFORE.search(text, max(match.start() - 100, 0), match.start()):
         return _BARE_LINE
     if "jaas" in lowered:
         return _BARE_LINE if ";" not in text[match.end() :].split("\n")[0] else re.compile(r"[^\r\n]+")
@@ -226,7 +228,7 @@ def _is_templated(value: str) -> bool:
     return bool(PLACEHOLDER.search(value)) and not any(True for _ in _keyed(value))
 
 
-def _unit(key_quote: str | None, run: str, following: str, inside_literal: bool) -> str:
+def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Callable[[], bool]) -> str:
     """The quote that opens the value: of a run of two either one (it closes at once) or both (a doubled quote)."""
     single = _SINGLE_QUOTE.match(run)
     if single is None:
@@ -236,7 +238,7 @@ def _unit(key_quote: str | None, run: str, following: str, inside_literal: bool)
     key_count = len(key_quote) // len(atom) if key_quote and key_quote.startswith(atom) else 1
     if key_count > 1 and count >= key_count:
         return atom * key_count
-    if inside_literal and count % 2 == 0:
+    if count % 2 == 0 and is_inside_literal():
         return atom * 2
     return run if count == 2 and not (following.isspace() or following in ",;)]}") else atom
 
@@ -311,12 +313,24 @@ def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
     return (colon + 1, end) if colon != -1 else (0, end)
 
 
-def _is_code(text: str, offset: int) -> bool:
-    """Whether ``offset`` lies outside of strings, names, comments and SET statements."""
-    for chunk in lexer.split(text):
-        if chunk.start <= offset < chunk.end and re.match(r"SET\b", text[chunk.start : chunk.end], re.IGNORECASE):
-            return False
-    for lexeme in lexer.lexemes(text):
-        if lexeme.start <= offset < lexeme.end:
-            return lexeme.kind not in ("string", "hint", "comment", "open")
-    return True
+# --------------------------------------------------------------------------------------------- scripts
+class _Extents:
+    """Disjoint ranges of a text, in order."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._ranges = list(ranges)
+
+    def __contains__(self, offset: int) -> bool:
+        index = bisect_right(self._ranges, offset, key=lambda extent: extent[0]) - 1
+        return index >= 0 and offset < self._ranges[index][1]
+
+
+def _literals(text: str) -> _Extents:
+    """Strings, hints and comments, in which a bare word may be a value."""
+    kinds = ("string", "hint", "comment", "open")
+    return _Extents((lexeme.start, lexeme.end) for lexeme in lexer.lexemes(text) if lexeme.kind in kinds)
+
+
+def _settings(text: str) -> _Extents:
+    """SET statements, whose values may be bare words."""
+    return _Extents((chunk.start, chunk.end) for chunk in lexer.split(text) if _SET_STATEMENT.match(text, chunk.start))

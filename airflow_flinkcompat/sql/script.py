@@ -151,8 +151,10 @@ def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
         tree = dialect.parser().parse(tokens, body)[0]
     except ParseError as error:
         return Statement(body, span, error=_describe(error, body, chunk, places))
-    except (SqlglotError, RecursionError) as error:
-        return Statement(body, span, error=f"{span}: cannot be read: {type(error).__name__}")
+    except SqlglotError:
+        return Statement(body, span, error=f"{span}: a literal of this statement cannot be read")
+    except RecursionError:
+        return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read")
     if tree is None or tree.find(exp.Command):
         return Statement(body, span, error=f"{span}: this statement is not known")
     return Statement(body, span, tree)

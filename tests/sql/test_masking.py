@@ -136,6 +136,21 @@ def test_keys_of_other_things(key: str) -> None:
     assert not is_secret_key(key)
 
 
+@pytest.mark.timeout(30)  # a scan that goes back and forth takes minutes for one of these
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("'" * 100_000, "password = " + "\\" * 100_000, "password = " + "--" * 50_000, "password" + "/*" * 50_000),
+        *("token " * 20_000, "'password'='x'," * 5_000, "IN (" * 20_000 + "'password','x'", "1" * 100_000),
+        *("http://" + "a:" * 50_000 + "@b", "http://a:b@" * 10_000, "'x' AS password " * 5_000, "password\\n" * 20_000),
+    ],
+    ids=range(12),
+)
+def test_takes_time_in_proportion_to_the_text(text: str) -> None:
+    masked = mask_secrets(text)
+    assert mask_secrets(masked) == masked
+
+
 # ---------------------------------------------------------------------------------------------------- finding
 def test_finds_secrets_with_their_place_and_without_their_value() -> None:
     script = parse_script(
@@ -163,6 +178,11 @@ def test_finds_secrets_with_their_place_and_without_their_value() -> None:
 
 def test_a_comparison_of_columns_is_not_a_secret() -> None:
     assert find_secrets(parse_script("SELECT * FROM a JOIN b ON a.token = b.id WHERE a.secret > 12")) == ()
+
+
+def test_a_bare_word_in_an_option_is_a_secret() -> None:
+    script = parse_script("SET 'x' = 'a=b; password=hunter2'; SET 'a' = 'b'; SELECT 'token: hunter2', b FROM c")
+    assert [(secret.key, secret.span.column) for secret in find_secrets(script)] == [("password", 26), ("token", 66)]
 
 
 def test_an_unquoted_option_is_a_secret() -> None:

@@ -60,10 +60,8 @@ def test_other_users_of_sqlglot_still_work_in_the_same_process(compiled: Path) -
 
 @pytest.mark.slow
 def test_fails_with_one_sentence_when_the_compiled_build_is_already_loaded(compiled: Path) -> None:
-    result = run(
-        compiled,
-        "import sqlglot.parser\ntry:\n    import airflow_flinkcompat.sql\nexcept ImportError as error:\n    print(error)",
-    )
+    attempt = "try:\n    import airflow_flinkcompat.sql\nexcept ImportError as error:\n    print(error)"
+    result = run(compiled, f"import sqlglot.parser\n{attempt}")
     assert result.returncode == 0, result.stderr
     (sentence,) = result.stdout.strip().splitlines()
     assert "pip uninstall sqlglotc" in sentence
