@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.log import mask_secret
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -134,7 +133,7 @@ class FlinkHook(BaseHook):
     @cached_property
     def exists(self) -> bool:
         """Whether there is such a connection: check (with a named engine), approval and sensor work without."""
-        from airflow.sdk.exceptions import AirflowNotFoundException
+        from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
         try:
             return self.connection is not None
@@ -168,7 +167,7 @@ def connection_lookup(get_connection: Callable[[str], Connection]) -> Callable[[
     """
 
     def lookup(placeholder: Placeholder) -> str:
-        from airflow.sdk.exceptions import AirflowNotFoundException
+        from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
         conn_id, attribute = placeholder.conn_id, placeholder.attribute
         try:

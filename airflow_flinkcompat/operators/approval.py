@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import BranchMixIn
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import BranchMixIn
 
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.base import (

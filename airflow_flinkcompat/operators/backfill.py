@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowSensorTimeout
 from airflow.sdk import BaseSensorOperator
-from airflow.sdk.exceptions import AirflowSensorTimeout
 
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, side_of
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
