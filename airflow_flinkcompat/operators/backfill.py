@@ -41,6 +41,7 @@ class FlinkSqlBackfillOperator(ScriptOperator):
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "conn_id", "spark",
     )  # fmt: skip
+    secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "spark")
     ui_color = "#fde7d9"
 
     def __init__(
@@ -74,6 +75,7 @@ class FlinkSqlBackfillOperator(ScriptOperator):
             self._submission = self._operator(path)
             # The bare function: Airflow warns of an operator that runs inside another one.
             inspect.unwrap(type(self._submission).execute)(self._submission, context)
+        # The masked sinks: what is returned is shown.
         return {"deployment": self.deployment, "from": self.from_, "to": self.to, "sinks": dict(self.sinks or {})}
 
     def on_kill(self) -> None:
@@ -106,15 +108,15 @@ class FlinkSqlBackfillOperator(ScriptOperator):
             catalog=side.catalog,
             from_=parse_time(self.from_) if self.from_ else None,
             to=parse_time(self.to) if self.to else None,
-            tables=dict(self.tables or {}),
-            sinks=dict(self.sinks or {}),
+            tables=dict(self.rendered("tables") or {}),
+            sinks=dict(self.rendered("sinks") or {}),
         ).to_dict()
 
     def _operator(self, request: Path) -> Any:
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-        given = dict(self.spark or {})
+        given = dict(self.rendered("spark") or {})
         env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
         return SparkSubmitOperator(
             task_id=self.task_id,

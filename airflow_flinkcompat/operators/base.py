@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.plan import FunctionDeclaration
 
 _SQL = ".sql"
-_MASKED_FIELDS = ("script", "catalog", "settings")
 
 
 @contextmanager
@@ -51,6 +50,8 @@ class DeploymentOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("deployment", "flink_conn_id", "ledger")
+    # Fields that may hold secrets: the UI gets them masked, the task reads them with ``rendered``.
+    secretive_fields: Sequence[str] = ("ledger",)
 
     def __init__(
         self, *, deployment: str, flink_conn_id: str = "flink_default", ledger: str | None = None, **kwargs: Any
@@ -59,6 +60,31 @@ class DeploymentOperator(BaseOperator):
         self.deployment = deployment
         self.flink_conn_id = flink_conn_id
         self.ledger = ledger
+        # The fields as rendered (they are masked then), and as given.
+        self._rendered: dict[str, Any] = {}
+        self._given: dict[str, Any] = {}
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
+    ) -> None:
+        # The one step that plain and mapped tasks share.
+        if parent is not self:
+            return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._given = {name: getattr(self, name) for name in self.secretive_fields}
+        self._before_rendering(jinja_env)
+        for name in self.secretive_fields:
+            masked(getattr(self, name))  # Airflow logs a template that cannot be rendered
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        for name in self.secretive_fields:
+            self._rendered[name] = getattr(self, name)
+            setattr(self, name, masked(self._rendered[name]))
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        """For subclasses: what is to happen to the fields before Jinja sees them."""
+
+    def rendered(self, name: str) -> Any:
+        """A field as rendered, unmasked."""
+        return self._rendered.get(name, getattr(self, name))
 
     @cached_property
     def hook(self) -> FlinkHook:
@@ -68,7 +94,7 @@ class DeploymentOperator(BaseOperator):
 
     def open_ledger(self) -> Ledger:
         """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""
-        return self.hook.ledger(self.deployment, self.ledger)
+        return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
     def log_lines(self, text: str) -> None:
         """One record a line, so that columns stay aligned in the UI."""
@@ -89,6 +115,7 @@ class ScriptOperator(DeploymentOperator):
     """
 
     template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "script", "settings", "functions", "catalog")
+    secretive_fields: Sequence[str] = (*DeploymentOperator.secretive_fields, "script", "settings", "catalog")
     template_ext: Sequence[str] = (_SQL,)
     template_fields_renderers = {"script": "sql", "catalog": "sql", "settings": "json", "functions": "json"}  # noqa: RUF012
 
@@ -106,10 +133,8 @@ class ScriptOperator(DeploymentOperator):
         self.settings = settings
         self.functions = functions
         self.catalog = catalog
-        # The files that were read; the fields as rendered (they are masked then), and as given.
+        # The files that were read, by path.
         self.files: dict[str, bytes] = {}
-        self._rendered: dict[str, Any] = {}
-        self._given: dict[str, Any] = {}
         self._source = Path(script).name if _is_file(script) else "<script>"
 
     # -- texts
@@ -122,18 +147,7 @@ class ScriptOperator(DeploymentOperator):
         """
         self.prepare_template()
 
-    def _do_render_template_fields(
-        self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
-    ) -> None:
-        # The one step that plain and mapped tasks share.
-        if parent is self:
-            self._given = {name: getattr(self, name) for name in _MASKED_FIELDS}
-            self._read_files(jinja_env)
-        super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
-        if parent is self:
-            self._hide_secrets()
-
-    def _read_files(self, jinja_env: Any) -> None:
+    def _before_rendering(self, jinja_env: Any) -> None:
         """Paths become the text of their files, still with its Jinja."""
         for name in ("script", "catalog"):
             value = getattr(self, name)
@@ -149,17 +163,6 @@ class ScriptOperator(DeploymentOperator):
         for name, value in self._given.items():
             setattr(self, name, value)
         self.render_template_fields(context)
-
-    def _hide_secrets(self) -> None:
-        """The fields go on to the UI: keep what they hold, and show them masked."""
-        for name in _MASKED_FIELDS:
-            value = getattr(self, name)
-            self._rendered[name] = value
-            setattr(self, name, masked(value))
-
-    def rendered(self, name: str) -> Any:
-        """A field as rendered, unmasked."""
-        return self._rendered.get(name, getattr(self, name))
 
     # -- the proposed side
 
@@ -229,7 +232,7 @@ def masked(value: Any) -> Any:
 def _masked_option(key: str, value: Any) -> Any:
     """An option's value, judged by its name as in a script."""
     if not isinstance(value, str):
-        return value
+        return masked(value)
     text = masked("SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''")))
     return text.split("' = '", 1)[1].removesuffix("';").replace("''", "'") if "' = '" in text else text
 

@@ -117,7 +117,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.job_url = job_url(self.hook.jobmanager_url, head.job_id) if self.hook.exists else ""
         report = check(side_of(head), new, new.engine)
         branch = self._branch(report)
-        pointer = ledger.store_report(report.to_dict(), render_markdown(report))
+        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report)))
         self._log_verdict(report, head, branch, pointer)
         return Summary(
             deployment=ledger.deployment,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry, Target
     from airflow_flinkcompat.operators.summary import Summary
 
 _RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
@@ -96,6 +96,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         )
         try:
             with self.hook.get_conn() as target:
+                if done := _done_before(context, ledger, side, target):
+                    self._note(f"job {done.job_id} was deployed by an earlier try of this task (entry {done.number})")
+                    return done
                 return deploy(
                     target,
                     ledger,
@@ -156,3 +159,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 
         return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
+
+
+def _done_before(context: Context, ledger: Ledger, side: Side, target: Target) -> LedgerEntry | None:
+    """What an earlier try of this task deployed before it was lost, if that still runs."""
+    head = ledger.head()
+    if head is None or (head.owner, head.sha256) != (run_name(context), side.sha256):
+        return None
+    status = target.status(str(head.job_id))
+    return head if status is not None and not status.terminal else None

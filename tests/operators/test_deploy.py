@@ -43,6 +43,16 @@ def test_restart_starts_empty_and_records_the_verdict(deployed: Site) -> None:
     assert (head.outcome, head.report_path, head.approved_by) == ("incompatible", summary["report"], None)
 
 
+def test_a_retry_finds_what_its_earlier_try_deployed(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    first = run.execute(tasks["restart"])
+    assert run.execute(tasks["restart"]) == first
+    assert deployed.cluster.jobs == {"job-1": "FINISHED", "job-2": "RUNNING"}
+    deployed.cluster.jobs["job-2"] = "FAILED"
+    with pytest.raises(AirflowFailException, match="check the change again"):
+        run.execute(tasks["restart"])
+
+
 def test_a_script_edited_after_the_check_is_refused(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.propose(script(size=6))

@@ -11,6 +11,7 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk._shared.secrets_masker import SecretsMasker, _secrets_masker
 from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
+from jinja2 import UndefinedError
 
 from airflow_flinkcompat.deploy.gateway import GatewayError
 from tests.operators.conftest import Site
@@ -103,3 +104,32 @@ def test_a_task_on_a_list_of_scripts_is_masked_too(deployed: Site) -> None:
     task._do_render_template_fields(task, mapped.template_fields, Run().context(task), task.get_template_env(), set())
     assert leaks(_serialize_rendered_fields(task)) == []
     assert task.rendered("script") == SECRETIVE.removesuffix("\n")  # as Jinja has it
+
+
+@pytest.mark.usefixtures("unmasked")
+def test_places_and_options_of_a_backfill_are_masked() -> None:
+    from airflow.sdk import DAG
+
+    from airflow_flinkcompat.operators import FlinkSqlBackfillOperator
+
+    place = "s3://key:planted-url@bucket/orders"
+    with DAG("d"):
+        task = FlinkSqlBackfillOperator(
+            task_id="b", deployment="orders", script=SECRETIVE, settings=SETTINGS, tables={"orders": place},
+            sinks={"totals": place}, spark={"conf": {"spark.hadoop.fs.s3a.secret.key": "planted-setting"}},
+            ledger="s3://key:planted-url@bucket/ledger",
+        )  # fmt: skip
+    Run().render(task)
+    fields = _serialize_rendered_fields(task)
+    assert leaks(fields) == []
+    assert fields["tables"] == {"orders": "s3://key:***@bucket/orders"}
+    assert task.rendered("tables") == {"orders": place}
+    assert task.rendered("spark")["conf"] == {"spark.hadoop.fs.s3a.secret.key": "planted-setting"}
+
+
+def test_a_template_that_cannot_be_rendered_is_logged_masked(deployed: Site, caplog: pytest.LogCaptureFixture) -> None:
+    broken = deployed.tasks(script=SECRETIVE + "{{ nobody.knows.this }}")["check"]
+    with pytest.raises(UndefinedError, match="nobody"):
+        Run().render(broken)
+    assert "Exception rendering Jinja template" in caplog.text
+    assert leaks(caplog.text) == []
