@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.operators import (
     OtherOperator,
     Output,
     Region,
+    Rows,
     Source,
     TooLarge,
     operators,
@@ -66,10 +67,14 @@ def _region_parts(region: Region) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "filters": region.filters,
         "window filters": region.window_filters,
+        "filters above the session window": region.filters_above_session,
         "table functions": region.functions,
+        "query hints": region.hints,
     }
     if isinstance(origin, Source):
         parts |= {"source": origin.table, "source hints": origin.hints}
+    elif isinstance(origin, Rows):
+        parts |= {"source": origin.rows, "source hints": ()}
     elif origin is None:
         parts |= {"source": "literal rows", "source hints": ()}
     return parts
@@ -105,6 +110,8 @@ def operator_parts(operator: Operator) -> dict[str, Any]:
         "keys": operator.keys,
         "window keys": operator.window_keys,
         "key order": operator.key_order,
+        "repeated keys": operator.repeated_keys,
+        "window field calls": window and window.mismatched,
         "aggregates": operator.aggregates,
         "grouping sets": operator.grouping_sets,
     }
@@ -261,7 +268,7 @@ def _alike(old: Operator, new: Operator) -> bool:
     return old.kind == new.kind and len(old.regions) == len(new.regions)
 
 
-def _all(origin: Source | Operator | None) -> tuple[Operator, ...]:
+def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
     if not isinstance(origin, AggregateOperator | OtherOperator):
         return ()
     return (origin, *(found for region in origin.regions for found in _all(region.origin)))
@@ -296,9 +303,10 @@ class Change:
         a, b = self.programs
         if (self.old.engine, self.old.version) != (self.new.engine, self.new.version):
             return False
-        if a != b or a.problems:
+        if a.problems or b.problems:
+            # What was not read may look at anything, a setting after the last query or a view nobody else reads too.
             return a == b and not self.differences and not self.failures
-        return not self.differences
+        return not self.differences and not self.failures
 
     @cached_property
     def _outputs(self) -> tuple[dict[int, Output], dict[int, Output], tuple[Problem, ...]]:
@@ -368,6 +376,14 @@ class Change:
     def ambiguous(self) -> tuple[str, ...]:
         return self._paired[3]
 
+    @property
+    def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
+        """For every pair, on both sides, which pair is the first of its statement set; None outside of any."""
+        old = [pair.old_pipeline.statement_set for pair in self.pipelines]
+        new = [pair.new_pipeline.statement_set for pair in self.pipelines]
+        first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))
+        return first_of_old, first_of_new
+
     @cached_property
     def script_differences(self) -> tuple[Difference, ...]:
         """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
@@ -393,10 +409,9 @@ class Change:
             found.append(Difference("pairing", "pairing", self.ambiguous, self.ambiguous))
         if _order(self) != sorted(_order(self)):
             found.append(Difference("insert order", "insert order", None, None))
-        for pair in self.pipelines:
-            sets = (pair.old_pipeline.statement_set, pair.new_pipeline.statement_set)
-            if (sets[0] is None) != (sets[1] is None):
-                found.append(Difference(f"{pair.sink}/statement set", "statement set", *sets))
+        for pair, *sets in zip(self.pipelines, *self._statement_sets, strict=True):
+            if sets[0] != sets[1]:
+                found.append(Difference(f"{pair.sink}/statement set", "statement set", sets[0], sets[1]))
         if self.versions[0] != self.versions[1] or self.old.engine != self.new.engine:
             found.append(
                 Difference(
@@ -509,13 +524,13 @@ def _named(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Di
 def _statements(a: Program, b: Program) -> list[Difference]:
     """Statements that are no query and declare nothing the plan models, and those that could not be read."""
     found = []
-    old, new = ([(f.kind, f.name, f.text) for f in p.facts] for p in (a, b))
+    old, new = ([(f.kind, f.text, f.after) for f in p.facts] for p in (a, b))
     if old != new:
         gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        for _, _, text in gone:
-            found.append(Difference(f"statement/-{text}", "statement", text, None))
-        for _, _, text in come:
-            found.append(Difference(f"statement/+{text}", "statement", None, text))
+        for kind, text, _ in gone:
+            found.append(Difference(f"statement/-{kind} {text}", "statement", text, None))
+        for kind, text, _ in come:
+            found.append(Difference(f"statement/+{kind} {text}", "statement", None, text))
         if not gone and not come:
             found.append(Difference("statement/order", "statement", "the same statements", "in another order"))
     problems_old, problems_new = ([(q.reason, q.text) for q in p.problems] for p in (a, b))

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from airflow_flinkcompat.plan.catalog import BindError, Environment, View, data_type, options, place
-from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark
+from airflow_flinkcompat.plan.catalog import BindError, Environment, Path, View, data_type, name_parts, options, place
+from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark, dotted
 from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
@@ -33,6 +33,7 @@ def build_program(
         builder.environment.mentioned = _mentioned((catalog, script))
         for statement in catalog.statements:
             builder.statement(statement)
+        builder.texts.clear()
     builder.environment.mentioned = _mentioned((script,) if catalog is None else (catalog, script))
     for statement in script.statements:
         builder.statement(statement)
@@ -66,13 +67,15 @@ class _Builder:
         self.facts: list[Fact] = []
         self.problems: list[Problem] = []
         self.sets = 0
+        self.texts: dict[Path, str] = {}
+        """The script's own CREATE TABLE statements by what they declare."""
 
     def program(self) -> Program:
         env = self.environment
         return Program(
             pipelines=tuple(self.pipelines),
             tables=tuple(replace(table, span=table.span) for _, table in sorted(env.tables.items())),
-            views=tuple((".".join(filter(None, path)), view.text) for path, view in sorted(env.views.items())),
+            views=tuple((dotted(path), view.text) for path, view in sorted(env.views.items())),
             functions=tuple(function for _, function in sorted(env.functions.items())),
             settings=tuple(sorted(env.settings.items())),
             facts=tuple(self.facts),
@@ -90,6 +93,9 @@ class _Builder:
         except BindError as error:
             span = error.span or statement.span
             self.problems.append(Problem(error.reason, error.message, canonical(tree), span))
+        except RecursionError:
+            text = _squeezed(statement.text)
+            self.problems.append(Problem("nesting", "the statement is nested too deeply", text, statement.span))
 
     def _statement(self, tree: exp.Expr, statement: Statement, statement_set: int | None) -> None:
         env = self.environment
@@ -102,6 +108,9 @@ class _Builder:
                 name = ".".join(part.name for part in tree.this.parts)
                 language = str(tree.args.get("language") or "JAVA").lower()
                 known = env.function(name)
+                earlier = known.definition or None if known is not None else None
+                if self._declared_before(tree, earlier is not None, earlier, statement):
+                    return
                 kind = known.kind if known is not None else ""
                 env.functions[name.lower()] = FunctionDeclaration(
                     name, kind, language, canonical(tree), place(tree, statement)
@@ -123,7 +132,7 @@ class _Builder:
                     env.settings.clear()
                 else:
                     env.settings.pop(tree.this.name, None)
-            case _ if type(tree).__name__ == "UseNamespace":
+            case nodes.UseNamespace():
                 self._use(tree, statement)
             case exp.Query():
                 self._pipeline(Sink(self._query(tree, statement), None, span=place(tree, statement)), statement_set)
@@ -131,18 +140,36 @@ class _Builder:
                 kind = type(tree).__name__
                 name_tree = tree.args.get("this")
                 name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
-                self.facts.append(Fact(kind, name, canonical(tree), statement.span))
+                self._fact(kind, name, tree, statement)
 
-    def _use(self, tree: exp.Expr, statement: Statement) -> None:
-        names = [part.name for part in tree.this.find_all(exp.Identifier)] if tree.this is not None else []
-        if str(tree.args.get("kind")) == "CATALOG" and len(names) == 1:
+    def _use(self, tree: nodes.UseNamespace, statement: Statement) -> None:
+        kind = str(tree.args["kind"])
+        names = [part.name for part in name_parts(tree.expressions[0])] if len(tree.expressions) == 1 else []
+        if kind == "CATALOG" and len(names) == 1:
             self.environment.catalog, self.environment.database = names[0], ""
-        elif str(tree.args.get("kind")) in ("DATABASE", "None", "") and 1 <= len(names) <= 2:
+        elif kind == "DATABASE" and len(names) in (1, 2):
             *catalog, self.environment.database = names
             if catalog:
                 self.environment.catalog = catalog[0]
         else:
-            self.facts.append(Fact("UseNamespace", "", canonical(tree), statement.span))
+            self._fact("UseNamespace", "", tree, statement)
+
+    def _fact(self, kind: str, name: str, tree: exp.Expr, statement: Statement) -> None:
+        declared = (*self.environment.tables, *self.environment.views) if kind in ("Alter", "Drop") else ()
+        after: tuple[int | str, ...] = (len(self.pipelines), *sorted(dotted(path) for path in declared))
+        self.facts.append(Fact(kind, name, canonical(tree), after, statement.span))
+
+    def _declared_before(self, tree: exp.Expr, known: bool, text: str | None, statement: Statement) -> bool:
+        """Whether a CREATE does nothing because the name is taken; what it replaces stays as a fact.
+
+        ``text`` is the script's own earlier declaration; None where there is none, or the catalog's.
+        """
+        if known and tree.args.get("exists"):
+            self._fact("not created: exists", "", tree, statement)
+            return True
+        if text is not None:
+            self.facts.append(Fact("replaced", "", text, (len(self.pipelines),), statement.span))
+        return False
 
     def _pipeline(self, sink: Sink, statement_set: int | None) -> None:
         settings = tuple(sorted(self.environment.settings.items()))
@@ -154,7 +181,10 @@ class _Builder:
             return QueryBinder(self.environment, statement).query(tree)
         except BindError as error:
             span = error.span or place(tree, statement)
-            return Opaque("query", canonical(tree), (), (), f"{error.reason}: {error.message}", span)
+            # What its names mean depends on where it stands.
+            where = ".".join((self.environment.catalog, self.environment.database)).strip(".")
+            text = canonical(tree) + (f" -- in {where}" if where else "")
+            return Opaque("query", text, (), (), f"{error.reason}: {error.message}", span)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
         span = place(tree, statement)
@@ -185,6 +215,9 @@ class _Builder:
         text = canonical(tree)
         names = [column.name for column in tree.args.get("columns") or ()]
         path = self.environment.path(tree.this)
+        view = self.environment.views.get(path)
+        if self._declared_before(tree, view is not None, None if view is None else view.text, statement):
+            return
         try:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
@@ -196,6 +229,9 @@ class _Builder:
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
         path = self.environment.path(tree.this)
+        if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
+            return
+        self.texts[path] = canonical(tree)
         base = self._like(tree)
         query = None if tree.expression is None else self._query(tree.expression, statement)
         table = self._table(tree, statement, path, base, query)
@@ -273,7 +309,7 @@ class _Builder:
             computed[part.this.name] = bound
         watermark = base.watermark if base else None
         for mark in tree.args.get("watermarks") or ():
-            name = mark.this.name
+            name = mark.this.name if isinstance(mark.this, exp.Identifier) else canonical(mark.this)
             scope = Scope((path[2],) * len(columns), tuple(columns))
             watermark = Watermark(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
         if watermark is not None:

@@ -144,7 +144,8 @@ def data_type(tree: exp.Expression | None) -> DataType:
         given = tuple(int(part.name) for part in parts if isinstance(part, exp.Literal) and not part.is_string)
         default = _DEFAULT_PARAMETERS[name]
         return DataType(name, given + default[len(given) :], nullable=nullable)
-    return UNKNOWN
+    # Kept as written, so that two of them differ.
+    return replace(UNKNOWN, names=(tree.sql(dialect="flink"),))
 
 
 def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     GroupWindowAggregate,
     Node,
+    Window,
     WindowAggregate,
     WindowField,
     WindowKind,
@@ -53,6 +54,7 @@ class Grouping:
             return None
         items = _group_items(group)
         window_call = next((part for sets in items for part in sets.all if is_group_window(part)), None)
+        assert window_call is None or isinstance(window_call, exp.Anonymous)
         keys, sets, position = _keys(items, scalars, window_call)
         calls: dict[AggregateCall, int] = {}
         for output in outputs:
@@ -80,7 +82,7 @@ class Grouping:
     def _group_window(
         cls,
         scalars: ScalarBinder,
-        call: exp.Expression,
+        call: exp.Anonymous,
         outputs: list[exp.Expression],
         below: Node,
         keys: tuple[Expression, ...],
@@ -90,23 +92,18 @@ class Grouping:
         schema: tuple[Column, ...],
         span: Span,
     ) -> Grouping:
-        kind = str(call.this).upper()
-        names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind]
-        trees = call.expressions
-        if len(trees) not in (len(names) + 1, len(names) + 2):
-            raise BindError(
-                "window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call)
-            )
-        time = scalars.bind(trees[0])
-        window = define_window(WindowKind(kind), dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
+        time, window = _group_window(WindowKind(str(call.this).upper()), call, scalars)
         attribute = time_attribute_of(time, below.schema)
         fields: dict[exp.Expression, int] = {}
         properties: list[WindowField] = []
         columns: list[Column] = []
+        mismatched: dict[str, None] = {}
         for output in outputs:
             for found in output.find_all(exp.Anonymous):
                 name = window_property(found)
                 if name is not None and found not in fields:
+                    if not _names_window(found, window, time, scalars):
+                        mismatched[found.sql(dialect="flink", comments=False)] = None
                     if name not in properties:
                         properties.append(name)
                         columns.append(property_column(name, time.type, attribute))
@@ -122,9 +119,29 @@ class Grouping:
             schema + tuple(columns),
             position,
             sets,
+            tuple(mismatched),
             span=span,
         )
         return cls(node, _special(scalars.environment, scalars, keys, aggregates, node, fields))
+
+
+def _group_window(kind: WindowKind, call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
+    """The time column and definition that TUMBLE, HOP, SESSION or one of their fields' calls name."""
+    names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
+    trees = call.expressions
+    if len(trees) not in (len(names) + 1, len(names) + 2):
+        raise BindError("window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call))
+    window = define_window(kind, dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
+    return scalars.bind(trees[0]), window
+
+
+def _names_window(call: exp.Anonymous, window: Window, time: Expression, scalars: ScalarBinder) -> bool:
+    """Whether a call such as TUMBLE_START names this window on this time column."""
+    try:
+        named = _group_window(WindowKind(str(call.this).upper().partition("_")[0]), call, scalars)
+    except BindError:
+        return False
+    return named == (time, window)
 
 
 def _special(

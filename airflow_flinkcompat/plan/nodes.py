@@ -64,6 +64,12 @@ class Watermark:
     expression: Expression
 
 
+def dotted(path: tuple[str, str, str]) -> str:
+    """A path as a user would write it, without parts left open in front; no two paths are written alike."""
+    parts = [f"`{part}`" if "." in part or "/" in part else part for part in path]
+    return ".".join(parts).lstrip(".")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table as declared: fully qualified name, columns, options, keys and partitioning.
@@ -88,8 +94,11 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The name as a user would write it, without parts left open."""
-        return ".".join(part for part in self.path if part)
+        """The name as a user would write it, without parts left open in front.
+
+        ``lake..orders`` is a table in the current database of catalog lake, not in a database of that name.
+        """
+        return dotted(self.path)
 
     def option(self, key: str, default: str | None = None) -> str | None:
         """The value of a WITH option."""
@@ -147,11 +156,12 @@ class Single:
 
 @dataclass(frozen=True)
 class Project(Single):
-    """Computes each column of ``schema`` from the input row."""
+    """Computes each column of ``schema`` from the input row. ``hints`` are those of its SELECT (STATE_TTL, LOOKUP)."""
 
     stateful: ClassVar[bool] = False
     expressions: tuple[Expression, ...]
     schema: tuple[Column, ...]
+    hints: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -227,7 +237,8 @@ class WindowAggregate(Aggregate):
 class GroupWindowAggregate(Single):
     """The legacy TUMBLE/HOP/SESSION call in GROUP BY. Output columns: keys, aggregates, then ``properties``.
 
-    ``window_position`` is where the window call stood among the GROUP BY items.
+    ``window_position`` is where the window call stood among the GROUP BY items. ``mismatched`` are the calls of
+    ``_START`` and its kin that name another window than this one, as written.
     """
 
     stateful: ClassVar[bool] = True
@@ -240,6 +251,7 @@ class GroupWindowAggregate(Single):
     schema: tuple[Column, ...]
     window_position: int = 0
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    mismatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

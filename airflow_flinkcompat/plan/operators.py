@@ -39,6 +39,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAggregate,
     WindowAssign,
     WindowField,
+    WindowKind,
 )
 from airflow_flinkcompat.plan.origins import (
     ColumnOutput,
@@ -66,13 +67,19 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True)
 class Windowing:
-    """A window as a region assigns it: definition, time column, clock and notation (``tvf`` or ``group window``)."""
+    """A window as a region assigns it: definition, time column, clock and notation (``tvf`` or ``group window``).
+
+    ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` the conjuncts
+    on the rows it assigns, which decide where a session ends.
+    """
 
     window: Window
     time: Expression
     time_attribute: TimeAttribute | None
     notation: str
     partition_by: tuple[Expression, ...] = ()
+    mismatched: tuple[str, ...] = ()
+    filters_below: frozenset[Expression] = field(default=frozenset(), compare=False)
     span: Span | None = field(default=None, compare=False)
 
 
@@ -86,6 +93,13 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Several literal rows (VALUES), resolved."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True)
 class Region:
     """The stateless stretch between an operator (or sink) and what it reads.
 
@@ -94,11 +108,18 @@ class Region:
     functions applied (call, outer), ``windows`` the windowing functions passed, nearest last.
     """
 
-    origin: Source | Operator | None
+    origin: Source | Operator | Rows | None
     filters: frozenset[Expression] = frozenset()
     window_filters: frozenset[Expression] = frozenset()
     functions: tuple[tuple[Call, bool], ...] = ()
     windows: tuple[Windowing, ...] = ()
+    hints: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def filters_above_session(self) -> frozenset[Expression]:
+        """Conjuncts on rows that a session window has assigned already; on other windows their place says nothing."""
+        sessions = [window for window in self.windows if window.window.kind is WindowKind.SESSION]
+        return self.filters - sessions[-1].filters_below if sessions else frozenset()
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,7 @@ class AggregateOperator:
     ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the distinct
     calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
     ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
+    ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
     """
 
     region: Region
@@ -120,6 +142,7 @@ class AggregateOperator:
     grouping_sets: frozenset[tuple[frozenset[Expression], int]] | None
     window: Windowing | None
     windowed: bool
+    repeated_keys: int = 0
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
     key_spans: tuple[Span | None, ...] = field(default=(), compare=False)
@@ -224,7 +247,7 @@ def sources(output: Output) -> tuple[Source, ...]:
     def below(region: Region) -> None:
         if isinstance(region.origin, Source):
             found[region.origin] = None
-        elif region.origin is not None:
+        elif isinstance(region.origin, AggregateOperator | OtherOperator):
             for inner in region.origin.regions:
                 below(inner)
 
@@ -240,10 +263,11 @@ class _Evaluation:
             case Scan():
                 return self._scan(node)
             case Values():
-                return _Stream(node.rows[0] if len(node.rows) == 1 else self._rows(node), Region(None))
+                return self._values(node)
             case Project():
                 below = self.stream(node.input)
-                return replace(below, columns=tuple(self._resolve(e, below) for e in node.expressions))
+                region = replace(below.region, hints=below.region.hints + node.hints)
+                return _Stream(tuple(self._resolve(e, below) for e in node.expressions), region)
             case Filter():
                 below = self.stream(node.input)
                 return self._filtered(below, self._resolve(node.condition, below))
@@ -283,8 +307,11 @@ class _Evaluation:
         )
         return replace(below, columns=columns)
 
-    def _rows(self, node: Values) -> tuple[Expression, ...]:
-        return tuple(Call("VALUES", tuple(row[i] for row in node.rows), c.type) for i, c in enumerate(node.schema))
+    def _values(self, node: Values) -> _Stream:
+        if len(node.rows) == 1:
+            return _Stream(node.rows[0], Region(None))
+        columns = tuple(Call("VALUES", tuple(row[i] for row in node.rows), c.type) for i, c in enumerate(node.schema))
+        return _Stream(columns, Region(Rows(tuple(tuple(meaning(cell) for cell in row) for row in node.rows))))
 
     def _filtered(self, below: _Stream, condition: Expression) -> _Stream:
         region = below.region
@@ -300,6 +327,7 @@ class _Evaluation:
             time_attribute=node.time_attribute,
             notation="tvf",
             partition_by=tuple(meaning(self._resolve(key, below)) for key in node.partition_by),
+            filters_below=below.region.filters,
             span=node.span,
         )
         level = len(below.region.windows)
@@ -368,6 +396,7 @@ class _Evaluation:
             time=meaning(self._resolve(node.time, below)),
             time_attribute=node.time_attribute,
             notation="group window",
+            mismatched=node.mismatched,
             span=node.span,
         )
         position = node.window_position
@@ -488,6 +517,7 @@ def _aggregate_operator(
         grouping_sets=_sets(grouping_sets, bare_keys),
         window=window,
         windowed=windowed,
+        repeated_keys=len(bare_keys) - len(set(bare_keys)),
         key_types=tuple(keys[bare_keys.index(key)].type for key in plain),
         argument_types=argument_types,
         key_spans=tuple(keys[bare_keys.index(key)].span for key in plain),
@@ -543,7 +573,9 @@ def _detail(node: Node, row: _Stream, evaluation: _Evaluation) -> tuple[tuple[st
             temporal = None if node.temporal is None else resolved(node.temporal)
             return (("kind", node.kind), ("condition", condition), ("temporal", temporal), ("hints", node.hints))
         case Opaque():
-            return (("text", node.text),)
+            # Its text names the columns of its inputs.
+            names = tuple(tuple(column.name for column in inner.schema) for inner in node.inputs)
+            return (("text", node.text), *((("input columns", names),) if node.kind == "MATCH_RECOGNIZE" else ()))
     return ()
 
 
@@ -559,6 +591,7 @@ __all__ = [
     "OtherOperator",
     "Output",
     "Region",
+    "Rows",
     "Source",
     "TooLarge",
     "Windowing",

@@ -74,7 +74,9 @@ def meaning(value: Expression) -> Expression:
         assert isinstance(call, Call)
         return replace(value, call=call, type=UNKNOWN)
     if isinstance(value, Literal):
-        return replace(value, type=replace(value.type, parameters=(), nullable=True))
+        # A decimal's scale goes on into everything computed with it; the length of a text does not.
+        parameters = value.type.parameters if value.type.name == "DECIMAL" else ()
+        return replace(value, type=replace(value.type, parameters=parameters, nullable=True))
     return replace(value, type=UNKNOWN)
 
 

@@ -25,11 +25,15 @@ class FunctionDeclaration:
 class Fact:
     """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), as canonical
     text.
+
+    ``after`` is what it stands behind: the number of queries, and for ALTER and DROP the names declared so far, because
+    they change what those mean.
     """
 
     kind: str
     name: str
     text: str
+    after: tuple[int | str, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 

@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAssign,
     WindowKind,
 )
-from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, overs_in, time_attribute_of
+from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, overs_in, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, Column
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
@@ -68,6 +68,7 @@ class QueryBinder:
     # ------------------------------------------------------------------------------------------- queries
     def query(self, tree: exp.Expr) -> Node:
         """The plan of a query. Raises :class:`BindError` for what the plan cannot take apart."""
+        unread(tree, self.span(tree))
         inner = self._with_ctes(tree)
         match tree:
             case exp.Select():
@@ -122,6 +123,10 @@ class QueryBinder:
         keys = self._order_keys(order, binder)
         numbers = []
         for part in (limit, offset):
+            if part is not None:
+                ties = part.args.get("limit_options")
+                for each in (part, *((ties,) if ties is not None else ())):
+                    unread(each, self.span(tree))
             value = None if part is None else part.args.get("expression") or part.args.get("count")
             if value is not None and not isinstance(value, exp.Literal):
                 raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
@@ -146,6 +151,8 @@ class QueryBinder:
             tuple(binder.bind(cell) for cell in (row.expressions if isinstance(row, exp.Tuple) else [row]))
             for row in tree.expressions
         )
+        if len({len(row) for row in rows}) > 1:
+            raise BindError("construct", "all rows of VALUES need as many columns", self.span(tree))
         schema = tuple(Column(f"EXPR${i}", cell.type) for i, cell in enumerate(rows[0]))
         node = Values(rows, schema, self.span(tree))
         return self._aliased(node, tree)
@@ -180,8 +187,15 @@ class QueryBinder:
 
     def _table(self, tree: exp.Table) -> Relation:
         span = self.span(tree)
+        unread(tree, span)
         alias = tree.args.get("alias")
         name = tree.name
+        if tree.args.get("version") is not None and not isinstance(tree.parent, exp.Join):
+            raise BindError("construct", "FOR SYSTEM_TIME AS OF outside of a join is not understood", span)
+        if tree.args.get("hints") and (
+            (not tree.args.get("db") and name in self.ctes) or self.environment.path(tree) in self.environment.views
+        ):
+            raise BindError("construct", "hints on a view are not understood", span)
         if not tree.args.get("db") and name in self.ctes:
             node = self.ctes[name]
             return self._named(node, tree, name, alias)
@@ -222,6 +236,7 @@ class QueryBinder:
         return left
 
     def _join(self, left: Relation, join: exp.Expression) -> Relation:
+        unread(join, self.span(join))
         what = join.this
         side = str(join.args.get("side") or "").upper()
         kind = str(join.args.get("kind") or "").upper()
@@ -301,6 +316,8 @@ class QueryBinder:
         data = args.pop("DATA", None)
         if not isinstance(data, nodes.TableArgument):
             raise BindError("window", f"{kind} needs a table as its first argument (DATA)", self.span(tree))
+        if data.args.get("order") is not None:
+            raise BindError("window", f"{kind} takes no ORDER BY", self.span(tree))
         below = self.relation(data.this)
         timecol = args.pop("TIMECOL", None)
         if not isinstance(timecol, nodes.Descriptor) or len(timecol.expressions) != 1:
@@ -340,6 +357,8 @@ class QueryBinder:
         grouped = Grouping.of(binder, tree, trees, below.node)
         node = below.node
         if grouped is not None:
+            if any(isinstance(output, InputRef) for _, output in outputs):
+                raise BindError("construct", "* beside a GROUP BY is not understood", self.span(tree))
             node = grouped.node
             binder = ScalarBinder(self.environment, self.statement, _scope(node, None), grouped.special)
             if having is not None:
@@ -368,7 +387,7 @@ class QueryBinder:
         if qualify is not None:
             aliases = {name: tree_ for name, tree_ in outputs if name and not isinstance(tree_, InputRef)}
             node = Filter(node, self._qualified(qualify.this, binder, aliases), span=self.span(qualify.this))
-        node = Project(node, expressions, schema, span=self.span(tree))
+        node = Project(node, expressions, schema, _query_hints(tree), span=self.span(tree))
         return _distinct(node, self.span(tree)) if tree.args.get("distinct") else node
 
     def _qualified(
@@ -415,12 +434,15 @@ class QueryBinder:
             alias = tree.args.get("alias")
             function = tree.this
             if alias is not None:
-                if alias.name not in named or tree.args.get("partition_by") or tree.args.get("order"):
+                if alias.name not in named or any(tree.args.get(part) for part in ("partition_by", "order", "spec")):
                     raise BindError("construct", f"window {alias.name} is not understood", self.span(tree))
                 tree = named[alias.name]
+            unread(tree, self.span(tree))
             inner = function.this if isinstance(function, exp.Filter) else function
-            name = str(inner.this).upper() if isinstance(inner, exp.Anonymous) else str(inner.this)
-            if isinstance(inner, exp.Anonymous) and is_aggregate(function, self.environment):
+            if not isinstance(inner, exp.Anonymous):
+                raise BindError("construct", f"{function.sql(dialect='flink')} OVER is not understood", self.span(tree))
+            name = str(inner.this).upper()
+            if is_aggregate(function, self.environment):
                 call = binder.aggregate(function)
             else:
                 args = tuple(binder.bind(arg) for arg in inner.expressions)
@@ -451,17 +473,21 @@ def _function_name(tree: exp.Expression, environment: Environment) -> str:
     return written.upper() if spec is not None and environment.function(written) is None else written.lower()
 
 
+def _query_hints(tree: exp.Select) -> tuple[tuple[str, str], ...]:
+    """The hints after SELECT: name and arguments as written."""
+    clause = tree.args.get("hint")
+    return () if clause is None else tuple(sorted(_hint(hint) for hint in clause.expressions))
+
+
 def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
-    found = []
-    for hint in tree.args.get("hints") or ():
-        pairs = options(hint.expressions)
-        text = (
-            ", ".join(f"{k}={v}" for k, v in pairs)
-            if pairs
-            else ", ".join(e.sql(dialect="flink") for e in hint.expressions)
-        )
-        found.append((hint.this.name.upper(), text))
-    return tuple(sorted(found))
+    """The hints after a table's name: name and arguments; the order of options says nothing."""
+    return tuple(sorted(_hint(hint) for hint in tree.args.get("hints") or ()))
+
+
+def _hint(hint: exp.Expression) -> tuple[str, str]:
+    pairs = options(hint.expressions)
+    written = [f"{k}={v}" for k, v in pairs] if pairs else [e.sql(dialect="flink") for e in hint.expressions]
+    return hint.this.name.upper(), ", ".join(written)
 
 
 def renamed(node: Node, names: list[str]) -> Node:

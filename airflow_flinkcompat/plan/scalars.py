@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -109,7 +110,10 @@ class ScalarBinder:
         """The bound expression. Raises :class:`BindError` for what the plan has no value for."""
         if self.special is not None and (found := self.special(tree)) is not None:
             return replace(found, span=found.span or self.span(tree))
+        unread(tree, self.span(tree))
         bound = self._bind(tree)
+        if tree.args.get("negate"):
+            bound = self._call("NOT", (bound,), tree)
         return bound if bound.span is not None else replace(bound, span=self.span(tree))
 
     def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> Call:
@@ -152,13 +156,18 @@ class ScalarBinder:
                 return self._is(tree, negated=False)
             case exp.Between():
                 value = self.bind(tree.this)
+                if tree.args.get("symmetric"):
+                    bounds = self.bind(tree.args["low"]), self.bind(tree.args["high"])
+                    return self._call("BETWEEN SYMMETRIC", (value, *bounds), tree)
                 low = self._call(">=", (value, self.bind(tree.args["low"])), tree)
                 high = self._call("<=", (value, self.bind(tree.args["high"])), tree)
                 return self._call("AND", (low, high), tree)
             case exp.In():
                 return self._in(tree)
-            case exp.Like() | exp.Escape():
-                return self._like(tree)
+            case exp.Like():
+                return self.call("LIKE", [tree.this, tree.expression], tree)
+            case exp.Escape():
+                return self._escape(tree)
             case exp.Case():
                 return self._case(tree)
             case exp.Cast():
@@ -263,14 +272,21 @@ class ScalarBinder:
         """``INTERVAL '1 02:03:04.5' DAY TO SECOND`` and its shorter kin."""
         names = ["DAY", "HOUR", "MINUTE", "SECOND"]
         first, last = unit.this.name.upper().rstrip("S"), unit.expression.name.upper().rstrip("S")
-        if (first, last) == ("YEAR", "MONTH"):
-            years, _, months = text.strip().lstrip("+-").partition("-")
-            sign = -sign if text.strip().startswith("-") else sign
-            return Literal(sign * (int(years) * 12 + int(months or 0)), INTERVAL_YEAR_MONTH, self.span(tree))
-        parts = text.strip().lstrip("+-").replace(":", " ").split()
+        refused = BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
+        digits = text.strip().lstrip("+-")
         sign = -sign if text.strip().startswith("-") else sign
+        if not re.fullmatch(r"[\d\s:.-]+", digits):
+            raise refused
+        if (first, last) == ("YEAR", "MONTH"):
+            years, _, months = digits.partition("-")
+            if not (years.isdigit() and (months or "0").isdigit()):
+                raise refused
+            return Literal(sign * (int(years) * 12 + int(months or 0)), INTERVAL_YEAR_MONTH, self.span(tree))
+        parts = digits.replace(":", " ").split()
         if first not in names or last not in names or len(parts) != names.index(last) - names.index(first) + 1:
-            raise BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
+            raise refused
+        if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in parts):
+            raise refused
         total = sum(
             Decimal(part) * _MILLISECONDS[name] for part, name in zip(parts, names[names.index(first) :], strict=False)
         )
@@ -289,10 +305,12 @@ class ScalarBinder:
             raise BindError("subquery", "a subquery inside a condition is not understood", self.span(tree))
         return self.call("IN", [tree.this, *tree.expressions], tree)
 
-    def _like(self, tree: exp.Expression) -> Expression:
-        if isinstance(tree, exp.Escape):
-            return self.call("LIKE", [tree.this.this, tree.this.expression, tree.expression], tree)
-        return self.call("LIKE", [tree.this, tree.expression], tree)
+    def _escape(self, tree: exp.Escape) -> Expression:
+        """``x [NOT] LIKE pattern ESCAPE c``, and SIMILAR TO alike."""
+        matched = tree.this
+        name = "LIKE" if isinstance(matched, exp.Like) else _BINARY[type(matched)]
+        found = self.call(name, [matched.this, matched.expression, tree.expression], tree)
+        return self._call("NOT", (found,), tree) if matched.args.get("negate") else found
 
     def _case(self, tree: exp.Case) -> Expression:
         operand = tree.this
@@ -353,6 +371,38 @@ class ScalarBinder:
             )
         language = declared.language if declared else "undeclared"
         return AggregateCall(written.lower(), args, UNKNOWN, distinct, condition, language, span=span)
+
+
+_READ: dict[type[exp.Expr], frozenset[str]] = {
+    **dict.fromkeys(_BINARY, frozenset({"this", "expression", "negate"})),
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.Between: frozenset({"this", "low", "high", "symmetric", "negate"}),
+    exp.In: frozenset({"this", "expressions", "query", "unnest", "negate"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Bracket: frozenset({"this", "expressions"}),
+    exp.Select: frozenset(
+        {"with_", "with", "expressions", "distinct", "from_", "from", "joins", "where", "group", "having", "qualify"}
+        | {"windows", "order", "limit", "offset", "hint"}
+    ),
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "hints", "version"}),
+    exp.Join: frozenset({"this", "on", "side", "kind", "using", "method"}),
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "alias", "over"}),
+    exp.Fetch: frozenset({"direction", "count", "limit_options"}),
+    exp.LimitOptions: frozenset({"rows"}),
+}
+"""The arguments that are read; one that is not would be lost without a word."""
+
+
+def unread(tree: exp.Expr, span: Span | None) -> None:
+    """Raises :class:`BindError` where a tree says something that nothing here reads."""
+    known = _READ.get(type(tree))
+    lost = [] if known is None else [name for name, value in tree.args.items() if value and name not in known]
+    if lost:
+        raise BindError("construct", f"{lost[0].rstrip('_').upper()} is not understood here: {_title(tree)}", span)
 
 
 def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
@@ -421,6 +471,6 @@ def _literal(tree: exp.Literal) -> Literal:
     return Literal(value, replace(INT if abs(value) < 2**31 else BIGINT, nullable=False))
 
 
-def _title(tree: exp.Expression) -> str:
+def _title(tree: exp.Expr) -> str:
     text = tree.sql(dialect="flink") if not isinstance(tree, exp.Command) else str(tree)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -31,6 +31,8 @@ class DataType:
     nullable: bool = True
 
     def __str__(self) -> str:
+        if self.name == "UNKNOWN":
+            return self.names[0] if self.names else self.name
         if self.name == "ROW":
             inside = ", ".join(f"`{n}` {t}" for n, t in zip(self.names, self.elements, strict=True))
             text = f"ROW<{inside}>"

@@ -179,4 +179,4 @@ def _computes_on_window(node: Node, expression: Expression) -> bool:
             node = node.input
         else:
             return False
-    return _computes_on_window(node, expression)
+    return isinstance(expression, Call) and _computes_on_window(node, expression)

@@ -4,11 +4,10 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
 
-SEVERAL = {
-    "flink": Verdict(
-        Outcome.UNKNOWN, Basis.INFERRED, "only a set around a single INSERT was measured", Reason.NOT_COVERED
-    )
-}
+SEVERAL = dict.fromkeys(
+    ("vvr", "flink"),
+    Verdict(Outcome.UNKNOWN, Basis.INFERRED, "only a set around a single INSERT was measured", Reason.NOT_COVERED),
+)
 
 
 def find(change: Change) -> Iterable[Hit]:

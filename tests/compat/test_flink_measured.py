@@ -1,0 +1,93 @@
+"""Engine ``flink`` against restores on a real Flink 2.3.0 and 1.20.3: what was refused or wrong is never compatible."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, check, render_text
+from tests.measured import RIGHT, Restore, everything, narrow
+
+CONSEQUENCES = {
+    "refused_at_submit": {Consequence.REFUSED_AT_SUBMIT},
+    "refused_at_restore": {Consequence.REFUSED_AT_RESTORE},
+    "restored_WRONG": {Consequence.SILENTLY_WRONG},
+    # Wrong or unproven on other data.
+    "restored_right_on_this_data": {Consequence.SILENTLY_WRONG},
+}
+
+
+@cache
+def judged(restore: Restore) -> Report:
+    return check(*restore.sides())
+
+
+def consequence(report: Report) -> Consequence | None:
+    """How the restore is said to end: what happens first wins, a refusal before wrong rows."""
+    said = {finding.consequence for finding in report.deciding}
+    return next((each for each in Consequence if each in said), None)
+
+
+def restores(version: str) -> list[Restore]:
+    return [restore for restore in everything() if restore.version.startswith(version)]
+
+
+@pytest.mark.parametrize("version", ["2.3", "1.20"])
+def test_what_did_not_restore_right_is_never_compatible(version: str) -> None:
+    pairs = restores(version)
+    assert len(pairs) > 130
+    assert {pair.outcome for pair in pairs} > {RIGHT, "refused_at_submit", "refused_at_restore", "restored_WRONG"}
+    false = [pair for pair in pairs if pair.outcome != RIGHT and judged(pair).outcome is Outcome.COMPATIBLE]
+    assert not false, "\n\n".join(f"{pair} ended {pair.outcome}\n{render_text(judged(pair))}" for pair in false)
+
+
+def test_open_source_flink_never_reuses_state_in_part() -> None:
+    for pair in everything():
+        report = judged(pair)
+        assert all(finding.outcome is not Outcome.PARTIAL for finding in report.findings), str(pair)
+
+
+def test_every_unknown_and_incompatible_answer_says_why() -> None:
+    for pair in everything():
+        for finding in judged(pair).findings:
+            assert (finding.reason is not None) == (finding.outcome is Outcome.UNKNOWN), f"{pair}: {finding.rule}"
+            assert finding.message, str(pair)
+
+
+def test_restored_right_window_pairs_are_recognised(record_property: pytest.RecordProperty) -> None:
+    pairs = [pair for pair in narrow() if pair.id.startswith("w-") and pair.outcome == RIGHT]
+    assert len(pairs) == 18
+    recognised = [pair.id for pair in pairs if judged(pair).outcome is Outcome.COMPATIBLE]
+    missed = sorted({pair.id for pair in pairs} - set(recognised))
+    print(
+        f"\nrecognised {len(recognised)} of {len(pairs)} window pairs that restored right; missed: {missed or 'none'}"
+    )
+    record_property("recognised", f"{len(recognised)}/{len(pairs)}")
+    assert len(recognised) >= 0.6 * len(pairs)
+
+
+def test_the_stated_consequence_is_the_measured_one(record_property: pytest.RecordProperty) -> None:
+    said = [(pair, consequence(judged(pair))) for pair in narrow() if judged(pair).outcome is Outcome.INCOMPATIBLE]
+    said = [(pair, each) for pair, each in said if each is not None]
+    right = [pair for pair, each in said if each in CONSEQUENCES.get(pair.outcome, set())]
+    misses = {pair.id: (pair.outcome, each.value) for pair, each in said if pair not in right and each is not None}
+    print(f"\nconsequence right for {len(right)} of {len(said)}; not for: {misses}")
+    record_property("consequences", f"{len(right)}/{len(said)}")
+    assert len(said) >= 60
+    assert len(right) >= 0.85 * len(said)
+
+
+def test_a_version_nobody_measured_is_not_called_compatible() -> None:
+    """But for an unchanged script, which every version restores."""
+    seen: Counter[Outcome] = Counter()
+    for pair in narrow():
+        old, new = pair.sides()
+        other = check(
+            *(type(side)(side.script, side.settings, engine="flink", engine_version="2.0") for side in (old, new))
+        )
+        unchanged = [finding.rule for finding in other.deciding] == ["unchanged"]
+        assert unchanged or other.outcome is not Outcome.COMPATIBLE, str(pair)
+        seen[other.outcome] += 1
+    assert set(seen) == {Outcome.COMPATIBLE, Outcome.UNKNOWN, Outcome.INCOMPATIBLE}
