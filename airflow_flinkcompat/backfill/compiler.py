@@ -328,7 +328,7 @@ class _Compiler:
                 f"GROUPING SETS, CUBE and ROLLUP are not recomputed by a backfill yet; {_FLINK_BATCH}", node.span
             )
         keys = tuple(scalar(key) for key in node.keys)
-        calls = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(node.aggregates))
+        calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
         return Group(below, keys, calls)
 
     def group_window(self, node: GroupWindowAggregate) -> Step:
@@ -340,7 +340,7 @@ class _Compiler:
         below = self.assign(node.input, node.window, node.time, node.time_attribute, _read_by(node), node)
         width, count = len(node.input.schema), len(node.keys)
         keys = (*(scalar(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
-        calls = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(node.aggregates))
+        calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
         fields = {WindowField.START: 0, WindowField.END: 1, WindowField.TIME: 2}
         outputs = [*range(count), *(position for position, _ in calls)]
         for property in node.properties:

@@ -136,7 +136,24 @@ def _number(value: object, kind: DataType) -> str:
     return f"CAST('{value!r}' AS {spark_type(kind)})"
 
 
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _negated(condition: Expression) -> Expression | None:
+    """NOT taken into a condition as Flink's planner does, which shows when a number is NaN; None where it stays."""
+    if not isinstance(condition, Call):
+        return None
+    if condition.function in ("AND", "OR"):
+        other = "OR" if condition.function == "AND" else "AND"
+        parts = tuple(_negated(arg) or Call("NOT", (arg,), arg.type, arg.span) for arg in condition.args)
+        return replace(condition, function=other, args=parts)
+    opposite = _OPPOSITE.get(condition.function)
+    return None if opposite is None else replace(condition, function=opposite)
+
+
 def _call(call: Call) -> str:
+    if call.function == "NOT" and (inside := _negated(call.args[0])) is not None:
+        return _scalar(inside)
     spec = functions.lookup(call.function)
     if spec is None:
         raise Untranslatable(f"function {call.function} cannot run in Spark; {_REMEDY}", call.span)
@@ -186,8 +203,20 @@ def _plain(data_type: DataType) -> DataType:
     return replace(data_type, nullable=True)
 
 
-def aggregate(call: AggregateCall) -> str:
-    """The Spark SQL text of an aggregate. Raises :class:`Untranslatable` with the place in the script."""
+def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = ()) -> str:
+    """The Spark SQL text of an aggregate. Raises :class:`Untranslatable` with the place in the script.
+
+    ``others`` are all aggregates computed together: where SUM and COUNT of the same values are among them, Flink's
+    planner makes AVG their quotient, which for integers shows when the sum wraps (measured, batch and streaming).
+    """
+    if call.function == "AVG" and all(arg.type.name in INTEGERS for arg in call.args):
+        parts = [
+            next((other for other in others if other == replace(call, function=name, type=other.type)), None)
+            for name in ("SUM", "COUNT")
+        ]
+        if all(parts) and all(other.distinct == call.distinct for other in others):
+            total, count = (aggregate(part) for part in parts if part is not None)
+            return f"CAST({total} div {count} AS {spark_type(call.type)})"
     args = tuple(typed(arg) for arg in call.args)
     call = replace(call, args=args, type=call.type if call.type.is_known else UNKNOWN)
     spec = functions.lookup(call.function) if call.language == "builtin" else None
@@ -258,6 +287,8 @@ def _result_classes(result: DataType, args: Sequence[Expression]) -> Iterator[st
     elif kind == "timestamp":
         if args and args[0].type.name == "TIMESTAMP" and args[0].type.parameters <= result.parameters:
             yield "same-or-finer"
+        if result.parameters and result.parameters[0] >= 3:
+            yield "milliseconds"
         yield kind
     elif kind not in (None, "text"):
         yield str(kind)

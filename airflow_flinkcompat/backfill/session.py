@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -26,14 +27,16 @@ SEMANTICS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-# A backfill in one process: quick to start, nothing listens beyond loopback.
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+# A backfill in one process: quick to start, nothing listens beyond loopback, errors are told in a line of our own.
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    "spark.log.level": "FATAL",
 }
 
 
@@ -60,7 +63,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
-    builder = SparkSession.builder.master(master).appName("flinkcompat backfill").config("spark.log.level", "WARN")
+    builder = SparkSession.builder.master(master).appName("flinkcompat backfill")
     for key, value in {**submit_configuration(master), **SEMANTICS}.items():
         builder = builder.config(key, value)
     try:

@@ -264,6 +264,8 @@ _NULL = DataType("NULL")
 def if_else(types: Types) -> DataType:
     """IF(condition, value, otherwise)."""
     result = common_type(types[1:]) if len(types) == 3 else UNKNOWN
+    if result.name in TIMESTAMPS and len({t.parameters for t in types[1:] if t.name != "NULL"}) > 1:
+        return UNKNOWN  # takes the precision of its first value, and cuts the other
     return with_nullability(result, True) if result.is_known else UNKNOWN
 
 

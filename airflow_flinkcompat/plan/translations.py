@@ -22,8 +22,8 @@ class Translation:
     float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant
     LIKE pattern without a backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant
     of at least 1), ``digits`` (a constant of at least 0) and, in capitals, a keyword of the call. ``gives`` also knows
-    ``string`` (unlimited), ``varchar`` (limited) and ``same-or-finer`` (a timestamp that keeps every digit of the first
-    argument).
+    ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps every digit of the
+    first argument) and ``milliseconds`` (a timestamp of precision 3 or more).
     Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
     but the first (``{drest}`` as decimals), ``{type}`` the result's Spark type, ``{length}`` the length of the result,
     ``{end}`` and ``{end0}`` the length of the text of the result or first argument as a timestamp, ``{scale0}`` the
@@ -62,13 +62,14 @@ _DOUBLE_DIVISION = (
 _SAME = ("text", "boolean", "date", "timestamp", "ltz")
 
 
-def _comparison(sign: str, nan: str) -> tuple[Translation, ...]:
-    """``nan`` corrects Spark, for which NaN equals itself and is the largest number; Flink compares it as Java does."""
-    doubles = _AS_DOUBLES.format(sign)
+def _comparison(sign: str) -> tuple[Translation, ...]:
+    """Spark holds NaN equal to itself and larger than all numbers; in Flink it compares as in Java, always false."""
+    some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
+    with_nan = f"IF({{0}} IS NULL OR {{1}} IS NULL, NULL, {'TRUE' if sign == '<>' else 'FALSE'})"
     return (
         _t(f"({{0}} {sign} {{1}})", "integer", "integer"),
         _t(f"({{d0}} {sign} {{d1}})", _EXACT, _EXACT),
-        _t(f"({doubles} {nan})", "integer|double", "integer|double"),
+        _t(f"IF({some_nan}, {with_nan}, {_AS_DOUBLES.format(sign)})", "integer|double", "integer|double"),
         *(_t(f"({{0}} {sign} {{1}})", kind, kind) for kind in _SAME),
     )
 
@@ -87,12 +88,24 @@ _DAY_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY")
 _FUNCTION_UNITS = {"DAYOFMONTH": "DAY", "DAYOFYEAR": "DOY"} | {u: u for u in _UNITS if u not in ("DAY", "DOY")}
 
 
-def _part(unit: str, position: int, *takes: str) -> Translation:
-    return _t(f"CAST({_UNITS[unit]}({{{position}}}) AS BIGINT)", *takes)
+def _after_1970(template: str, argument: str) -> str:
+    """Parts of earlier times come out of Flink rounded towards 1970, hours even negative: no one relies on that."""
+    message = f"{ERROR}before 1970 Flink computes parts of a time in a way of its own"
+    return f"IF({argument} < TIMESTAMP_NTZ '1970-01-01 00:00:00', raise_error('{message}'), {template})"
 
 
-def _parts(unit: str) -> str:
-    return "date|timestamp" if unit in _DAY_UNITS else "timestamp"
+def _parts(unit: str, position: int, takes: tuple[str, ...]) -> tuple[Translation, ...]:
+    """A part of a date or time; ``takes`` has ``@`` where the time stands."""
+    argument = f"{{{position}}}"
+    part = f"CAST({_UNITS[unit]}({argument}) AS BIGINT)"
+    of_time = tuple(kind.replace("@", "timestamp") for kind in takes)
+    of_date = tuple(kind.replace("@", "date") for kind in takes)
+    found = (Translation(of_time, _after_1970(part, argument)),)
+    return (*found, Translation(of_date, part)) if unit in _DAY_UNITS else found
+
+
+def _floor(unit: str) -> str:
+    return f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP_NTZ)"
 
 
 # A text that is no plain timestamp would be read by Flink in ways of its own: better no answer than a guess.
@@ -122,6 +135,9 @@ _TEXT_TO_DOUBLE = _text_to("number", "^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]{{1
 _SHORTENED = "IF(char_length({0}) <= {length}, {0}, substring({0}, 1, {length}))"
 _TRUNCATED = "try_cast(substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end}) AS TIMESTAMP_NTZ)"
 
+# Flink divides towards zero here: before 1970 the day is the next one unless the time is midnight.
+_DAY = "date_add(DATE '1970-01-01', CAST(unix_millis(CAST({0} AS TIMESTAMP_LTZ)) div 86400000 AS INT))"
+
 _CASTS = (
     _t("CAST({0} AS {type})", "null"),
     _t("CAST({0} AS {type})", "integer", gives="integer|decimal|double|float"),
@@ -142,9 +158,10 @@ _CASTS = (
     _t(_TEXT_TO_TIMESTAMP, "text", gives="timestamp"),
     _t(_TEXT_TO_DATE, "text", gives="date"),
     _t("{0}", "timestamp", gives="same-or-finer"),
-    _t(_TRUNCATED, "timestamp", gives="timestamp"),
+    _t(_TRUNCATED, "timestamp", gives="milliseconds"),
+    _t(_after_1970(_TRUNCATED, "{0}"), "timestamp", gives="timestamp"),
     _t("substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end0})", "timestamp", gives="string"),
-    _t("CAST({0} AS DATE)", "timestamp", gives="date"),
+    _t(_DAY, "timestamp", gives="date"),
     _t("CAST({0} AS TIMESTAMP_NTZ)", "date", gives="timestamp"),
 )
 
@@ -169,12 +186,12 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
         _t(f"IF({{d1}} = 0, {_DIVISION_BY_ZERO}, CAST({{d0}} % {{d1}} AS {{type}}))", _EXACT, _EXACT),
     ),
     "NEG": (_t("(- {0})", "integer|decimal|double"),),
-    "=": _comparison("=", "AND NOT isnan(CAST({0} AS DOUBLE))"),
-    "<>": _comparison("<>", "OR (isnan(CAST({0} AS DOUBLE)) AND isnan(CAST({1} AS DOUBLE)))"),
-    "<": _comparison("<", "AND NOT isnan(CAST({1} AS DOUBLE))"),
-    "<=": _comparison("<=", "AND NOT isnan(CAST({1} AS DOUBLE))"),
-    ">": _comparison(">", "AND NOT isnan(CAST({0} AS DOUBLE))"),
-    ">=": _comparison(">=", "AND NOT isnan(CAST({0} AS DOUBLE))"),
+    "=": _comparison("="),
+    "<>": _comparison("<>"),
+    "<": _comparison("<"),
+    "<=": _comparison("<="),
+    ">": _comparison(">"),
+    ">=": _comparison(">="),
     "AND": (_t("({and})", "boolean|null*"),),
     "OR": (_t("({or})", "boolean|null*"),),
     "NOT": (_t("(NOT {0})", "boolean"),),
@@ -215,7 +232,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
         _t("{0}", "integer"),
         _t("CAST(floor({0}) AS {type})", "decimal"),
         *(
-            _t(f"CAST(date_trunc('{unit}', {{0}}) AS TIMESTAMP_NTZ)", "timestamp", unit, "TO")
+            _t(_after_1970(_floor(unit), "{0}") if unit in ("YEAR", "MONTH") else _floor(unit), "timestamp", unit, "TO")
             for unit in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
         ),
     ),
@@ -224,8 +241,8 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "DATE_FORMAT": (_t("date_format({0}, {1})", "timestamp", "format"),),
     "TO_TIMESTAMP": (_t(_TEXT_TO_TIMESTAMP, "text"),),
     "TO_DATE": (_t(_TEXT_TO_DATE, "text"),),
-    "EXTRACT": tuple(_part(unit, 1, unit, _parts(unit), "FROM") for unit in _UNITS),
-    **{name: (_part(unit, 0, _parts(unit)),) for name, unit in _FUNCTION_UNITS.items()},
+    "EXTRACT": tuple(part for unit in _UNITS for part in _parts(unit, 1, (unit, "@", "FROM"))),
+    **{name: _parts(unit, 0, ("@",)) for name, unit in _FUNCTION_UNITS.items()},
     "TIMESTAMPDIFF": tuple(
         _t(f"CAST(timestampdiff({unit}, {{1}}, {{2}}) AS INT)", unit, "timestamp", "timestamp")
         for unit in ("SECOND", "MINUTE", "HOUR", "DAY")
