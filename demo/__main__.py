@@ -9,19 +9,22 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.sql import mask_secrets
+from demo import updown
 from demo.airflow_client import AirflowApiError
 from demo.airflow_instance import AirflowError
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.parts import Parts
-from demo.story import Step, Story
-from demo.waiting import DemoError
+from demo.pictures import Photographer
+from demo.steps import Step
+from demo.story import Story
+from demo.waiting import DemoError, require
 from demo.world import World
 
 FAILURES = (DemoError, DeployError, AirflowError, AirflowApiError, OSError)
@@ -29,32 +32,56 @@ FAILURES = (DemoError, DeployError, AirflowError, AirflowApiError, OSError)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 every step did what it says, 1 one did not, 130 interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this folder and keep it")
-    parser.add_subparsers(dest="command")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     narrator = Narrator()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return tell(options.keep, narrator)
+        match options.command:
+            case "up":
+                return updown.up(narrator, story=options.story)
+            case "down":
+                return updown.down(narrator)
+            case "serve":
+                return updown.serve(narrator, story=options.story)
+            case "pictures":
+                return tell(options.keep, narrator, pictures=True)
+            case _:
+                return tell(options.keep, narrator)
     except KeyboardInterrupt:
         narrator.say("interrupted; everything was stopped")
         return 130
+    except FAILURES as error:
+        narrator.plain()
+        narrator.say(mask_secrets(f"FAILED: {error}"))
+        return 1
 
 
-def tell(keep: Path | None, narrator: Narrator) -> int:
-    """Tells the story in a folder of its own; the exit status."""
-    with work_folder(keep) as root:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this (empty) folder and keep it")
+    commands = parser.add_subparsers(dest="command", metavar="up|down|pictures")
+    up = commands.add_parser("up", help="start everything in the background, with v1 deployed and orders arriving")
+    up.add_argument("--story", action="store_true", help="tell the whole story first")
+    commands.add_parser("down", help="stop what up has started")
+    commands.add_parser("pictures", help="tell the story and take the pictures in docs/images on the way")
+    serve = commands.add_parser("serve", description="what up runs in the background")
+    serve.add_argument("--story", action="store_true")
+    return parser
+
+
+def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> int:
+    """Tells the story in a folder of its own; the exit status. Raises one of FAILURES when a step did not hold."""
+    with work_folder(keep) as root, ExitStack() as stack:
         world = World(root)
         world.make()
-        try:
-            with Parts(world, narrator.say) as parts, Feed(world.live, parts.watermark) as feed:
-                steps = Story(world, parts, feed, narrator).tell()
-                summary(narrator, steps, parts)
-        except FAILURES as error:
-            narrator.plain()
-            narrator.say(mask_secrets(f"FAILED: {error}"))
-            return 1
+        parts = stack.enter_context(Parts(world, narrator.say))
+        feed = stack.enter_context(Feed(world.live, parts.watermark))
+        story = Story(world, parts, feed, narrator)
+        if pictures:
+            story.moment = stack.enter_context(Photographer(parts, narrator.say)).take
+        steps = story.tell()
+        summary(narrator, steps, parts)
+        stack.close()
         narrator.say("everything is stopped again")
     return 0
 
@@ -64,6 +91,7 @@ def work_folder(keep: Path | None) -> Iterator[Path]:
     """The folder given, or one that is gone at the end."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
+        require(not any(keep.iterdir()), f"{keep} is not empty: name a new folder, or empty it")
         yield keep.resolve()
         return
     root = Path(tempfile.mkdtemp(prefix="flinkcompat-demo-")).resolve()

@@ -11,8 +11,6 @@ from pathlib import Path
 from demo.orders import DELAY, SLICE, START, Order, orders_of
 from demo.waiting import DemoError, wait_for
 
-_LOCKSTEP_SECONDS = 120.0
-
 
 @dataclass(frozen=True)
 class Arrived:
@@ -33,19 +31,26 @@ class Feed:
 
     Each slice waits until the job has seen the one before it (``watermark``), so a slow machine never makes an order
     late. At the goal more orders of the last slice keep arriving, ``linger`` seconds
-    apart.
+    apart. ``patience`` is how long the job may take to see a slice.
     """
 
     def __init__(
-        self, folder: Path, watermark: Callable[[], datetime | None], *, pause: float = 0.3, linger: float = 1.0
+        self,
+        folder: Path,
+        watermark: Callable[[], datetime | None],
+        *,
+        pause: float = 0.3,
+        linger: float = 1.0,
+        patience: float = 120.0,
     ) -> None:
         self.folder = folder
         self.clock = START
         self.arrived: tuple[Arrived, ...] = ()
         self._watermark = watermark
-        self._pause, self._linger = pause, linger
+        self.pause, self._linger, self.patience = pause, linger, patience
         self._goal = START
         self._broken = False
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._error: Exception | None = None
@@ -71,8 +76,8 @@ class Feed:
 
     def go_on(self, goal: datetime, *, broken: bool = False) -> None:
         """Let event time run on to ``goal``; with ``broken`` the next order has a price that is no number."""
-        self._broken = broken
-        self._goal = goal
+        with self._lock:
+            self._broken, self._goal = broken, goal
         self._wake.set()
 
     def there(self) -> bool:
@@ -91,7 +96,7 @@ class Feed:
                     self._write(self.clock, in_step=True)
                     self.clock += SLICE
                     self._wait_until_seen()
-                    self._stop.wait(self._pause)
+                    self._stop.wait(self.pause)
                     continue
                 if self.arrived:
                     self._write(self.clock - SLICE, in_step=False)
@@ -103,8 +108,9 @@ class Feed:
     def _write(self, slice_start: datetime, *, in_step: bool) -> None:
         """A file is complete the moment it is seen: it gets its name when it is."""
         number = len(self.arrived) + 1
-        orders = orders_of(number, slice_start, broken=self._broken)
-        self._broken = False
+        with self._lock:
+            broken, self._broken = self._broken, False
+        orders = orders_of(number, slice_start, broken=broken)
         path = self.folder / f"orders-{number:05d}.csv"
         hidden = path.with_name(f".{path.name}")
         hidden.write_text("".join(order.line for order in orders), encoding="utf-8")
@@ -115,7 +121,7 @@ class Feed:
         wait_for(
             f"the job to see the orders up to {self.clock:%H:%M:%S}",
             lambda: self._stop.is_set() or self._is_seen(),
-            timeout=_LOCKSTEP_SECONDS,
+            timeout=self.patience,
             seen=lambda: f"Its watermark is {self._watermark()}",
         )
 

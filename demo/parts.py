@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
+from urllib.parse import quote
 
 from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry, LocalFlink
 from airflow_flinkcompat.deploy.verify import same_place
@@ -17,6 +19,7 @@ from demo.waiting import DemoError, require, wait_for
 from demo.world import DAG_ID, DAGS, DEPLOYMENT, World
 
 _EPOCH = datetime(1970, 1, 1)
+_READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
 # Shown in the log, and final but for "failed".
 _SHOWN = {"running", "deferred", "awaiting_input", "success", "failed", "up_for_retry"}
 _FAILED = {"failed", "upstream_failed"}
@@ -124,8 +127,27 @@ class Parts:
         values = [int(row["value"]) for row in rows]
         return _EPOCH + timedelta(milliseconds=min(values)) if values and min(values) > 0 else None
 
+    def orders_read(self, job_id: str) -> int:
+        """How many orders this job itself has read since it was started, by Flink's own metric of its source."""
+
+        def look() -> str | None:
+            source = self.jobs.get(f"jobs/{job_id}")["vertices"][0]["id"]
+            metrics = f"jobs/{job_id}/vertices/{source}/metrics"
+            name = next((row["id"] for row in self.jobs.get(metrics) if _READ.fullmatch(row["id"])), None)
+            values = self.jobs.get(f"{metrics}?get={quote(name)}") if name else []
+            return values[0]["value"] if values else None
+
+        return int(wait_for("Flink's metrics of the source", look, timeout=30, alive=self.check))
+
     def _running(self) -> list[str]:
         return [job.job_id for job in self.jobs.jobs().values() if job.name == DEPLOYMENT and not job.terminal]
+
+    def check_job(self) -> None:
+        """Raises DemoError, with the reason, when the job that is deployed has failed; and as ``check``."""
+        self.check()
+        status = self.jobs.status(str(self.deployed().job_id))
+        if status is not None and status.state in ("FAILING", "FAILED", "CANCELED"):
+            raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'no reason is given'}")
 
     def require_running(self, entry: LedgerEntry) -> None:
         """Exactly the job of ``entry`` runs, and it was restored from what the entry says. Raises DemoError."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from demo import scratch
 from demo.airflow_client import SETTLE_SECONDS
-from demo.feed import Arrived, Feed
+from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import START, Row, differences, ended, text, totals
 from demo.parts import Parts
+from demo.steps import MINUTE, Before, Step, counts_of, excerpt, windows_of
 from demo.waiting import require, wait_for
 from demo.world import BOUNDARY, DAG_ID, World, result_rows
 
-MINUTE = timedelta(minutes=1)
 RESUME = "Resume from savepoint"
 # Event times at which the versions are proposed: in the middle of a minute, so that a window is open.
 PROPOSE_V2, AFTER_V2 = START + 2 * MINUTE + timedelta(seconds=40), START + 4 * MINUTE
@@ -29,19 +29,6 @@ COMPARED = BOUNDARY + 10 * MINUTE
 _ROWS_SECONDS = 90.0
 
 Moment = Callable[[str, str], None]
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one version came to. ``facts`` are the measured values behind ``proofs``."""
-
-    version: str
-    change: str
-    verdict: str
-    branch: str
-    proofs: tuple[str, ...]
-    seconds: float
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -101,7 +88,7 @@ class Story:
         self._follow_check(run, "unknown")
         self.parts.follow(run, {"approve": "awaiting_input"})
         question = self.parts.client.question(DAG_ID, run, "approve")
-        self.narrator.say(f"Airflow asks: {question['subject']}\n{_excerpt(question['body'])}")
+        self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
         self.narrator.say(f"the answers to choose from: {' · '.join(question['options'])}")
         self.moment("approval", run)
         require(self.parts.deployed().number == before.entry, "something was deployed before anybody answered")
@@ -113,6 +100,9 @@ class Story:
         approved_by = self.parts.deployed().approved_by
         require(approved_by, "the ledger does not say who approved")
         proofs, facts = self._resumed(before, AFTER_V3, broken=True)
+        broken = [order for order in self.feed.orders() if order.price is None]
+        require(broken, "no order with a price that is no number came")
+        self.parts.require_running(self.parts.deployed())
         proofs = (
             f"waited for a person; approved by {approved_by}",
             *proofs,
@@ -154,7 +144,7 @@ class Story:
         if difference := differences(joined, truth):
             require(False, f"the joined result differs from Flink's from-scratch run:\n{difference}")
         proof = (
-            f"all {len(joined)} rows of the {_windows(joined)} windows up to {COMPARED:%H:%M}, backfill and live job "
+            f"all {len(joined)} rows of the {windows_of(joined)} windows up to {COMPARED:%H:%M}, backfill and live job "
             "together, equal Flink's own from-scratch run"
         )
         self.narrator.proved(proof)
@@ -163,6 +153,7 @@ class Story:
             "from_scratch": truth,
             "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
         }
+        self.moment("end", run)
         return self._step(began, "v4", "window size", run, "restart + backfill", (*proofs, proof), **facts)
 
     def _join(self, wanted: list[Row]) -> tuple[list[Row], tuple[str, ...], dict[str, Any]]:
@@ -208,7 +199,7 @@ class Story:
             self.feed.there,
             timeout=120,
             say=self.narrator.say,
-            alive=self.parts.check,
+            alive=self.parts.check_job,
             seen=lambda: f"The feed is at {self.feed.clock}, the job's watermark is {self.parts.watermark()}",
         )
 
@@ -248,7 +239,7 @@ class Story:
         start = before.at.replace(second=0)
         window = [row for row in rows if row[0] == text(start)]
         old = before.counts(start)
-        new = _counts([file for file in self.feed.arrived if file.at > stopped_at], start)
+        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], start)
         require(
             window and all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides"
         )
@@ -258,7 +249,15 @@ class Story:
             f"savepoint, {new[item]} arrived after it"
         )
         self.narrator.proved(both)
-        once = f"all {len(rows)} rows exact and there once: no file was read again"
+        read, since = self.parts.orders_read(str(entry.job_id)), len(list(self.feed.orders())) - before.orders
+        require(
+            0 < read <= since,
+            f"the new job read {read} orders, but only {since} arrived since: it read older files again",
+        )
+        once = (
+            f"no file was read again: the new job read {read} orders, {since} arrived since the proposal, "
+            f"{before.orders} before it; all {len(rows)} rows are exact and there once"
+        )
         self.narrator.proved(once)
         facts = {
             "job_id": entry.job_id,
@@ -267,6 +266,8 @@ class Story:
             "open_window": window,
             "orders_before": old,
             "orders_after": new,
+            "orders_read": read,
+            "orders_since": since,
             "rows": rows,
         }
         return (proof, both, once), facts
@@ -287,35 +288,6 @@ class Story:
             lambda: rows if (rows := found()) == wanted else None,
             timeout=_ROWS_SECONDS,
             say=self.narrator.say,
-            alive=self.parts.check,
+            alive=self.parts.check_job,
             seen=lambda: f"The rows are not those added up by hand:\n{differences(found(), wanted)}",
         )
-
-
-@dataclass(frozen=True)
-class Before:
-    """How things stood when a version was proposed: files, the ledger's deployment, event time."""
-
-    arrived: tuple[Arrived, ...]
-    entry: int
-    at: datetime
-
-    def counts(self, start: datetime) -> dict[str, int]:
-        """Orders of the minute by item that the running job has surely read."""
-        return _counts([file for file in self.arrived if file.in_step], start)
-
-
-def _counts(files: list[Arrived], start: datetime) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for order in (order for file in files for order in file.orders if start <= order.at < start + MINUTE):
-        counts[order.item] = counts.get(order.item, 0) + 1
-    return counts
-
-
-def _windows(rows: list[Row]) -> int:
-    return len({row[:2] for row in rows})
-
-
-def _excerpt(body: str, lines: int = 12) -> str:
-    shown = [line for line in body.splitlines() if line.strip()]
-    return "\n".join([*shown[:lines], *(["…"] if len(shown) > lines else [])])
