@@ -10,7 +10,7 @@ _LEXEME = re.compile(
     r"""
       (?P<space>\s+)
     | (?P<hint>/\*\+.*?\*/)
-    | (?P<comment>--[^\r\n]*|//[^\r\n]*|/\*.*?\*/)
+    | (?P<comment>--[^\r\n]*|(?<!:)//[^\r\n]*|/\*.*?\*/)   # not the // of a URL
     | (?P<string>'(?:[^']|'')*')
     | (?P<name>`(?:[^`]|``)*`)
     | (?P<open>/\*|'|`)                 # never closed: the rest of the script

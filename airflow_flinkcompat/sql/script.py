@@ -155,8 +155,9 @@ def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read")
     except RecursionError:
         return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read")
-    if tree is None or tree.find(exp.Command):
-        return Statement(body, span, error=f"{span}: this statement is not known")
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # sqlglot's parser stumbles over some text it does not expect, such as a join without a relation.
+        return Statement(body, span, error=f"{span}: this statement cannot be read")
     return Statement(body, span, tree)
 
 

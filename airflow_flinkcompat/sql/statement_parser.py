@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.alter_parser import AlterParser
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS
+from airflow_flinkcompat.sql.grammar import unknown_parts
 
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
 _EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
@@ -64,7 +65,14 @@ class FlinkParser(AlterParser):
             pass
         if self._curr:
             self.fail("Unexpected text after the end of the statement")
+        for part in unknown_parts(tree):
+            self.fail("This clause is not part of Flink SQL", self._token_of(part))
         return [tree]
+
+    def _token_of(self, node: exp.Expr) -> Token:
+        """The token at which ``node``, or the first thing below it with a position, begins."""
+        starts = {part.meta["start"] for part in node.walk() if "start" in part.meta}
+        return next((token for token in self._tokens if token.start in starts), self._tokens[0])
 
     def parse_statement(self) -> exp.Expr:
         """Read any statement or query."""
@@ -145,7 +153,10 @@ class FlinkParser(AlterParser):
             self._advance()
         if self._index == index:
             self.fail("Expected a key and a value, like SET 'key' = 'value'", start or self._prev)
-        return self.place(exp.Literal.string(self._find_sql(start, self._prev)), start)
+        text = self._find_sql(start, self._prev)
+        if "--" in text or "/*" in text or self.sql[self._prev.end + 1 : self._prev.end + 3] in ("--", "/*", "//"):
+            self.fail("Write the value in single quotes", start)  # Flink would read on where a comment seems to begin
+        return self.place(exp.Literal.string(text), start)
 
     def parse_use(self) -> nodes.UseNamespace:
         """Read ``USE …`` after that word."""
@@ -154,9 +165,9 @@ class FlinkParser(AlterParser):
         return nodes.UseNamespace(kind=kind, expressions=names)
 
     def parse_resource_statement(self, action: str) -> nodes.ResourceStatement:
-        """Read ``JAR 'path'`` (quotes may be missing) after ADD or REMOVE."""
+        """Read ``JAR 'path'`` after ADD or REMOVE."""
         kind = self.require_word(*RESOURCE_KINDS)
-        return nodes.ResourceStatement(this=self._parse_raw_text(), kind=kind, action=action)
+        return nodes.ResourceStatement(this=self.require_string(), kind=kind, action=action)
 
     def parse_module(self, kind: str) -> nodes.ModuleStatement:
         """Read the name and options after LOAD MODULE or UNLOAD MODULE."""

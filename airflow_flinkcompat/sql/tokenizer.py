@@ -11,6 +11,8 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
+from airflow_flinkcompat.sql import lexer
+
 #: Two words that act as one keyword. Merged after scanning, so comments and line breaks may stand between them.
 COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
     ("GROUP", "BY"): TokenType.GROUP_BY,
@@ -112,7 +114,7 @@ class FlinkTokenizer(Tokenizer):
     IDENTIFIERS = ["`"]
     HEX_STRINGS = [("x'", "'"), ("X'", "'")]
     UNICODE_STRINGS = [("u&'", "'"), ("U&'", "'")]
-    COMMENTS = ["--", "//", ("/*", "*/")]
+    COMMENTS = ["--", ("/*", "*/")]
     NESTED_COMMENTS = False
     COMMANDS = set()
     # A hint in a place the grammar does not know must be an error, never a comment that silently vanishes.
@@ -126,7 +128,7 @@ class FlinkTokenizer(Tokenizer):
 
     def tokenize(self, sql: str) -> list[Token]:
         """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for an unterminated string."""
-        return _merge(self._expand_hints(super().tokenize(sql)))
+        return _merge(self._expand_hints(super().tokenize(_without_slash_comments(sql))))
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
         """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
@@ -152,6 +154,16 @@ class FlinkTokenizer(Tokenizer):
 
 # sqlglot adds Jinja comments to every dialect; in Flink SQL they would hide text from the parser.
 FlinkTokenizer._COMMENTS = {start: end for start, end in FlinkTokenizer._COMMENTS.items() if start != "{#"}
+
+
+def _without_slash_comments(sql: str) -> str:
+    """``sql`` with every ``// …`` comment blanked out; sqlglot would take the ``//`` of a URL for one."""
+    if "//" not in sql:
+        return sql
+    comments = (lexeme for lexeme in lexer.lexemes(sql) if lexeme.kind == "comment" and lexeme.text.startswith("//"))
+    for comment in comments:
+        sql = sql[: comment.start] + " " * (comment.end - comment.start) + sql[comment.end :]
+    return sql
 
 
 def _merge(tokens: list[Token]) -> list[Token]:

@@ -250,6 +250,28 @@ def test_a_table_keeps_its_kinds_of_columns_apart() -> None:
         *("SELECT a::INT FROM t", "SELECT a -> b FROM t", "SELECT @a FROM t", "SELECT :a FROM t", "SELECT ? FROM t"),
         *("CREATE TABLE t (a)(b)", "GRANT ALL", "COPY t FROM 'x'", "SELECT {# hidden #} 1 FROM t", "{{ a }}"),
         *("WITH a AS (DROP TABLE t) SELECT 1", "SELECT INTERVAL '1' FROM t", "SELECT INTERVAL '1 DAY' FROM t", ""),
+        *("SELECT a FROM t GROUP BY a WITH ROLLUP", "SELECT a INTO u FROM t", "SELECT DISTINCT ON (a) b FROM t"),
+        *(
+            "SELECT AS STRUCT a FROM t",
+            "SELECT * EXCEPT (a) FROM t",
+            "SELECT a FROM t LIMIT 1 BY a",
+        ),
+        *(
+            "SELECT a FROM t FETCH FIRST 5 ROWS WITH TIES",
+            "SELECT a FROM t ORDER BY a WITH FILL",
+            "SELECT * REPLACE (1 AS a) FROM t",
+        ),
+        *(
+            "SELECT a FROM t UNION BY NAME SELECT b FROM u",
+            "SELECT a FROM t START WITH a CONNECT BY b",
+            "SELECT a FROM t GROUP BY ALL",
+        ),
+        *(
+            "WITH a AS MATERIALIZED (SELECT 1) SELECT 1",
+            "SELECT SUM(a) OVER (ORDER BY b ROWS 1 PRECEDING EXCLUDE TIES) FROM t",
+        ),
+        *("SELECT MAX(a HAVING MAX b) FROM t", "SELECT f(a ORDER BY b LIMIT 1) FROM t", "SELECT a.*EXCLUDE (b) FROM a"),
+        *("SET a = b--c", "SET a = /x//y", "ADD JAR /opt/x.jar", "SELECT a FROM t AS (b)", "SELECT a AS (b, c) FROM t"),
         *("SELECT a FROM t TABLESAMPLE (1)", "SELECT TOP 1 a FROM t", "DELETE", "EXECUTE STATEMENT SET BEGIN INSERT"),
     ],
 )

@@ -14,7 +14,7 @@ from airflow_flinkcompat.sql.lexer import split
 
 # ------------------------------------------------------------------------------------------------ statements
 NAMES = st.one_of(
-    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).map(lambda name: f"n{name}"),
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).map(lambda name: f"c_{name}"),
     st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=6).map(
         lambda text: "`" + text.replace("`", "``") + "`"
     ),

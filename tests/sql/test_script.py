@@ -82,6 +82,7 @@ def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -
         ("SELECT `never closed;\nSELECT 2", "x:1:8", "never closed"),
         ("/*+ HINT */ SELECT 1", "x:1:1", "hint"),
         ("SHUTDOWN NOW", "x:1:1", "query"),
+        ("SELECT a\n FROM t GROUP BY bb WITH ROLLUP", "x:2:18", "not part of Flink SQL"),
         ("SELECT x'zz'", "x:1:1", "literal"),
         (f"SELECT {'(' * 5000}1{')' * 5000}", "x:1:1", "too deeply"),
         ("SELECT a FROM t ORDER BY a, ", "x:1:27", "after the comma"),

@@ -1,0 +1,123 @@
+"""The closed set of nodes and arguments a Flink SQL tree may consist of.
+
+sqlglot's parser knows clauses of many dialects. One that slipped in here would be an argument nobody upstairs looks at,
+so two scripts could compare equal that are not; a tree with a part outside of this table is therefore refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+_SET_OPERATION = frozenset({"this", "expression", "distinct", "with_", "order", "limit", "offset"})
+_OPERATOR = frozenset({"this", "expression"})
+_OPERAND = frozenset({"this"})
+_LIST = frozenset({"expressions"})
+
+#: sqlglot's own node classes in use, and their arguments. Classes of :mod:`airflow_flinkcompat.sql.nodes` are in.
+STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
+    # Queries
+    exp.Select: frozenset(
+        {
+            *("with_", "hint", "distinct", "expressions", "from_", "joins", "where", "group", "having", "qualify"),
+            *("windows", "order", "limit", "offset"),
+        }
+    ),
+    exp.Union: _SET_OPERATION,
+    exp.Except: _SET_OPERATION,
+    exp.Intersect: _SET_OPERATION,
+    exp.Subquery: frozenset({"this", "alias", "joins", "with_", "order", "limit", "offset"}),
+    exp.Values: frozenset({"expressions", "alias", "joins", "order", "limit", "offset"}),
+    exp.With: frozenset({"expressions", "recursive"}),
+    exp.CTE: frozenset({"this", "alias"}),
+    exp.Distinct: _LIST,
+    exp.Hint: _LIST,
+    exp.From: _OPERAND,
+    exp.Join: frozenset({"this", "side", "kind", "method", "on", "using"}),
+    exp.Where: _OPERAND,
+    exp.Group: _LIST,
+    exp.GroupingSets: _LIST,
+    exp.Cube: _LIST,
+    exp.Rollup: _LIST,
+    exp.Having: _OPERAND,
+    exp.Qualify: _OPERAND,
+    exp.Order: frozenset({"this", "expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Limit: frozenset({"expression"}),
+    exp.Offset: frozenset({"expression"}),
+    exp.Fetch: frozenset({"direction", "count", "limit_options"}),
+    exp.LimitOptions: frozenset({"rows"}),
+    # Relations
+    exp.Table: frozenset({"this", "db", "catalog", "alias", "hints", "version", "joins"}),
+    exp.Unnest: frozenset({"expressions", "alias", "offset", "joins"}),
+    exp.Lateral: frozenset({"this", "alias", "joins"}),
+    exp.TableAlias: frozenset({"this", "columns"}),
+    # Names and literals
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Var: _OPERAND,
+    exp.Column: frozenset({"this", "table", "db", "catalog"}),
+    exp.Dot: _OPERATOR,
+    exp.Star: frozenset(),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Boolean: _OPERAND,
+    exp.Null: frozenset(),
+    exp.National: _OPERAND,
+    exp.HexString: _OPERAND,
+    exp.UnicodeString: frozenset({"this", "escape"}),
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.IntervalSpan: _OPERATOR,
+    # Calls
+    exp.Anonymous: frozenset({"this", "expressions"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.Filter: _OPERATOR,
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "alias", "over"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    exp.WithinGroup: _OPERATOR,
+    exp.IgnoreNulls: _OPERAND,
+    exp.RespectNulls: _OPERAND,
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.If: frozenset({"this", "true"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Array: _LIST,
+    exp.Bracket: frozenset({"this", "expressions"}),
+    exp.Tuple: _LIST,
+    exp.Paren: _OPERAND,
+    # Operators
+    **dict.fromkeys(
+        (
+            *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.And, exp.Or, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT),
+            *(exp.LTE, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.SimilarTo, exp.Escape, exp.Overlaps),
+        ),
+        _OPERATOR,
+    ),
+    exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Like: frozenset({"this", "expression", "negate"}),
+    exp.Between: frozenset({"this", "low", "high", "symmetric"}),
+    exp.In: frozenset({"this", "expressions", "query"}),
+    exp.Exists: _OPERAND,
+    exp.Any: _OPERAND,
+    exp.All: _OPERAND,
+    exp.AtTimeZone: frozenset({"this", "zone"}),
+    exp.Not: _OPERAND,
+    exp.Neg: _OPERAND,
+}
+
+_OWN_NODES = "airflow_flinkcompat.sql.nodes."
+_OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that follow it inside parentheses
+
+
+def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of ``tree`` whose class or arguments are not in the table."""
+    for node in tree.walk():
+        if type(node).__module__.startswith(_OWN_NODES):
+            allowed = frozenset(node.arg_types) | _OWN_EXTRAS
+        elif type(node) in STOCK_NODES:
+            allowed = STOCK_NODES[type(node)]
+        else:
+            yield node
+            continue
+        if any(value and key not in allowed for key, value in node.args.items()):
+            yield node
