@@ -62,6 +62,9 @@ def main(owner: int, pid_file: Path, command: list[str]) -> int:
     finally:
         with contextlib.suppress(OSError):
             pid_file.unlink()
+    if os.getppid() != owner and os.getpgrp() == os.getpid():
+        # Nobody waits for this exit code any more: end what the child could not end of its own children, and this.
+        os.killpg(os.getpgrp(), signal.SIGKILL)
     return child.returncode
 
 

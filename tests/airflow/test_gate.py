@@ -124,7 +124,19 @@ def test_nothing_outlives_it(gate: Gate) -> None:
     parts = [part for pid in gate.airflow.pids.values() for part in _tree(pid)]
     assert len(parts) > 4
     gate.airflow.stop()
-    wait_for(lambda: not [part for part in parts if part.is_running() and part.status() != "zombie"], "all ended", 20)
+    wait_for(lambda: not _alive(parts), "all ended", 20)
+
+
+def _alive(parts: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that have not ended; one that nobody has reaped yet has."""
+    return [part for part in parts if psutil.pid_exists(part.pid) and part.is_running() and not _is_zombie(part)]
+
+
+def _is_zombie(part: psutil.Process) -> bool:
+    try:
+        return part.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _tree(pid: int) -> list[psutil.Process]:
@@ -149,4 +161,4 @@ def test_it_dies_with_its_owner(tmp_path: Path) -> None:
     finally:
         owner.kill()
         owner.wait()
-    wait_for(lambda: not [p for p in parts if p.is_running() and p.status() != "zombie"], "nothing is left", 40)
+    wait_for(lambda: not _alive(parts), "nothing is left", 60)
