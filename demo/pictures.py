@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,30 @@ from demo.world import DAG_ID
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WIDTH, _HEIGHT = 1440, 900
+_WIDTH = 1440
 _PATIENCE = 60_000  # milliseconds
+
+
+@dataclass(frozen=True)
+class Picture:
+    """``moment`` of the story, ``path`` of the page, and a text that shows that the page is there."""
+
+    moment: str
+    name: str
+    path: str
+    shown: str
+    graph: bool = False
+    height: int = 760
+
+
+_PICTURES = (
+    Picture("check-incompatible", "check_log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
+    Picture("approval", "approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),
+    Picture("end", "dag_graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
+)
+# The left panel wide enough for the runs of the story.
+_PANELS = """localStorage.setItem('react-resizable-panels:grid-ltr',
+    '{"details-panel,main-panel":{"expandToSizes":{},"layout":[23,77]}}')"""
 
 
 class Photographer:
@@ -39,8 +62,9 @@ class Photographer:
             raise DemoError(f"pictures need a browser; looked for {', '.join(_BROWSERS)} on the PATH")
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        self.page = self._browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, color_scheme="light")
+        self.page = self._browser.new_page(color_scheme="light")
         self.page.set_default_timeout(_PATIENCE)
+        self.page.add_init_script(_PANELS)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._sign_in()
         return self
@@ -51,17 +75,21 @@ class Photographer:
 
     def take(self, moment: str, run: str) -> None:
         """The pictures of one moment; moments without any are passed over."""
-        for name, path, shown in _PICTURES.get(moment, ()):
-            self.page.goto(f"{self._parts.airflow.url}/{path.format(dag=DAG_ID, run=run)}")
-            self.page.get_by_text(shown).first.wait_for()
-            self._save(name)
-
-    def _save(self, name: str) -> None:
-        # Panels slide in and graphs are laid out after their text is there.
-        self.page.wait_for_timeout(1500)
-        target = self._folder / f"{name}.png"
-        self.page.screenshot(path=str(target))
-        self._say(f"picture: {target.name}, {target.stat().st_size // 1024} KB")
+        for picture in (picture for picture in _PICTURES if picture.moment == moment):
+            self.page.set_viewport_size({"width": _WIDTH, "height": picture.height})
+            self.page.goto(f"{self._parts.airflow.url}/{picture.path.format(dag=DAG_ID, run=run)}")
+            self.page.get_by_text(picture.shown).first.wait_for()
+            if picture.graph:
+                self.page.get_by_role("button", name="Show Graph").click()
+                self.page.get_by_role("button", name="Collapse Details Panel").click()
+                self.page.get_by_role("button", name="Fit View").click()
+            # Panels slide in and graphs are laid out after their texts are there.
+            self.page.wait_for_timeout(2000)
+            target = self._folder / f"{picture.name}.png"
+            self.page.screenshot(path=str(target))
+            if picture.graph:
+                self.page.get_by_role("button", name="Show Grid").click()  # the UI remembers
+            self._say(f"picture: {target.name}, {target.stat().st_size // 1024} KB")
 
     def _sign_in(self) -> None:
         airflow = self._parts.airflow
@@ -70,11 +98,3 @@ class Photographer:
         self.page.locator("input[name=password]").fill(airflow.password)
         self.page.get_by_role("button", name="Sign in").click()
         self.page.get_by_role("link", name="Dags").first.wait_for()
-
-
-# moment → (file name, page, a text that shows that it is there)
-_PICTURES = {
-    "check-incompatible": (("check_log", "dags/{dag}/runs/{run}/tasks/check", "Verdict"),),
-    "approval": (("approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),),
-    "end": (("dag_graph", "dags/{dag}/runs/{run}", "backfill"),),
-}

@@ -26,7 +26,6 @@ PROPOSE_V4 = BOUNDARY + MINUTE
 # Two windows of five minutes that the live job computes alone, and the watermark's delay.
 END = BOUNDARY + 11 * MINUTE
 COMPARED = BOUNDARY + 10 * MINUTE
-_ROWS_SECONDS = 90.0
 
 Moment = Callable[[str, str], None]
 
@@ -34,6 +33,8 @@ Moment = Callable[[str, str], None]
 @dataclass
 class Story:
     """Tells the story with running parts. ``moment(name, run id)`` is called where there is something to look at.
+
+    ``rows_seconds`` is how long results may take to be written.
 
     Every method raises DemoError (or the error of a part) when something is not as it should be.
     """
@@ -43,6 +44,7 @@ class Story:
     feed: Feed
     narrator: Narrator
     moment: Moment = lambda name, run: None
+    rows_seconds: float = 90.0
 
     def tell(self) -> tuple[Step, ...]:
         """All four versions, in order."""
@@ -286,7 +288,7 @@ class Story:
         return wait_for(
             f"{what} to be written",
             lambda: rows if (rows := found()) == wanted else None,
-            timeout=_ROWS_SECONDS,
+            timeout=self.rows_seconds,
             say=self.narrator.say,
             alive=self.parts.check_job,
             seen=lambda: f"The rows are not those added up by hand:\n{differences(found(), wanted)}",
