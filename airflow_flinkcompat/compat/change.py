@@ -474,7 +474,13 @@ class Change:
                 names |= set(_words(tuple(_expressions(output))))
             for table in program.tables:
                 names |= set(_words(tuple(e for _, e in table.computed)))
+                if table.watermark is not None:
+                    names |= set(_words((table.watermark.expression,)))
         return frozenset(names)
+
+    def uses_function(self, name: str) -> bool:
+        """Whether anything calls a declared function; a call may leave out the database the declaration names."""
+        return bool({name.lower(), name.lower().rpartition(".")[2]} & self.used_functions)
 
     def used_columns(self, table: str) -> frozenset[str]:
         """The columns of a table that any resolved expression of either side reads."""

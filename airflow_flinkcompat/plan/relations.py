@@ -341,7 +341,9 @@ class QueryBinder:
             tuple(binder.bind(key) for key in data.args.get("partition_by") or ()),
             span=self.span(tree),
         )
-        return self._aliased(node, tree)
+        found = self._aliased(node, tree)
+        # A table nobody declares may seem to have window_start itself, because the script mentions it.
+        return replace(found, scope=replace(found.scope, optional=(*below.scope.flags, False, False, False)))
 
     # -------------------------------------------------------------------------------------------- SELECT
     def _select(self, tree: exp.Select) -> Node:

@@ -66,9 +66,11 @@ class Scope:
 
     def concat(self, other: Scope) -> Scope:
         """Both scopes side by side, as a join sees them."""
-        return Scope(self.qualifiers + other.qualifiers, self.columns + other.columns, self._flags() + other._flags())
+        return Scope(self.qualifiers + other.qualifiers, self.columns + other.columns, self.flags + other.flags)
 
-    def _flags(self) -> tuple[bool, ...]:
+    @property
+    def flags(self) -> tuple[bool, ...]:
+        """``optional`` for every column."""
         return self.optional or (False,) * len(self.columns)
 
     def find(self, name: str, qualifier: str | None = None) -> int | None:
@@ -79,7 +81,7 @@ class Scope:
             if column.name == name and (qualifier is None or self.qualifiers[i] == qualifier)
         ]
         if len(hits) > 1:
-            declared = [i for i in hits if not self._flags()[i]]
+            declared = [i for i in hits if not self.flags[i]]
             hits = declared or hits
         if len(hits) > 1:
             raise BindError("ambiguous-name", f"column {name} is ambiguous")

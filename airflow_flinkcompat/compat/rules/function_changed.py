@@ -13,7 +13,7 @@ COMES_OR_GOES = {
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.parts("function"):
         name = difference.key.partition("/")[2]
-        if name not in change.used_functions:
+        if not change.uses_function(name):
             continue
         changed = difference.before is not None and difference.after is not None
         yield Hit(

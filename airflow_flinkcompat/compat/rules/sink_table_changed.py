@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
+from airflow_flinkcompat.compat.rules.sink_changed import MEASURED_OPTIONS, not_null, sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import shown
 
 UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
@@ -18,21 +19,19 @@ VVR: Mapping[str, Verdict] = {
 }
 
 
-def _not_null(types: Mapping[str, str]) -> set[str]:
-    return {name for name, kind in types.items() if kind.endswith("NOT NULL")}
-
-
 def on_flink(change: Change, table: str, difference: Difference) -> Verdict:
     """A stateless sink may change its options and columns; a filesystem sink its columns with the projection."""
     writers = [pair for pair in change.pipelines if pair.sink == table]
     connectors = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
-    if difference.part == "types" and _not_null(difference.before) != _not_null(difference.after):
+    if difference.part == "types" and not_null(difference.before) != not_null(difference.after):
         return Verdict(Outcome.UNKNOWN, Basis.INFERRED, "a NOT NULL enforcer comes or goes", Reason.NOT_COVERED)
     if difference.part in FOLLOW and writers:
         verdicts = [projection_on_flink(pair).get("flink", RULE.verdicts["flink"]) for pair in writers]
         return max(verdicts, key=lambda verdict: verdict.outcome.rank)
     if difference.part == "options" and connectors <= set(flink.STATELESS_SINKS):
-        return measured(Outcome.COMPATIBLE, "x-sink-option")
+        old, new = difference.before, difference.after
+        if {key for key in {*old, *new} if old.get(key) != new.get(key)} <= MEASURED_OPTIONS:
+            return measured(Outcome.COMPATIBLE, "x-sink-option")
     return UNKNOWN
 
 
@@ -50,7 +49,10 @@ def find(change: Change) -> Iterable[Hit]:
             after,
             difference.before_span,
             difference.after_span,
-            verdicts={"vvr": VVR.get(difference.part, UNKNOWN), "flink": on_flink(change, table, difference)},
+            verdicts={
+                "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
+                "flink": on_flink(change, table, difference),
+            },
         )
 
 

@@ -5,9 +5,16 @@ from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.nodes import Watermark
 
 MEASURED_OPTIONS = frozenset({"source.monitor-interval"})
 """Source options that were changed across a restore on open-source Flink without harm."""
+
+CONDITIONAL = frozenset(
+    {"scan.incremental.snapshot.chunk.key-column", "cdcmode", "scan.full-changelog", "changelog-mode"}
+)
+"""Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode."""
 
 UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
 PARTS: Mapping[str, Mapping[str, Verdict]] = {
@@ -35,6 +42,10 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
         "flink": UNKNOWN,
     },
+    "options conditional": {
+        "vvr": documented(Outcome.UNKNOWN, "Source table page: sharding column and changelog mode are conditional"),
+        "flink": UNKNOWN,
+    },
     "options measured": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
         "flink": measured(Outcome.COMPATIBLE, "source options changed: restored right"),
@@ -58,11 +69,23 @@ def refined(change: Change, table: str, difference: Difference) -> str:
                 return "types added" if set(old) <= set(new) else "types"
             return "types used" if changed & change.used_columns(table) else "types"
         case "watermark" if old is not None and new is not None and old.column == new.column:
-            return "watermark delay"
+            return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
         case "options":
             keys = {key for key in {*old, *new} if old.get(key) != new.get(key)}
+            if {key.lower() for key in keys} & CONDITIONAL:
+                return "options conditional"
             return "options measured" if keys <= MEASURED_OPTIONS else "options"
     return difference.part
+
+
+def delay_of(watermark: Watermark) -> Expression | None:
+    """The column a watermark runs behind by a constant; None where it is computed in another way."""
+    match watermark.expression:
+        case InputRef() as column:
+            return column
+        case Call("-", (InputRef() as column, Literal())):
+            return column
+    return None
 
 
 def shown(difference: Difference) -> tuple[str, str]:

@@ -4,10 +4,9 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rules.early_or_late_fire import FIRE
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
 from airflow_flinkcompat.plan.operators import AggregateOperator
-
-FIRE = ("table.exec.emit.early-fire.enabled", "table.exec.emit.late-fire.enabled")
 
 
 def _doubts(change: Change) -> Iterable[str]:
