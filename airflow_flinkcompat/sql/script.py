@@ -36,11 +36,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error."""
+    """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
 
-    text: str
+    ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text.
+    """
+
+    text: str = field(repr=False)
     span: Span
-    tree: exp.Expr | None = field(default=None, compare=False)
+    tree: exp.Expr | None = field(default=None, compare=False, repr=False)
     error: str | None = None
 
 
@@ -49,7 +52,7 @@ class Script:
     """A script and its statements in order."""
 
     source: str
-    text: str
+    text: str = field(repr=False)
     statements: tuple[Statement, ...]
 
 
@@ -162,21 +165,13 @@ def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
 
 
 def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: _Places) -> str:
-    """``source:line:column: what was expected``, without sqlglot's excerpt (it may hold secrets)."""
+    """``source:line:column: what was expected``, without an excerpt: it may hold a secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")
     if description.startswith("Required keyword"):
         description = "Something is missing here"
-    offset = _offset(body, first.get("line"), first.get("col"))
-    highlight = str(first.get("highlight") or "")
-    start = max(offset - len(highlight), 0)
-    near = f" near {highlight!r}" if highlight and _is_word(highlight) else ""
-    return f"{places.span(chunk.start + start, chunk.start + start + 1)}: {description}{near}"
-
-
-def _is_word(text: str) -> bool:
-    """Whether ``text`` is a plain word, the only kind of excerpt that cannot be a secret value."""
-    return text.isidentifier()
+    offset = max(_offset(body, first.get("line"), first.get("col")) - len(first.get("highlight") or ""), 0)
+    return f"{places.span(chunk.start + offset, chunk.start + offset + 1)}: {description}"
 
 
 def _offset(body: str, line: int | None, column: int | None) -> int:

@@ -106,11 +106,23 @@ def test_exactly_one_of_tree_and_error_is_set() -> None:
         assert (statement.tree is None) != (statement.error is None)
 
 
-def test_errors_do_not_quote_literals() -> None:
-    statement = parse_script("CREATE TABLE t (a INT) WITH ('password' 'hunter2')").statements[0]
-    assert statement.error is not None
-    assert "hunter2" not in statement.error
-    assert "password" not in statement.error
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "CREATE TABLE t (a INT) WITH ('password' 'hunter2')",
+            "SET password hunter2",
+            "PASSWORD hunter2",
+            "SET a = 'hunter2",
+        ),
+        *("SELECT hunter2 FROM t hunter2 hunter2", "SELECT `hunter2"),
+    ],
+)
+def test_errors_and_representations_do_not_quote_the_text(text: str) -> None:
+    script = parse_script(text)
+    assert script.statements[0].error is not None
+    assert "hunter2" not in script.statements[0].error
+    assert "hunter2" not in repr(script)
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "-- nothing", "/* nothing; */ ;;\n; -- x", "\ufeff"])
