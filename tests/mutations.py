@@ -75,11 +75,13 @@ def words_of(texts: list[str]) -> Words:
     return {key: tuple(sorted(values)) for key, values in found.items()}
 
 
-def mutations(text: str, words: Words) -> Iterator[Mutation]:
-    """Every small change of a script whose printed text differs."""
+def mutations(text: str, words: Words, only: int | None = None) -> Iterator[Mutation]:
+    """Every small change of a script (of one statement where ``only`` says which) whose printed text differs."""
     trees = statements(text)
     before = printed(trees)
     for i, tree in enumerate(trees):
+        if only is not None and i != only:
+            continue
         for j, node in enumerate(tree.walk()):
             for argument, how in list(_changes(node, words)):
                 copies = list(trees)
