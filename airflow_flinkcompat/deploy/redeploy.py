@@ -120,7 +120,7 @@ class _Run:
         entries = self.ledger.entries()
         self.last = entries[-1].number if entries else 0
         head = next((entry for entry in reversed(entries) if entry.kind == DEPLOYED), None)
-        since = tuple(entry for entry in entries if head is None or entry.number > head.number)
+        since = tuple(entry for entry in entries if (head is None or entry.number > head.number) and _is_step(entry))
         self._check_head(head, checked_old_sha256)
         self._check_claim(since)
         engine = self.target.engine()
@@ -347,6 +347,11 @@ class _Run:
                 raise
             self.last = stored.number
             return stored
+
+
+def _is_step(entry: LedgerEntry) -> bool:
+    """Whether a deployment wrote the entry; a decision or a failed check in between takes no part in the sequence."""
+    return entry.kind in _STEPS or (entry.kind == FAILED and bool(entry.script))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """What a program computes and keeps: a typed logical DAG of frozen values, built from SQL."""
 
 # First, because it decides which build of sqlglot is loaded (a compiled one cannot be extended).
-import airflow_flinkcompat.sql  # noqa: F401, I001
+import airflow_flinkcompat.sql  # noqa: F401
 from airflow_flinkcompat.plan.builder import build_program
 from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
 

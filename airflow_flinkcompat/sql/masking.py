@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER
@@ -82,12 +82,16 @@ class Secret:
 
 @dataclass(frozen=True)
 class _Hit:
-    """``text[start:end]`` is a secret called ``key``; ``bare`` when it is written without quotes."""
+    """``text[start:end]`` is a secret called ``key``; ``bare`` when it is written without quotes.
+
+    ``key_at`` is where the key itself stands, -1 where none is written.
+    """
 
     key: str
     start: int
     end: int
     bare: bool = False
+    key_at: int = -1
 
 
 def mask_secrets(text: str) -> str:
@@ -108,8 +112,13 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
     (``ON a.token = b.id``).
     """
     literals, settings = _literals(script.text), _settings(script.text)
+    merged = tuple(_merged(_hits(script.text)))
     hits = (
-        hit for hit in _merged(_hits(script.text)) if not hit.bare or hit.start in literals or hit.start in settings
+        hit
+        for hit in merged
+        # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
+        if not any(other.start <= hit.key_at < other.end for other in merged)
+        and (not hit.bare or hit.start in literals or hit.start in settings)
     )
     return tuple(Secret(hit.key, span_at(script, hit.start, hit.end)) for hit in hits)
 
@@ -132,7 +141,7 @@ def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
                 yield current
             current = hit
         elif hit.end > current.end:
-            current = _Hit(current.key, current.start, hit.end, current.bare and hit.bare)
+            current = _Hit(current.key, current.start, hit.end, current.bare and hit.bare, current.key_at)
     if current is not None:
         yield current
 
@@ -161,7 +170,8 @@ def _keyed(text: str) -> Iterator[_Hit]:
     for match in _KEY.finditer(text):
         key = match["key"].strip("./-")
         if is_secret_key(key):
-            yield from _value_after(text, match, key)
+            for hit in _value_after(text, match, key):
+                yield replace(hit, key_at=match.start("key"))
 
 
 def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:

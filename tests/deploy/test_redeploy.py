@@ -289,3 +289,17 @@ def test_stateless_restart_of_a_job_an_earlier_run_stopped(target: Pretended, le
     entry = run(target, ledger, V2, start_mode="stateless")
     assert target.restored[str(entry.job_id)] is None
     assert (entry.start_mode, entry.savepoint) == ("stateless", "file:/sp/job1")
+
+
+@pytest.mark.parametrize("between", ["rejected", "failed", "approved"])
+def test_decision_after_a_killed_run_does_not_hide_its_job(between: str, target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.jobs["jobX"] = JobStatus("jobX", "orders", "RUNNING", True, 1)
+    target.restored["jobX"] = None
+    ledger.append(
+        LedgerEntry(
+            kind="started", owner="me", job_id="jobX", sha256=V2.sha256, script=V2.script, start_mode="stateless"
+        )
+    )
+    ledger.append(LedgerEntry(kind=between, owner="a person", sha256="cd"))
+    assert run(target, ledger, V2, start_mode="stateless").job_id == "jobX"

@@ -188,3 +188,9 @@ def test_a_bare_word_in_an_option_is_a_secret() -> None:
 def test_an_unquoted_option_is_a_secret() -> None:
     (secret,) = find_secrets(parse_script("SET s3.secret-key = hunter2;"))
     assert str(secret.span) == "<script>:1:21"
+
+
+def test_a_value_that_reads_like_a_key_is_not_reported_as_one() -> None:
+    script = parse_script("CREATE TABLE t (a INT) WITH ('password' = 'my-secret-password', 'connector' = 'print');")
+    assert [secret.key for secret in find_secrets(script)] == ["password"]
+    assert "my-secret-password" not in mask_secrets(script.text)
