@@ -61,7 +61,7 @@ class Finding:
             "source": self.source,
             "reason": None if self.reason is None else self.reason.name.lower(),
             "consequence": None if self.consequence is None else self.consequence.value,
-            "fates": [{"metric": metric, "fate": fate.value} for metric, fate in self.fates],
+            "fates": [{"metric": mask_secrets(metric), "fate": fate.value} for metric, fate in self.fates],
             "sink": self.sink,
             "before_span": _span_to_dict(self.before_span),
             "after_span": _span_to_dict(self.after_span),

@@ -1,0 +1,433 @@
+"""The command line: exit codes, every option, what a reader sees (snapshots), JSON by its schema, no secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat import Side, check
+from airflow_flinkcompat.cli import main
+from airflow_flinkcompat.compat import Report, render_markdown, render_text, report_rows
+from airflow_flinkcompat.compat.rules import ALL
+
+SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+TABLES = """\
+CREATE TABLE orders (
+  customer STRING, amount BIGINT, item STRING, order_time TIMESTAMP(3), WATERMARK FOR order_time AS order_time
+) WITH ('connector' = 'kafka', 'topic' = 'orders');
+CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');
+"""
+QUERY = """\
+INSERT INTO totals
+SELECT customer, SUM(amount)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '1' MINUTE))
+GROUP BY customer, window_start, window_end;
+"""
+V1 = TABLES + QUERY
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+"""Of a process of its own: also where the package is not installed."""
+COMPATIBLE = V1.replace("SUM(amount)", "SUM(amount) * 100")
+PARTIAL = V1.replace("SUM(amount)", "SUM(amount) + COUNT(item)")
+UNKNOWN = V1.replace("SELECT", "SET 'table.exec.mini-batch.enabled' = 'true';\nINSERT INTO totals SELECT").replace(
+    "INSERT INTO totals\nSET", "SET"
+)
+INCOMPATIBLE = V1.replace("'1' MINUTE", "'2' MINUTE")
+OF_OUTCOME = {"compatible": COMPATIBLE, "partial": PARTIAL, "unknown": UNKNOWN, "incompatible": INCOMPATIBLE}
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs the command in a folder of its own, as the installed entry point does."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["flinkcompat", *args])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Result(int(exited.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+def save(**scripts: str) -> None:
+    """Scripts as files of the current folder."""
+    for name, text in scripts.items():
+        Path(f"{name}.sql").write_text(text, encoding="utf-8")
+
+
+def report_of(result: Result) -> dict[str, Any]:
+    data = json.loads(result.out)
+    VALIDATOR.validate(data)
+    return data
+
+
+# ---------------------------------------------------------------------------------------------------- check
+@pytest.mark.parametrize("outcome", list(OF_OUTCOME))
+@pytest.mark.parametrize("style", ["text", "markdown", "json"])
+def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion, outcome: str, style: str) -> None:
+    save(old=V1, new=OF_OUTCOME[outcome])
+    result = run("check", "old.sql", "new.sql", "--format", style, "--fail-on", "never")
+    assert result.code == 0
+    assert not result.err
+    if style == "json":
+        data = report_of(result)
+        data["tool"]["version"] = "(version)"
+        assert data["outcome"] == outcome
+        assert data == snapshot
+    else:
+        assert result.out == snapshot
+
+
+@pytest.mark.parametrize("outcome", list(OF_OUTCOME))
+@pytest.mark.parametrize("gate", ["partial", "unknown", "incompatible", "never", None])
+def test_the_gate(run: Run, outcome: str, gate: str | None) -> None:
+    """That and worse fails; unknown where nothing is said."""
+    order = ["compatible", "partial", "unknown", "incompatible", "never"]
+    save(old=V1, new=OF_OUTCOME[outcome])
+    result = run("check", "old.sql", "new.sql", *(("--fail-on", gate) if gate else ()))
+    assert result.code == int(order.index(outcome) >= order.index(gate or "unknown"))
+
+
+def test_engines_and_versions(run: Run) -> None:
+    save(old=V1, new=PARTIAL)
+    data = report_of(run("check", "old.sql", "new.sql", "--format", "json"))
+    assert (data["engine"], data["outcome"]) == ("vvr", "partial")
+    assert data["other_engine"] == {"engine": "flink", "outcome": "incompatible"}
+    data = report_of(run("check", "old.sql", "new.sql", "--engine", "flink", "--format", "json"))
+    assert (data["engine"], data["engine_version"], data["outcome"]) == ("flink", "2.3", "incompatible")
+    assert "refused at restore" in {f["consequence"] for f in data["findings"]}
+    save(new=COMPATIBLE)
+    args = ("check", "old.sql", "new.sql", "--engine", "flink", "--format", "json")
+    assert report_of(run(*args, "--engine-version", "1.20.3"))["outcome"] == "compatible"
+    assert report_of(run(*args, "--engine-version", "2.0"))["outcome"] == "unknown"
+    moved = report_of(run(*args, "--old-engine-version", "1.20", "--engine-version", "2.3"))
+    assert moved["outcome"] == "unknown"
+    assert "engine-version-changed" in {f["rule"] for f in moved["findings"]}
+    assert (
+        report_of(run("check", "old.sql", "old.sql", *args[3:], "--engine-version", "9.9"))["outcome"] == "compatible"
+    )
+
+
+def test_settings(run: Run) -> None:
+    save(old=V1, new=V1)
+    check_ = ("check", "old.sql", "new.sql", "--format", "json")
+    both = report_of(run(*check_, "--set", "table.exec.mini-batch.enabled=true"))
+    assert both["outcome"] == "compatible"
+    one = report_of(run(*check_, "--set", "pipeline.name=a", "--old-set", "table.exec.mini-batch.enabled=true"))
+    assert one["outcome"] == "unknown"
+    assert [f["rule"] for f in one["findings"]] == ["setting-changed"]
+    assert (one["findings"][0]["before"], one["findings"][0]["after"]) == (
+        "table.exec.mini-batch.enabled = true",
+        "unset",
+    )
+    replaced = report_of(run(*check_, "--set", "pipeline.name=a", "--old-set", "pipeline.name=b = c"))
+    assert replaced["findings"][0]["before"] == "pipeline.name = b = c"
+
+
+def test_functions_and_catalog(run: Run) -> None:
+    query = QUERY.replace("SUM(amount)", "SUM(amount), weigh(amount)")
+    save(old=query, new=query.replace("customer, SUM", "customer, window_start, SUM"), tables=TABLES)
+    check_ = ("check", "old.sql", "new.sql", "--format", "json", "--catalog", "tables.sql")
+
+    def rules(*args: str) -> set[str]:
+        return {f["rule"] for f in report_of(run(*check_, *args))["findings"]}
+
+    assert "undeclared-aggregate" in rules()
+    assert "user-aggregate" in rules("--function", "weigh=aggregate:java")
+    assert "python-aggregate" in rules("--function", "weigh=aggregate:python")
+    bare = report_of(run("check", "old.sql", "new.sql", "--format", "json"))
+    assert "undeclared-table" in {f["rule"] for f in bare["findings"]}
+    assert "undeclared-table" not in rules()
+
+
+def test_an_unreadable_statement_is_a_finding_with_its_place(run: Run) -> None:
+    save(old=V1, new=TABLES + "SELECT FROM\n  WHERE;\n" + QUERY)
+    result = run("check", "old.sql", "new.sql", "--format", "json")
+    assert result.code == 1
+    data = report_of(result)
+    (finding,) = [f for f in data["findings"] if f["rule"] == "statement-not-read"]
+    assert (finding["outcome"], finding["reason"]) == ("unknown", "not_read")
+    assert finding["after_span"]["source"] == "new.sql"
+    assert finding["after_span"]["line"] == 5
+    assert "new.sql:6:3: " in finding["message"]
+
+
+BAD_INPUT = {
+    "missing": (b"", "cannot be read"),
+    "not UTF-8": (b"SELECT '\xff\xfe'", "not UTF-8"),
+    "empty": (b"", "no SQL statement"),
+    "only comments": (b"-- nothing\n/* here */\n", "no SQL statement"),
+    "no query": (TABLES.encode() + b"SET 'a' = 'b';\n", "no INSERT and no SELECT"),
+}
+
+
+@pytest.mark.parametrize("which", ["old", "new"])
+@pytest.mark.parametrize("case", list(BAD_INPUT))
+def test_bad_input_is_exit_2_and_says_where(run: Run, case: str, which: str) -> None:
+    save(old=V1, new=V1)
+    content, message = BAD_INPUT[case]
+    if case == "missing":
+        Path(f"{which}.sql").unlink()
+    else:
+        Path(f"{which}.sql").write_bytes(content)
+    result = run("check", "old.sql", "new.sql")
+    assert result.code == 2
+    assert not result.out
+    assert message in result.err
+    assert f"{which}.sql" in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("old.sql",),
+        ("old.sql", "new.sql", "more.sql"),
+        ("old.sql", "new.sql", "--engine", "spark"),
+        ("old.sql", "new.sql", "--format", "xml"),
+        ("old.sql", "new.sql", "--fail-on", "compatible"),
+        ("old.sql", "new.sql", "--set", "novalue"),
+        ("old.sql", "new.sql", "--set", "=value"),
+        ("old.sql", "new.sql", "--old-set", "novalue"),
+        ("old.sql", "new.sql", "--function", "f"),
+        ("old.sql", "new.sql", "--function", "f=window"),
+        ("old.sql", "new.sql", "--function", "f=scalar:cobol"),
+        ("old.sql", "new.sql", "--function", "=scalar"),
+        ("old.sql", "new.sql", "--catalog", "missing.sql"),
+        ("old.sql", "new.sql", "--nonsense"),
+        (".", "new.sql"),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_exit_2(run: Run, args: tuple[str, ...]) -> None:
+    save(old=V1, new=V1)
+    result = run("check", *args)
+    assert result.code == 2
+    assert not result.out
+    assert result.err.strip()
+
+
+def test_help_and_version(run: Run) -> None:
+    for args in (("--help",), ("check", "--help"), ("batch", "-h"), ("rules", "--help"), ("backfill", "--help")):
+        result = run(*args)
+        assert (result.code, result.err) == (0, "")
+        assert "Usage: flinkcompat" in result.out
+    assert run("--version").out.startswith("flinkcompat")
+    assert run("nonsense").code == 2
+
+
+def test_the_installed_module_runs(tmp_path: Path) -> None:
+    """Through a real process: the exit code and nothing on standard error."""
+    for name, text in (("old", V1), ("new", INCOMPATIBLE)):
+        (tmp_path / f"{name}.sql").write_text(text, encoding="utf-8")
+    args = [sys.executable, "-m", "airflow_flinkcompat.cli", "check", "old.sql", "new.sql"]
+    done = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    assert done.returncode == 1
+    assert done.stdout.startswith("INCOMPATIBLE")
+    assert done.stderr == ""
+
+
+# ---------------------------------------------------------------------------------------------------- batch
+def lines(*pairs: Any) -> bytes:
+    return b"".join(p if isinstance(p, bytes) else json.dumps(p).encode() + b"\n" for p in pairs)
+
+
+def answers(result: Result) -> list[dict[str, Any]]:
+    assert result.code == 0
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_batch_keeps_the_order_and_goes_on_after_bad_lines(run: Run) -> None:
+    found = answers(
+        run(
+            "batch",
+            "-",
+            stdin=lines(
+                {"id": 1, "old": V1, "new": COMPATIBLE},
+                b"\n",
+                b"not json\n",
+                {"id": "two", "old": V1, "new": INCOMPATIBLE},
+                b"[1, 2]\n",
+                {"id": 3, "old": V1},
+                {"id": 4, "old": "", "new": V1},
+                {"id": 5, "old": TABLES, "new": V1},
+                b"\xff\xfe\n",
+                {"id": 6, "old": V1, "new": V1, "engine": "spark"},
+                {"id": 7, "old": V1, "new": V1, "settings_old": "x"},
+                {"id": 8, "old": V1, "new": V1, "functions": ["f"]},
+                {"id": 9, "old": V1, "new": "SELECT FROM;"},
+                {"old": V1, "new": V1},
+            ),
+        )
+    )
+    assert [a.get("id") for a in found] == [1, None, "two", None, 3, 4, 5, None, 6, 7, 8, 9, None]
+    assert [a.get("outcome") for a in found] == [
+        "compatible", None, "incompatible", *[None] * 8, "unknown", "compatible",
+    ]  # fmt: skip
+    failed = [a for a in found if "error" in a]
+    assert [a["line"] for a in failed] == [3, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert all(set(a) == {"id", "line", "error"} and a["error"] for a in failed)
+    assert all(set(a) == {"id", "outcome", "findings"} for a in found if "error" not in a)
+
+
+def test_batch_reads_settings_functions_and_engine(run: Run) -> None:
+    weighed = V1.replace("SUM(amount)", "weigh(amount)")
+    changed = weighed.replace("SELECT customer", "SELECT UPPER(customer)")
+    pairs = [
+        {"id": "settings", "old": V1, "new": V1, "settings_old": {"a.b": 1}, "settings_new": {"a.b": "2"}},
+        {"id": "same", "old": V1, "new": V1, "settings_old": {"a.b": 1}, "settings_new": {"a.b": "1"}},
+        {"id": "list", "old": weighed, "new": changed, "functions": ["weigh=aggregate:python"]},
+        {"id": "mapping", "old": weighed, "new": changed, "functions": {"weigh": "aggregate:java"}},
+        {"id": "engine", "old": V1, "new": PARTIAL, "engine": "flink"},
+        {"id": "other", "old": V1, "new": PARTIAL, "engine": "vvr"},
+    ]
+    Path("pairs.jsonl").write_bytes(lines(*pairs))
+    found = {a["id"]: a for a in answers(run("batch", "pairs.jsonl", "--engine", "vvr"))}
+    assert [found[i]["outcome"] for i in ("settings", "same", "list", "mapping", "engine", "other")] == [
+        "unknown", "compatible", "unknown", "compatible", "incompatible", "partial",
+    ]  # fmt: skip
+    assert "python-aggregate" in {f["rule"] for f in found["list"]["findings"]}
+    assert "user-aggregate" in {f["rule"] for f in found["mapping"]["findings"]}
+    on_flink = answers(run("batch", "pairs.jsonl", "--engine", "flink", "--engine-version", "2.0"))
+    assert [a["outcome"] for a in on_flink[:2]] == ["unknown", "compatible"]
+
+
+def test_batch_streams(tmp_path: Path) -> None:
+    """Each answer comes before the next line is asked for."""
+    args = [sys.executable, "-m", "airflow_flinkcompat.cli", "batch", "-"]
+    with subprocess.Popen(
+        args, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(lines({"id": number, "old": V1, "new": V1}))
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+def test_batch_findings_hold_the_schema(run: Run) -> None:
+    validator = Draft202012Validator({**SCHEMA["$defs"]["finding"], "$defs": SCHEMA["$defs"]})
+    pairs = [{"id": name, "old": V1, "new": text} for name, text in OF_OUTCOME.items()]
+    for answer in answers(run("batch", "-", stdin=lines(*pairs))):
+        assert answer["outcome"] == answer["id"]
+        for finding in answer["findings"]:
+            validator.validate(finding)
+
+
+def test_batch_bad_usage(run: Run) -> None:
+    assert run("batch", "missing.jsonl").code == 2
+    assert run("batch").code == 2
+    assert run("batch", "-", "--engine", "x").code == 2
+
+
+# ---------------------------------------------------------------------------------------------------- rules
+def test_rules(run: Run, snapshot: SnapshotAssertion) -> None:
+    result = run("rules")
+    assert result.code == 0
+    assert all(rule.code in result.out for rule in ALL)
+    assert run("rules", "aggregate-added").out == snapshot
+    unknown = run("rules", "no-such-rule")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "no-such-rule" in unknown.err
+
+
+# --------------------------------------------------------------------------------------------------- report
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$id"] == "flinkcompat-report/1"
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.code)
+def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: str) -> None:
+    report = check(Side(rule.example.old, engine=engine), Side(rule.example.new, engine=engine))
+    data = json.loads(json.dumps(report.to_dict()))
+    VALIDATOR.validate(data)
+    assert Report.from_dict(data) == report
+
+
+# -------------------------------------------------------------------------------------------------- secrets
+SECRETS = st.text("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", min_size=12, max_size=24)
+HIDING_PLACES = """\
+CREATE TABLE source (a STRING, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
+  'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'password' = '{0}',
+  'properties.sasl.jaas.config' = 'org.example.Login required username="u" password="{0}";',
+  'url' = 'jdbc:postgresql://user:{0}@db:5432/x', 'api.token' = '{0}');
+-- the password = '{0}' of the old cluster
+SET 's3.secret-key' = '{0}';
+ADD JAR 'https://me:{0}@files.example.com/x.jar';
+CREATE CATALOG lake WITH ('type' = 'jdbc', 'password' = '{0}');
+CREATE TEMPORARY FUNCTION tidy AS 'com.example.Tidy' USING JAR 'https://me:{0}@files.example.com/tidy.jar';
+CREATE TEMPORARY VIEW calls AS SELECT CONCAT('https://me:{0}@api.example.com/', a) AS a, b, ts FROM source;
+CREATE TABLE broken (a STRING) WITH ('password' = '{0}', nonsense);
+INSERT INTO sink /*+ OPTIONS('password' = '{0}') */
+SELECT a, MAX(CONCAT(a, 'https://me:{0}@api.example.com/'))
+FROM TABLE(TUMBLE(TABLE calls, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+WHERE a <> 'https://me:{0}@api.example.com/' GROUP BY a, window_start, window_end;
+"""
+
+
+@settings(max_examples=20)
+@given(old=SECRETS, new=SECRETS, engine=st.sampled_from(["vvr", "flink"]))
+def test_no_output_shows_a_secret(old: str, new: str, engine: str) -> None:
+    in_force = [{"fs.azure.account.key": secret, "my.auth.token": secret} for secret in (old, new)]
+    report = check(
+        Side(HIDING_PLACES.format(old), in_force[0], engine=engine),
+        Side(HIDING_PLACES.format(new), in_force[1], engine=engine),
+        with_other_engine=True,
+    )
+    outputs = (
+        json.dumps(report.to_dict()),
+        render_text(report),
+        render_markdown(report),
+        "\n".join(report_rows(report)),
+    )
+    for output in outputs:
+        assert old not in output
+        assert new not in output
+    assert report.warnings
+
+
+def test_the_command_line_shows_no_secret(run: Run) -> None:
+    secret = "hunter2isnotgood"
+    save(old=HIDING_PLACES.format(secret), new=HIDING_PLACES.format(secret + "2"))
+    for style in ("text", "json", "markdown"):
+        result = run("check", "old.sql", "new.sql", "--format", style, "--old-set", f"my.password={secret}")
+        assert secret not in result.out + result.err
+    pair = {"id": 1, "old": HIDING_PLACES.format(secret), "new": V1, "settings_old": {"my.password": secret}}
+    assert secret not in run("batch", "-", stdin=lines(pair)).out
+    assert secret not in run("check", "old.sql", "new.sql", "--set", f"password:{secret}").err
