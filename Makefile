@@ -59,7 +59,7 @@ test-full: test demo ## make test with many more examples for each property, the
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo
 
-up: setup ## The same, but everything stays up to look at
+up: setup ## The same parts in the background, with the first version deployed, to look at
 	@$(WITH_JAVA) python -m demo up
 
 down: $(VENV)/.core-ready ## Stop what make up left running

@@ -108,6 +108,7 @@ def summary(narrator: Narrator, steps: Sequence[Step], parts: Parts) -> None:
     narrator.table(("version", "change", "verdict", "branch taken", "proof", "time"), rows)
     narrator.say(f"in all {narrator.seconds:.0f} s")
     narrator.say(f"Airflow UI: {parts.airflow.url}   Flink UI: {parts.flink.jobmanager_url}")
+    narrator.say("both end with this run; `make up` keeps them up to look at")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -210,7 +210,17 @@ class Parts:
             return states if all(states.get(task) == state for task, state in until.items()) else None
 
         what = ", ".join(f"task {task} to be {state}" for task, state in until.items())
-        return wait_for(what, look, timeout=timeout, say=self._say, alive=self.check, seen=lambda: f"Tasks: {told}")
+        return wait_for(what, look, timeout=timeout, say=self._say, alive=self.check, seen=lambda: self._how_far(run))
+
+    def _how_far(self, run: str) -> str:
+        """The tasks of a run, and the end of the log of those that are at work."""
+        states = self.client.task_states(DAG_ID, run)
+        logs = (
+            f"the log of {task} ends:\n" + "\n".join(self.client.log(DAG_ID, run, task)[-12:])
+            for task, state in states.items()
+            if state in ("running", "up_for_retry")
+        )
+        return "\n".join([f"Tasks: {states}", *logs])
 
     def finish(self, run: str, *, timeout: float = 120) -> dict[str, str | None]:
         """Wait until the whole run succeeded; the states of its tasks."""

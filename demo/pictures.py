@@ -17,7 +17,7 @@ from demo.world import DAG_ID
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WIDTH = 1440
+_WIDTH = 1560
 _PATIENCE = 60_000  # milliseconds
 
 
@@ -34,9 +34,9 @@ class Picture:
 
 
 _PICTURES = (
-    Picture("check-incompatible", "check_log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
+    Picture("check-incompatible", "check-log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
     Picture("approval", "approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),
-    Picture("end", "dag_graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
+    Picture("end", "dag-graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
 )
 # The left panel wide enough for the runs of the story.
 _PANELS = """localStorage.setItem('react-resizable-panels:grid-ltr',

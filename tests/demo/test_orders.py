@@ -18,6 +18,7 @@ from demo.waiting import DemoError, wait_for
 from demo.world import BOUNDARY, World, result_rows
 
 MINUTE = timedelta(minutes=1)
+REPOSITORY = Path(__file__).parents[2]
 
 
 def test_totals_as_a_sink_holds_them() -> None:
@@ -119,3 +120,9 @@ def test_the_table_keeps_its_columns_aligned() -> None:
     lines = stream.getvalue().splitlines()
     assert len({len(line) for line in lines}) == 1
     assert len(lines) > 6
+
+
+def test_the_variables_are_those_of_the_containers(tmp_path: Path) -> None:
+    lines = (REPOSITORY / "compose.env").read_text(encoding="utf-8").splitlines()
+    names = {line.split("=", 1)[0] for line in lines if line.startswith("FLINKCOMPAT_")}
+    assert names == set(World(tmp_path).environment("http://gateway", "http://jobmanager"))
