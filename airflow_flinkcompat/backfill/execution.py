@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,12 +29,12 @@ class Execution:
         """(table, place) → rows in its files; a table that several pipelines read counts once."""
         counts: dict[tuple[str, str], int] = {}
         for table, place, seen in self._reads:
-            counts[table, place] = max(counts.get((table, place), 0), int(seen.get["rows"]))
+            counts[table, place] = max(counts.get((table, place), 0), counted(seen, "rows"))
         return counts
 
     def rows_dropped(self) -> int:
         """Rows without an event time, over all windows."""
-        return sum(int(seen.get["nulls"]) for seen in self._nulls)
+        return sum(counted(seen, "nulls") for seen in self._nulls)
 
     def lines(self, write: Write) -> tuple[DataFrame, Observation]:
         """One column of text lines as the sink's format has them, and the count of them (``rows``)."""
@@ -88,6 +89,14 @@ class Execution:
         rows = rows.withColumn(start, F.expr(first))
         rows = rows.withColumn(end, F.expr(f"{start} + {_duration(step.size)}"))
         return rows.withColumn(rowtime, F.expr(f"CAST({last} AS TIMESTAMP_LTZ)" if step.instant else last))
+
+
+def counted(seen: Observation, name: str) -> int:
+    """A count once its action has run; 0 when Spark saw beforehand that there is nothing to do, and counted nothing."""
+    try:
+        return int(seen.get[name])
+    except Py4JJavaError:
+        return 0
 
 
 def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:

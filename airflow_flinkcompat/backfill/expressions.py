@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.result_types import as_decimal
-from airflow_flinkcompat.plan.translations import Translation
+from airflow_flinkcompat.plan.translations import ERROR, Translation
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -206,17 +206,28 @@ def _plain(data_type: DataType) -> DataType:
 def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = ()) -> str:
     """The Spark SQL text of an aggregate. Raises :class:`Untranslatable` with the place in the script.
 
-    ``others`` are all aggregates computed together: where SUM and COUNT of the same values are among them, Flink's
-    planner makes AVG their quotient, which for integers shows when the sum wraps (measured, batch and streaming).
+    ``others`` are all aggregates computed together. Where SUM and COUNT of the same values are among them, Flink's
+    planner may make AVG their quotient; for integers whose sum wraps that is another value, and so an error.
     """
-    if call.function == "AVG" and all(arg.type.name in INTEGERS for arg in call.args):
-        parts = [
-            next((other for other in others if other == replace(call, function=name, type=other.type)), None)
-            for name in ("SUM", "COUNT")
-        ]
-        if all(parts) and all(other.distinct == call.distinct for other in others):
-            total, count = (aggregate(part) for part in parts if part is not None)
-            return f"CAST({total} div {count} AS {spark_type(call.type)})"
+    text = _aggregate(call)
+    kind = call.args[0].type.name if len(call.args) == 1 else ""
+    if call.function != "AVG" or kind not in INTEGERS or kind == "BIGINT":
+        return text
+    beside = {other.function for other in others if other.args == call.args}
+    if not {"SUM", "COUNT"} <= beside:
+        return text
+    total = f"sum({'DISTINCT ' if call.distinct else ''}{scalar(call.args[0])}){_condition(call)}"
+    message = (
+        f"{ERROR}AVG beside SUM and COUNT of the same values, whose sum does not fit {kind}, depends on Flink's planner"
+    )
+    return f"IF({total} <> CAST({total} AS {kind}), raise_error({quoted(message)}), {text})"
+
+
+def _condition(call: AggregateCall) -> str:
+    return "" if call.filter is None else f" FILTER (WHERE {scalar(call.filter)})"
+
+
+def _aggregate(call: AggregateCall) -> str:
     args = tuple(typed(arg) for arg in call.args)
     call = replace(call, args=args, type=call.type if call.type.is_known else UNKNOWN)
     spec = functions.lookup(call.function) if call.language == "builtin" else None
@@ -228,8 +239,7 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = ()) -> str:
     chosen = _choose(spec.translations, args, result)
     if chosen is None or (call.distinct and not args):
         raise _no_translation(call.function, bool(spec.translations), call)
-    condition = "" if call.filter is None else f" FILTER (WHERE {scalar(call.filter)})"
-    return _fill(chosen, args, result, distinct="DISTINCT " if call.distinct else "", filter=condition)
+    return _fill(chosen, args, result, distinct="DISTINCT " if call.distinct else "", filter=_condition(call))
 
 
 def _choose(translations: Sequence[Translation], args: Sequence[Expression], result: DataType) -> Translation | None:

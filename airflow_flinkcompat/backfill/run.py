@@ -53,7 +53,7 @@ def _run(session: SparkSession, work: Work, request: BackfillRequest, progress: 
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.execution import Execution, counted
     from airflow_flinkcompat.backfill.publication import Files, Publication, range_name
 
     execution = Execution(session)
@@ -71,7 +71,7 @@ def _run(session: SparkSession, work: Work, request: BackfillRequest, progress: 
             progress(f"computing {publication.write.table}")
             lines, seen = execution.lines(publication.write)
             publication.stage(lines)
-            counts.append(int(seen.get["rows"]))
+            counts.append(counted(seen, "rows"))
         sinks = []
         for publication, rows in zip(publications, counts, strict=True):
             write = publication.write
@@ -98,5 +98,6 @@ def _readable(text: str) -> str:
         file = re.search(r"(?:reading file|file) (\S+?)\.?(?:\s|$)", text)
         where = f" in {file.group(1)}" if file else ""
         return f"a line{where} does not fit the table's format and columns: {malformed.group(1).strip()}"
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    calls = ("\tat ", "An error occurred while calling")  # Java's stack, and py4j's word for the method it called
+    lines = [line.strip(" :") for line in text.splitlines() if line.strip() and not line.startswith(calls)]
     return f"Spark failed: {lines[0] if lines else 'no message'}"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+from airflow_flinkcompat.backfill import BackfillResult
+
+Run = Callable[..., BackfillResult]
 
 BIDS = """\
 2020-04-15 08:05:00,4.00,C
@@ -16,6 +21,11 @@ BID_COLUMNS = (
     "bidtime TIMESTAMP(3), price DECIMAL(10, 2), item STRING, WATERMARK FOR bidtime AS bidtime - INTERVAL '1' SECOND"
 )
 TUMBLE = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES))"
+
+SUM_COLUMNS = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
+SUM = f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} GROUP BY window_start, window_end"
+FIRST = '"2020-04-15 08:00:00","2020-04-15 08:10:00",11'
+SECOND = '"2020-04-15 08:10:00","2020-04-15 08:20:00",1E+1'
 
 
 def table(name: str, columns: str, place: str | Path, format: str = "csv", **options: str) -> str:

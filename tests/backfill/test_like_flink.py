@@ -262,15 +262,23 @@ def _events() -> list[tuple[str, ...]]:
 EVENT_COLUMNS = (
     "t TIMESTAMP(3), k STRING, i INT, b BIGINT, d DECIMAL(10, 2), e DECIMAL(20, 4), x DOUBLE, s STRING, f BOOLEAN"
 )
+KEYS = ["k", "window_start", "window_end"]
+# AVG never stands beside both SUM and COUNT of the same values here: what Flink makes of a wrapping sum then varies.
 AGGREGATES = [
-    "k", "window_start", "window_end", "COUNT(*)", "COUNT(i)", "COUNT(DISTINCT i)", "SUM(i)", "SUM(DISTINCT i)",
-    "AVG(i)",
-    "AVG(DISTINCT i)", "MIN(i)", "MAX(i)", "SUM(b)", "AVG(b)", "SUM(d)", "AVG(d)", "MIN(d)", "SUM(DISTINCT d)",
-    "SUM(e)",
-    "AVG(e)", "SUM(x)", "AVG(x)", "MIN(x)", "MIN(s)", "MAX(s)", "COUNT(DISTINCT s)", "MIN(t)", "COUNT(f)",
-    "SUM(i) FILTER (WHERE i > 0)", "AVG(d) FILTER (WHERE f)", "COUNT(*) FILTER (WHERE s = 'x')", "SUM(d * i)",
-    "SUM(CASE WHEN f THEN 1 ELSE 0 END)", "SUM(d) / COUNT(*)", "AVG(i) + COUNT(*)", "SUM(CAST(i AS TINYINT))",
-    "AVG(CAST(i AS SMALLINT))",
+    [
+        "COUNT(*)", "SUM(i)", "AVG(i)", "MIN(i)", "MAX(i)", "SUM(b)", "AVG(b)", "SUM(d)", "AVG(d)",
+        "MIN(d)",
+        "SUM(e)", "AVG(e)", "SUM(d) / COUNT(*)", "AVG(i) + COUNT(*)",
+    ],
+    [
+        "COUNT(DISTINCT b)", "SUM(DISTINCT i)", "AVG(DISTINCT i)", "SUM(DISTINCT d)", "COUNT(DISTINCT s)", "SUM(x)",
+        "MIN(x)", "MIN(s)", "MAX(s)", "MIN(t)", "COUNT(f)", "COUNT(e)",
+    ],
+    [
+        "AVG(i)", "SUM(i)", "AVG(x)", "SUM(i) FILTER (WHERE i > 0)", "AVG(d) FILTER (WHERE f)", "SUM(d * i)",
+        "COUNT(*) FILTER (WHERE s = 'x')", "SUM(CASE WHEN f THEN 1 ELSE 0 END)", "SUM(CAST(i AS TINYINT))",
+        "AVG(CAST(i AS SMALLINT))",
+    ],
 ]  # fmt: skip
 WINDOWED = (
     "{} FROM (SELECT 0 AS nr, t, k, i, b, d, e, x, s, f, window_start, window_end "
@@ -279,12 +287,9 @@ WINDOWED = (
 )
 
 
-@pytest.mark.parametrize(
-    "part",
-    [AGGREGATES[:14], AGGREGATES[:3] + AGGREGATES[14:26], AGGREGATES[:3] + AGGREGATES[26:], ["AVG(i)", "MAX(i)"]],
-)
-def test_aggregates_in_windows(compare: Compare, part: list[str]) -> None:
-    compare(EVENT_COLUMNS, _events(), part, WINDOWED)
+@pytest.mark.parametrize("calls", AGGREGATES)
+def test_aggregates_in_windows(compare: Compare, calls: list[str]) -> None:
+    compare(EVENT_COLUMNS, _events(), [*KEYS, *calls], WINDOWED)
 
 
 def test_the_older_window_syntax(compare: Compare) -> None:
