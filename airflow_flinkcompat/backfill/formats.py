@@ -241,10 +241,10 @@ def _csv_field(format: CsvFormat, kind: DataType, column: str) -> str:
 
 
 def _csv_quoted(format: CsvFormat, text: str) -> str:
-    """Quotes as Flink's writer does: any text longer than 24, or with a character up to the delimiter or quote."""
+    """Quotes as Flink's writer does: a text longer than 24, with a backslash, or a character up to the delimiter."""
     last = max(ord(format.delimiter), ord(format.quote), ord("\n"))
     length = f"(char_length({text}) + regexp_count({text}, '[\\\\x{{10000}}-\\\\x{{10FFFF}}]'))"
-    unsafe = f"{text} RLIKE '[\\\\x00-\\\\x{{{last:x}}}]'"
+    unsafe = f"{text} RLIKE '[\\\\x00-\\\\x{{{last:x}}}\\\\\\\\]'"
     doubled = f"replace({text}, {quoted(format.quote)}, {quoted(format.quote * 2)})"
     inside = f"concat({quoted(format.quote)}, {doubled}, {quoted(format.quote)})"
     return f"IF({length} > {_UNQUOTED_LENGTH} OR {unsafe}, {inside}, {text})"

@@ -168,6 +168,12 @@ def test_texts(compare: Compare) -> None:
     )  # fmt: skip
 
 
+def test_which_texts_are_quoted(compare: Compare) -> None:
+    doubled = (character.replace('"', '""') for character in map(chr, [9, 11, *range(32, 127), 160, 0x2028, 0x1F600]))
+    lengths = ["x" * length for length in (23, 24, 25)] + ["😀" * length for length in (11, 12, 13)]
+    compare("s STRING", [(f'"{text}"',) for text in [*doubled, *lengths]], ["s"])
+
+
 def test_texts_as_other_types(compare: Compare) -> None:
     rows = [
         ("1", "1.5", "1e3", "2024-01-01 00:00:00", "2024-01-01"), ("-5", "-2.25", "-0", "1969-12-31 23:59:59.9",
