@@ -277,11 +277,14 @@ def _classes(arg: Expression) -> Iterator[str]:
     if arg.type.name == "SYMBOL":
         yield str(value).strip().upper()
     elif isinstance(value, str) and arg.type.name in CHARACTERS:
+        if value:
+            yield "some"
         if "\\" not in value:
             yield "pattern"
         if _FORMAT.fullmatch(value) and value:
             yield "format"
     elif isinstance(value, int) and not isinstance(value, bool):
+        yield f"={value}"
         if value >= 1:
             yield "position"
         if value >= 0:

@@ -21,7 +21,8 @@ class Translation:
     with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double,
     float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant
     LIKE pattern without a backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant
-    of at least 1), ``digits`` (a constant of at least 0) and, in capitals, a keyword of the call. ``gives`` also knows
+    of at least 1), ``digits`` (a constant of at least 0), ``=3`` (that constant), ``some`` (a constant text that is not
+    empty) and, in capitals, a keyword of the call. ``gives`` also knows
     ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps every digit of the
     first argument) and ``milliseconds`` (a timestamp of precision 3 or more).
     Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
@@ -224,6 +225,11 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "TRIM": (_t("trim({0})", "text"), _t("trim({1})", "BOTH", "text", "FROM")),
     "LTRIM": (_t("ltrim({0})", "text"),),
     "RTRIM": (_t("rtrim({0})", "text"),),
+    "LEFT": (_t("left({0}, {1})", "text", "position"),),
+    "RIGHT": (_t("right({0}, {1})", "text", "position"),),
+    "POSITION": (_t("locate({0}, {1})", "text", "text", "IN"),),
+    "INSTR": (_t("instr({0}, {1})", "text", "text"),),
+    "REPLACE": (_t("replace({0}, {1}, {2})", "text", "some", "text"),),
     "REVERSE": (_t("reverse({0})", "text"),),
     "MD5": (_t("md5({0})", "text"),),
     "SHA256": (_t("sha2({0}, 256)", "text"),),
@@ -240,6 +246,10 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "ROUND": (_t("{0}", "integer"), _t("CAST(round({0}, {1}) AS {type})", "decimal", "digits")),
     "DATE_FORMAT": (_t("date_format({0}, {1})", "timestamp", "format"),),
     "TO_TIMESTAMP": (_t(_TEXT_TO_TIMESTAMP, "text"),),
+    "TO_TIMESTAMP_LTZ": (
+        _t("timestamp_seconds({0})", "integer", "=0"),
+        _t("timestamp_millis({0})", "integer", "=3"),
+    ),
     "TO_DATE": (_t(_TEXT_TO_DATE, "text"),),
     "EXTRACT": tuple(part for unit in _UNITS for part in _parts(unit, 1, (unit, "@", "FROM"))),
     **{name: _parts(unit, 0, ("@",)) for name, unit in _FUNCTION_UNITS.items()},

@@ -164,6 +164,7 @@ def test_texts(compare: Compare) -> None:
             "COALESCE(s, 'none')", "NULLIF(s, 'abc')", "IF(i > 2, s, r)",
             "CASE WHEN s = 'abc' THEN 'it''s' ELSE r END",
             "s IS NULL", "s = ''", "CAST(s AS VARCHAR(3))", "s BETWEEN 'a' AND 'b'",
+            "LEFT(s, 2)", "RIGHT(s, 2)", "POSITION('b' IN s)", "INSTR(s, r)", "REPLACE(s, 'b', r)",
         ],
     )  # fmt: skip
 
@@ -208,7 +209,8 @@ def test_times(compare: Compare) -> None:
             *(f"EXTRACT({unit} FROM t)" for unit in (*units, "HOUR", "MINUTE", "SECOND")),
             *(f"EXTRACT({unit} FROM d)" for unit in units), "HOUR(u)", "YEAR(d)", "DAYOFMONTH(t)", "WEEK(t)",
             *(f"FLOOR(t TO {unit})" for unit in ("YEAR", "MONTH")),
-            "CAST(t AS TIMESTAMP(0))", "CAST(u AS TIMESTAMP(1))",
+            "CAST(t AS TIMESTAMP(0))", "CAST(u AS TIMESTAMP(1))", "TO_TIMESTAMP_LTZ(nr - 1, 3)",
+            "TO_TIMESTAMP_LTZ(nr * 1000000000000, 3)", "TO_TIMESTAMP_LTZ(nr - 3, 0)",
         ],
     )  # fmt: skip
 
