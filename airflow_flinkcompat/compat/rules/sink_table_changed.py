@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import MEASURED_OPTIONS, not_null, sink_state_checked
-from airflow_flinkcompat.compat.rules.source_table_changed import shown
+from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, shown
 
 UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
@@ -43,7 +43,7 @@ def find(change: Change) -> Iterable[Hit]:
             continue
         before, after = shown(difference)
         yield Hit(
-            f"sink table {table}: {difference.part}",
+            f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),
             before,
             after,

@@ -8,6 +8,9 @@ from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, 
 from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Watermark
 
+SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
+"""Parts of a declaration as a reader would say them, where the part's name is too short."""
+
 MEASURED_OPTIONS = frozenset({"source.monitor-interval"})
 """Source options that were changed across a restore on open-source Flink without harm."""
 
@@ -110,7 +113,7 @@ def find(change: Change) -> Iterable[Hit]:
         row = refined(change, table, difference)
         before, after = shown(difference)
         yield Hit(
-            f"source table {table}: {row}",
+            f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),
             before,
             after,
