@@ -242,7 +242,7 @@ def backfill_command(
 def main() -> None:
     """Entry point: usage and input errors end with exit code 2 and one clear message."""
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="flinkcompat", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
