@@ -378,6 +378,7 @@ class ScalarBinder:
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_BINARY, frozenset({"this", "expression", "negate"})),
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
     exp.Between: frozenset({"this", "low", "high", "symmetric", "negate"}),
     exp.In: frozenset({"this", "expressions", "query", "unnest", "negate"}),
     exp.Like: frozenset({"this", "expression", "negate"}),

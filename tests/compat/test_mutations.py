@@ -26,6 +26,7 @@ SCRIPTS = sorted(set(TEXTS) - {"tables"})
 READS_ALL = """
 INSERT INTO totals SELECT customer, amount, item, region FROM orders;
 INSERT INTO other SELECT r.customer, v.customer FROM refunds AS r, rates AS v;
+INSERT INTO other SELECT extra, customer FROM copies;
 """
 
 # Each: script, part of the mutation's label, why it means the same.
@@ -37,6 +38,8 @@ NEUTRAL = (
     ("*", r"CreateTable.options\[\d\] swapped", "options have no order"),
     ("*", "TableFunction.lateral flipped", "LATERAL is implied by the place"),
     ("*", r"HintCall.expressions\[\d\] swapped", "options of a hint have no order"),
+    ("tables", r"TableLike.expressions\[1\]", "INCLUDING OPTIONS is what LIKE does anyway"),
+    ("tables", "LikeOption.kind = (GENERATED|WATERMARKS) in 'INCLUDING", "INCLUDING is what LIKE does anyway"),
     ("joins", r"Hint.expressions\[\d\] swapped", "hints have no order"),
     ("joins", "Column.table removed in 'v.rate'", "only one relation has the column"),
     ("joins", "Column.table removed in 'o.placed'", "only one relation has the column"),
