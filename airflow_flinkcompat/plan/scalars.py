@@ -123,8 +123,7 @@ class ScalarBinder:
         return self._call(name, tuple(self.bind(arg) for arg in trees), tree)
 
     def _call(self, name: str, args: tuple[Expression, ...], tree: exp.Expression) -> Call:
-        spec = functions.lookup(name)
-        result = spec.result_type(tuple(arg.type for arg in args)) if spec else UNKNOWN
+        result = functions.call_type(name, args)
         return Call(name, args, result, self.span(tree))
 
     def _bind(self, tree: exp.Expression) -> Expression:
