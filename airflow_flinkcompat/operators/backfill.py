@@ -116,7 +116,10 @@ class FlinkSqlBackfillOperator(ScriptOperator):
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+        from airflow_flinkcompat.backfill.session import submit_configuration
+
         given = dict(self.rendered("spark") or {})
+        master = BaseHook.get_connection(self.conn_id).host or ""
         env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
         return SparkSubmitOperator(
             task_id=self.task_id,
@@ -125,6 +128,7 @@ class FlinkSqlBackfillOperator(ScriptOperator):
             application_args=["--request", str(request)],
             name=given.pop("name", f"flinkcompat-backfill-{self.deployment}"),
             env_vars=env_vars or None,
+            conf={**submit_configuration(master), **(given.pop("conf", None) or {})},
             **given,
         )
 

@@ -155,19 +155,14 @@ class QueryBinder:
             raise BindError("construct", "all rows of VALUES need as many columns", self.span(tree))
         schema = tuple(Column(f"EXPR${i}", cell.type) for i, cell in enumerate(rows[0]))
         node = Values(rows, schema, self.span(tree))
-        # Window fields are columns of their own, also where the columns of an undeclared table are only guessed.
-        return self._aliased(node, tree, flags=(*below.scope.flags, *(False for _ in window_columns(time))))
+        return self._aliased(node, tree)
 
     # --------------------------------------------------------------------------------------------- FROM
-    def _aliased(
-        self, node: Node, tree: exp.Expression, optional: bool = False, flags: tuple[bool, ...] = ()
-    ) -> Relation:
-        """The relation under its alias; ``flags`` says column by column what ``optional`` says of all."""
+    def _aliased(self, node: Node, tree: exp.Expression, optional: bool = False) -> Relation:
         alias = tree.args.get("alias")
         if isinstance(alias, exp.TableAlias):
             node = renamed(node, [column.name for column in alias.columns])
-        scope = _scope(node, (alias.name or None) if alias is not None else None, optional)
-        return Relation(node, replace(scope, optional=flags or scope.optional))
+        return Relation(node, _scope(node, (alias.name or None) if alias is not None else None, optional))
 
     def relation(self, tree: exp.Expression) -> Relation:
         """A relation of FROM with its columns' names."""
