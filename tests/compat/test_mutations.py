@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.compat import Outcome, Side, check
+from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.change import Change
 from tests.mutations import Mutation, mutations, printed, statements, words_of
 
@@ -134,7 +134,12 @@ def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
     """What differs is told: some rule but ``unchanged`` fires, and the outcome is that of the worst that counts."""
     name = data.draw(st.sampled_from(["tables", *SCRIPTS]))
     mutation = data.draw(st.sampled_from([m for m in cases(name) if not neutral(name, m)]))
-    report = check(Side(mutation.text, engine=engine), Side(mutation.mutation.text, engine=engine))
+    new = Side(mutation.mutation.text, engine=engine)
+    if not new.program.pipelines and not new.program.problems:
+        with pytest.raises(InputError, match="there is nothing to check"):
+            check(Side(mutation.text, engine=engine), new)
+        return
+    report = check(Side(mutation.text, engine=engine), new)
     rules = [finding.rule for finding in report.findings]
     assert rules, mutation.what
     assert "unchanged" not in rules, mutation.what
