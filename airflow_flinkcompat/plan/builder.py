@@ -134,7 +134,7 @@ class _Builder:
                     env.settings.pop(tree.this.name, None)
             case nodes.UseNamespace():
                 self._use(tree, statement)
-            case exp.Query():
+            case exp.Query() | exp.Values():
                 self._pipeline(Sink(self._query(tree, statement), None, span=place(tree, statement)), statement_set)
             case _:
                 kind = type(tree).__name__
