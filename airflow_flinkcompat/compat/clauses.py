@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, Windowing
 from airflow_flinkcompat.plan.origins import describe, duration
+from airflow_flinkcompat.sql import MASK, mask_option, mask_secrets
+from airflow_flinkcompat.sql.secret_keys import is_secret_key
+
+_HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
 
 
 def window(windowing: Windowing | None) -> str:
@@ -58,8 +63,18 @@ def plain(value: Any) -> str:
             return window(value)
         case frozenset():
             return ", ".join(sorted(plain(part) for part in value)) or "none"
+        case ("OPTIONS", str(text)):
+            # A hint's options come as one text that no longer tells where a value ends.
+            return f"OPTIONS({MASK if any(map(is_secret_key, _HINT_KEYS.findall(text))) else mask_secrets(text)})"
         case tuple():
             return ", ".join(plain(part) for part in value) or "none"
         case dict():
-            return ", ".join(f"{key} = {plain(part)}" for key, part in sorted(value.items())) or "none"
+            return ", ".join(setting(key, part) for key, part in sorted(value.items())) or "none"
     return describe(value)
+
+
+def setting(key: str, value: Any) -> str:
+    """``key = value``, a secret masked while it is still known where it ends; "unset" where there is no value."""
+    if value is None:
+        return "unset"
+    return f"{key} = {mask_option(key, value) if isinstance(value, str) else plain(value)}"

@@ -11,7 +11,7 @@ prefer_sources()
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
-from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_secrets
+from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
     Script,
@@ -34,6 +34,7 @@ __all__ = [
     "Span",
     "Statement",
     "find_secrets",
+    "mask_option",
     "mask_secrets",
     "nodes",
     "parse_script",

@@ -21,6 +21,7 @@ MASK = "***"
 
 # Blank space as it appears in texts and in texts that were JSON-escaped, comments included.
 _GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).)*+\*/|--(?:(?!\\+n)[^\n])*+(?:\\+n|\n|$))*+"
+_BLANKS = r"(?:\s|\\+[nrt])*+"
 # A single or double quote as it appears after any number of JSON or HTML escapings. Single quotes come in runs: inside
 # a SQL literal a quote is doubled.
 _SINGLE = r"\\*+'|\\++u0027|&\#39;|&\#x27;|&apos;"
@@ -33,20 +34,28 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(rf"{_GAP}(?P<sign>=>|:=|[=:,])?{_GAP}", re.DOTALL)
-_BLANK = re.compile(r"(?:\s|\\+[nrt])*+")
+_BLANK = re.compile(_BLANKS)
 _VALUE_QUOTE = re.compile(_QUOTE)
 _SINGLE_QUOTE = re.compile(_SINGLE)
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
 _SET_STATEMENT = re.compile(r"SET\b", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
+_IS_VALUE_BEFORE = re.compile(rf"=\s*(?:{_SINGLE})$", re.IGNORECASE)
 _NEARBY = 2000
 _ALIAS = re.compile(rf"(?<!\\)(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
-_HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+)", re.IGNORECASE)
+_HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+),?", re.IGNORECASE)
 _SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
 _BARE_PARAMETER = re.compile(r"[^\s'\"`&]+")
 _BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
 _HEADER_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n'\"])+")
+#: ``module flag name=value …;`` with values in quotes or without blanks.
+_JAAS = re.compile(
+    rf"(?:{_BLANKS}[\w.$]++{_BLANKS}(?:required|requisite|sufficient|optional)\b"
+    rf"(?:{_BLANKS}[\w.-]++{_BLANKS}={_BLANKS}(?:(?:{_QUOTE})[^'\"`\\&;]*+(?:{_QUOTE})|[^\s'\"`\\&;=]++))*+"
+    rf"{_BLANKS}(?:;{_BLANKS}|\Z))++",
+    re.IGNORECASE,
+)
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<rest>[^\s'\"`<>\\]+)")
 _ORACLE_LOGIN = re.compile(
@@ -103,6 +112,17 @@ def mask_secrets(text: str) -> str:
     while (masked := _mask_once(text)) != text:
         text = masked
     return text
+
+
+def mask_option(key: str, value: str) -> str:
+    """The value of option ``key`` as it may be shown, judged by the key and not by where a text seems to end.
+
+    Only where key and value are still apart is it known where a value with blanks, quotes or line breaks ends: what
+    quotes options without SQL's quotes masks them with this first. ``key = mask_option(key, value)`` stays as it is in
+    :func:`mask_secrets`.
+    """
+    is_hidden = is_secret_key(key) and not ("jaas" in key.lower() and _is_templated(value))
+    return MASK if is_hidden and any(True for _ in _hit(key, value, 0, len(value))) else mask_secrets(value)
 
 
 def find_secrets(script: Script) -> tuple[Secret, ...]:
@@ -183,9 +203,14 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
     quoted_key = match["close"] is not None
     if sign is None:  # PASSWORD 'x'
         expected = quote is not None and not quoted_key and start > match.end()
-    elif sign == ",":  # MAP['password', 'x'], but not x IN ('password', 'token')
+    elif sign == ",":  # MAP['password', 'x'], but not x IN ('password', 'token') nor 'topic' = 'user-info', 'x' = 'y'
         nearby = max(match.start() - _NEARBY, 0)
-        expected = quote is not None and quoted_key and not _IN_LIST_BEFORE.search(text, nearby, match.start())
+        expected = (
+            quote is not None
+            and quoted_key
+            and not _IN_LIST_BEFORE.search(text, nearby, match.start())
+            and not _IS_VALUE_BEFORE.search(text, max(match.start() - 20, 0), match.start())
+        )
     else:
         expected = True
     if not expected:
@@ -234,8 +259,12 @@ def _same_name(key: str, value: str) -> bool:
 
 
 def _is_templated(value: str) -> bool:
-    """A JAAS string whose secrets are all placeholders."""
-    return bool(PLACEHOLDER.search(value)) and not any(True for _ in _keyed(value))
+    """A well-formed JAAS string whose secrets are all placeholders; of any other it is not known what it holds."""
+    return (
+        PLACEHOLDER.search(value) is not None
+        and _JAAS.fullmatch(value) is not None
+        and not any(True for _ in _keyed(value))
+    )
 
 
 def _unit(key_quote: str | None, run: str, following: str, is_inside_literal: Callable[[], bool]) -> str:

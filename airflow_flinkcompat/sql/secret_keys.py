@@ -13,6 +13,8 @@ _ALWAYS = (
 )
 #: Only as a word of its own, or at the end of one (``accessToken``, ``mytoken``, ``dbPwd``).
 _WORD_ENDINGS = ("token", "pwd")
+#: At the end of the key, with separators removed: ``user:password`` (``basic-auth``, ``basic.auth.user.info``).
+_LOGIN_ENDINGS = ("basicauth", "userinfo")
 #: Query parameters that sign a URL.
 _WHOLE = frozenset({"sig", "signature", "xamzsignature", "xgoogsignature", "pass", "cookie", "setcookie"})
 #: A key that ends in one of these words says something *about* a secret.
@@ -27,6 +29,8 @@ _DESCRIPTIVE_ENDINGS = frozenset(
 )
 #: Flink options that match a word above and hold no secret.
 _HARMLESS = frozenset({"kubernetessecrets", "securitykerberosaccesshadoopfilesystems"})
+#: Spelled like this it is the name of a column or a topic.
+_NAMES = frozenset({"user_info"})
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -41,7 +45,7 @@ def is_secret_key(key: str) -> bool:
     joined = "".join(words)
     if not words or joined in _HARMLESS:
         return False
-    if joined in _WHOLE:
+    if joined in _WHOLE or (joined.endswith(_LOGIN_ENDINGS) and key.lower() not in _NAMES):
         return True
     if words[-1] in _DESCRIPTIVE_ENDINGS:
         return False

@@ -5,7 +5,7 @@ from html import escape
 
 import pytest
 
-from airflow_flinkcompat.sql import MASK, Secret, find_secrets, mask_secrets, parse_script
+from airflow_flinkcompat.sql import MASK, Secret, find_secrets, mask_option, mask_secrets, parse_script
 from airflow_flinkcompat.sql.secret_keys import is_secret_key
 
 SECRET = "hunter2"
@@ -23,6 +23,10 @@ TEXTS = {
     "jaas": "'properties.sasl.jaas.config' = 'o.a.k.PlainLoginModule required username=\"u\" password=\"hunter2\";'",
     "jaas elsewhere": "-- o.a.k.ScramLoginModule required username=u password=hunter2;",
     "half a placeholder": "'sasl.jaas.config' = 'x username=\"${conn.k.login}\" password=\"hunter2\";'",
+    "jaas without a sign": "'sasl.jaas.config' = 'x required username=\"${conn.k.login}\" password hunter2;'",
+    "jaas that ends early": "'sasl.jaas.config' = 'x required; password=\"${conn.k.password}\" hunter2'",
+    "jaas with more around it": "'sasl.jaas.config' = 'x required password=\"${conn.k.password}hunter2\";'",
+    "basic auth": "'basic-auth' = 'bob:hunter2'",
     "line comment": "-- password: hunter2\nSELECT 1",
     "block comment": "/* token=hunter2 */",
     "hint": "SELECT * FROM t /*+ OPTIONS('password'='hunter2') */",
@@ -91,6 +95,8 @@ def test_leaves_what_is_no_secret_around_it() -> None:
         "WITH ('password' = '${conn.db.password}')",
         "WITH ('url' = 'jdbc:mysql://${conn.db.login}:${conn.db.password}@${conn.db.host}:3306/shop')",
         "'sasl.jaas.config' = 'X required username=\"${conn.k.login}\" password=\"${conn.k.password}\";'",
+        "'sasl.jaas.config' = 'a.B required\n  user=${conn.k.login}\n  clientSecret=\"${conn.k.password}\";'",
+        "WITH ('topic' = 'user-info', 'format' = 'json', 'scan' = 'token', 'x' = 'y')",
         "Authorization: Bearer ${conn.api.password}",
         "WITH ('aws.credentials.provider' = 'BASIC', 'bucket-key' = 'id', 'sequence.field' = 'ts')",
         "SET 'security.delegation.token.provider.hadoopfs.enabled' = 'false'",
@@ -117,7 +123,8 @@ def test_leaves_texts_without_secrets_alone(text: str) -> None:
         *("api-key", "apikey", "api_key", "s3.access-key", "aws_access_key_id", "private_key", "ssl.keystore.key"),
         *("fs.azure.account.key.acct.blob.core.windows.net", "token", "auth.token", "accessToken", "session-token"),
         *("credentials", "aws.credentials.basic.secretkey", "properties.sasl.jaas.config", "basic-auth.user-info"),
-        *("Authorization", "sig", "connection-string"),
+        *("Authorization", "sig", "connection-string", "basic-auth", "basic_auth", "lookup.http.basicAuth"),
+        *("userinfo", "user-info", "basic.auth.user.info", "schema.registry.basic.auth.user_info"),
     ],
 )
 def test_keys_of_secrets(key: str) -> None:
@@ -130,10 +137,50 @@ def test_keys_of_secrets(key: str) -> None:
         *("key", "key.format", "key.fields", "primary key", "bucket-key", "row.key", "partition.keys", "username"),
         *("password.file", "aws.credentials.provider", "token-count", "max-tokens", "tokenizer", "secret-name"),
         *("security.delegation.tokens.enabled", "sasl.oauthbearer.token.endpoint.url", "monkey", "", "...", "compass"),
+        *("basic-auth.enabled", "basic-auth.username", "user_info", "user.information"),
     ],
 )
 def test_keys_of_other_things(key: str) -> None:
     assert not is_secret_key(key)
+
+
+ODD_VALUES = (
+    *(
+        "first hunter2",
+        "''hunter2",
+        "' hunter2",
+        '" hunter2',
+        "a, hunter2",
+        "a\thunter2",
+        "a\nhunter2",
+        "a\r\n\nhunter2",
+    ),
+    *("x', 'y' = 'hunter2", "${conn.a.password} hunter2", "; hunter2", "= hunter2", "*** hunter2", "Basic a hunter2"),
+)
+
+
+@pytest.mark.parametrize("key", ["password", "basic-auth", "properties.sasl.jaas.config", "Authorization"])
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_an_option_is_masked_whole_by_its_key(key: str, value: str) -> None:
+    assert mask_option(key, value) == MASK
+    shown = f"{key} = {mask_option(key, value)}, user = bob"
+    assert mask_secrets(shown).startswith(f"{key} = {MASK}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("user", "bob or 'ann'", "bob or 'ann'"),
+        ("password", "", ""),
+        ("password", "${conn.db.password}", "${conn.db.password}"),
+        ("url", "jdbc:mysql://root:hunter2@db/x", "jdbc:mysql://root:***@db/x"),
+        ("sasl.jaas.config", 'x required password="${conn.k.password}";', 'x required password="${conn.k.password}";'),
+        ("sasl.jaas.config", 'x required user="${conn.k.login}" password="hunter2";', MASK),
+        ("sasl.jaas.config", 'x required user="${conn.k.login}" password hunter2;', MASK),
+    ],
+)
+def test_an_option_shows_what_is_no_secret(key: str, value: str, expected: str) -> None:
+    assert mask_option(key, value) == expected
 
 
 @pytest.mark.timeout(30)  # a scan that goes back and forth takes minutes for one of these
@@ -174,6 +221,12 @@ def test_finds_secrets_with_their_place_and_without_their_value() -> None:
     ]
     assert all(isinstance(secret, Secret) for secret in secrets)
     assert "hunter2" not in repr(secrets)
+
+
+def test_a_jaas_string_of_placeholders_and_a_literal_is_reported() -> None:
+    text = "SET 'sasl.jaas.config' = 'x required username=\"${conn.k.login}\" password hunter2;'; SELECT 1"
+    (secret,) = find_secrets(parse_script(text))
+    assert secret.key == "sasl.jaas.config"
 
 
 def test_a_comparison_of_columns_is_not_a_secret() -> None:

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from airflow_flinkcompat.sql import find_secrets, mask_secrets, nodes, parse_script, parse_statement
+from airflow_flinkcompat.sql import find_secrets, mask_option, mask_secrets, nodes, parse_script, parse_statement
 from airflow_flinkcompat.sql.lexer import split
 
 # ------------------------------------------------------------------------------------------------ statements
@@ -263,15 +263,25 @@ WRAPPERS = {
 
 
 @settings(max_examples=200, deadline=None)
-@given(CORES, ANY, ANY, SECRET_KEYS, st.sampled_from(sorted(QUOTED_PLACES)), st.sampled_from(sorted(WRAPPERS)))
+@given(CORES, ANY, ANY, ANY, SECRET_KEYS, st.sampled_from(sorted(QUOTED_PLACES)), st.sampled_from(sorted(WRAPPERS)))
 def test_planted_secrets_in_quotes_never_show(
-    core: str, before: str, after: str, key: str, place: str, wrapper: str
+    core: str, before: str, between: str, after: str, key: str, place: str, wrapper: str
 ) -> None:
-    assume(before.strip() == before or "\n" not in before)
-    text = WRAPPERS[wrapper](QUOTED_PLACES[place](key, f"{before}{core}{after}"))
+    """The value has a head and a tail: what stands behind a blank, a quote or a line break is masked as well."""
+    text = WRAPPERS[wrapper](QUOTED_PLACES[place](key, f"{before}{core}{between}{core}{after}"))
     masked = mask_secrets(text)
     assert core not in masked
     assert mask_secrets(masked) == masked
+
+
+@settings(max_examples=200, deadline=None)
+@given(CORES, ANY, ANY, ANY, SECRET_KEYS, st.sampled_from(sorted(WRAPPERS)))
+def test_options_masked_by_their_key_never_show(
+    core: str, before: str, between: str, after: str, key: str, wrapper: str
+) -> None:
+    shown = f"{key} = {mask_option(key, f'{before}{core}{between}{core}{after}')}, user = bob"
+    assert core not in shown
+    assert core not in mask_secrets(WRAPPERS[wrapper](shown))
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,6 +1,7 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.clauses import setting
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
@@ -44,8 +45,8 @@ def find(change: Change) -> Iterable[Hit]:
         yield Hit(
             f"setting {key} changed",
             (difference.key,),
-            "unset" if difference.before is None else f"{key} = {difference.before}",
-            "unset" if difference.after is None else f"{key} = {difference.after}",
+            setting(key, difference.before),
+            setting(key, difference.after),
             verdicts={"vvr": VVR.get(key, UNKNOWN), "flink": flink},
         )
 
