@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.compat.aggregates import Fates, fates
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, transform
 from airflow_flinkcompat.plan.nodes import Opaque, Table, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.operators import (
     sources,
     view,
 )
-from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, SourceColumn, leaves
+from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, SourceColumn, leaves, meaning
 from airflow_flinkcompat.plan.program import Pipeline, Problem, Program
 from airflow_flinkcompat.sql import Span
 
@@ -471,7 +471,7 @@ class Change:
                         names |= {call.function.lower() for call in operator.aggregates}
                     else:
                         names |= set(_words(operator.detail))
-                names |= set(_words(tuple(_expressions(output))))
+                names |= set(_words(tuple(expressions(output))))
             for table in program.tables:
                 names |= set(_words(tuple(e for _, e in table.computed)))
                 if table.watermark is not None:
@@ -489,7 +489,7 @@ class Change:
             for outputs in self._outputs[:2]
             for output in outputs.values()
             if table in {source.table for source in sources(output)}
-            for expression in _expressions(output)
+            for expression in expressions(output)
             for leaf in leaves(expression)
             if isinstance(leaf, SourceColumn)
         )
@@ -562,13 +562,14 @@ def table_parts(table: Table) -> dict[str, Any]:
     """Everything a table declares, by part."""
     options = dict(table.options)
     connector = options.pop("connector", None)
-    computed = dict(table.computed)
+    computed = {name: _named_columns(value, table) for name, value in table.computed}
+    mark = table.watermark
     return {
         "columns": table.physical + tuple(name for name, _, _ in table.metadata),
         "types": {c.name: str(c.type) for c in table.columns if c.name not in computed},
         "computed": computed,
         "metadata": table.metadata,
-        "watermark": table.watermark,
+        "watermark": mark and replace(mark, expression=_named_columns(mark.expression, table)),
         "primary key": table.primary_key,
         "partitions": table.partitioned_by,
         "connector": connector,
@@ -576,6 +577,17 @@ def table_parts(table: Table) -> dict[str, Any]:
         # A computed column moved among the others changes nothing but SELECT *, which the pipelines show.
         "order": tuple(column.name for column in table.columns),
     }
+
+
+def _named_columns(value: Expression, table: Table) -> Expression:
+    """An expression over a table's row with its columns by name: a place among the columns says nothing."""
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, InputRef):
+            return SourceColumn(0, table.columns[part.index].name, type=part.type)
+        return part
+
+    return meaning(transform(value, leaf))
 
 
 def _tables(a: Program, b: Program) -> list[Difference]:
@@ -618,7 +630,8 @@ def _words(value: Any) -> Iterable[str]:
         yield from _words(value.key)
 
 
-def _expressions(output: Output) -> Iterable[Any]:
+def expressions(output: Output) -> Iterable[Any]:
+    """Every resolved expression between the sources and the sink."""
     yield from output.columns
     for region in _regions(output):
         yield from region.filters | region.window_filters
@@ -645,6 +658,7 @@ __all__ = [
     "Difference",
     "OperatorPair",
     "PipelinePair",
+    "expressions",
     "operator_parts",
     "output_parts",
 ]

@@ -8,6 +8,7 @@ plan holds lands in exactly one field of one operator, region or output, so comp
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -216,7 +217,7 @@ def view(sink: Sink) -> Output:
     Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts.
     """
     stream = _Evaluation().stream(sink.input)
-    return Output(
+    output = Output(
         region=stream.region,
         columns=tuple(meaning(column) for column in stream.columns),
         sink=sink.name,
@@ -226,6 +227,39 @@ def view(sink: Sink) -> Output:
         hints=sink.hints,
         types=tuple(column.type for column in sink.schema),
         span=sink.span,
+    )
+    return replace(output, region=_live(output.region, output.columns))
+
+
+def _live(region: Region, read: Iterable[Expression]) -> Region:
+    """The region with metrics nobody reads left out of its aggregation, as Flink's planner leaves them out.
+
+    ``read`` is what is computed above the region. A construct without rules reads all its columns.
+    """
+    origin = region.origin
+    if isinstance(origin, OtherOperator):
+        row = [column for column in dict(origin.detail).get("row", ()) if isinstance(column, OperatorColumn)]
+        inputs = (
+            _live(inner, [column.output for column in row if column.operator == i])
+            for i, inner in enumerate(origin.regions)
+        )
+        return replace(region, origin=replace(origin, regions=tuple(inputs)))
+    if not isinstance(origin, AggregateOperator):
+        return region
+    above = (*read, *region.filters, *region.window_filters, *(call for call, _ in region.functions))
+    windows = (part for window in region.windows for part in (window.time, *window.partition_by))
+    wanted = {leaf.output for part in (*above, *windows) for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+    places = [i for i, call in enumerate(origin.aggregates) if call in wanted]
+    kept = tuple(origin.aggregates[i] for i in places)
+    arguments = (part for call in kept for part in (*call.args, call.filter) if part is not None)
+    return replace(
+        region,
+        origin=replace(
+            origin,
+            aggregates=kept,
+            argument_types=tuple(origin.argument_types[i] for i in places),
+            region=_live(origin.region, (*origin.keys, *arguments)),
+        ),
     )
 
 

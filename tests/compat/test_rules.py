@@ -20,7 +20,7 @@ AS_CASE_DECIDES = {
     ("setting-changed", "flink"): Outcome.INCOMPATIBLE,
     ("source-renamed", "flink"): Outcome.UNKNOWN,
     ("source-table-changed", "vvr"): Outcome.COMPATIBLE,
-    ("source-table-changed", "flink"): Outcome.COMPATIBLE,
+    ("source-table-changed", "flink"): Outcome.UNKNOWN,
     ("table-function", "flink"): Outcome.INCOMPATIBLE,
     ("window-filter", "flink"): Outcome.INCOMPATIBLE,
     ("window-field-aggregated", "flink"): Outcome.INCOMPATIBLE,

@@ -6,6 +6,9 @@ from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import Call, walk
+from airflow_flinkcompat.plan.operators import AggregateOperator
 from airflow_flinkcompat.plan.origins import window_field
 
 
@@ -22,14 +25,11 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     """What a change of the projection in front of the sink means on open-source Flink.
 
     Nothing, where the sink keeps no state. Where it does, its operator must stay the same: a Calc in front of it
-    on both
-    sides for sure. Other sinks were not measured.
+    on both sides for sure. Other sinks, functions of one's own and aggregations without a window were not measured.
     """
     old, new = sink_connector(pair)
-    if not pair.operators:
-        return {
-            "flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no stateful operator: not measured", Reason.NOT_COVERED)
-        }
+    if reason := _unmeasured(pair):
+        return {"flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, reason, Reason.NOT_COVERED)}
     nameless = not pair.old.sink and not pair.new.sink
     if nameless or (old == new and old in flink.STATELESS_SINKS):
         return {}
@@ -40,6 +40,22 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     else:
         source = f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection"
     return {"flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, source, Reason.NOT_COVERED)}
+
+
+def _unmeasured(pair: PipelinePair) -> str:
+    """Why no measurement speaks of this projection; "" where one does."""
+    tops = [side.region.origin for side in (pair.old, pair.new)]
+    if not all(isinstance(top, AggregateOperator) and top.windowed for top in tops):
+        return "only projections of a windowed aggregation were measured"
+    shown = (part for side in (pair.old, pair.new) for part in (*side.columns, *side.region.filters))
+    calls = {part.function for whole in shown for part in walk(whole) if isinstance(part, Call)}
+    own = sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
+    # A Python or asynchronous function is an operator of its own.
+    return f"a projection with {', '.join(own)} was not measured" if own else ""
+
+
+PLAIN = frozenset({"FIELD", "ITEM"})
+"""Ways of reaching into a value that the function catalogue does not list."""
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

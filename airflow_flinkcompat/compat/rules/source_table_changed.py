@@ -5,8 +5,9 @@ from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
 from airflow_flinkcompat.plan.nodes import Watermark
+from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
 """Parts of a declaration as a reader would say them, where the part's name is too short."""
@@ -84,9 +85,9 @@ def refined(change: Change, table: str, difference: Difference) -> str:
 def delay_of(watermark: Watermark) -> Expression | None:
     """The column a watermark runs behind by a constant; None where it is computed in another way."""
     match watermark.expression:
-        case InputRef() as column:
+        case SourceColumn() as column:
             return column
-        case Call("-", (InputRef() as column, Literal())):
+        case Call("-", (SourceColumn() as column, Literal())):
             return column
     return None
 
@@ -105,6 +106,17 @@ def shown(difference: Difference) -> tuple[str, str]:
     return plain(old), plain(new)
 
 
+def verdicts_of(change: Change, table: str, row: str) -> Mapping[str, Verdict]:
+    """The row's verdicts; what was measured on a filesystem source says nothing of one that takes watermarks itself."""
+    connectors = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    if row in ON_FILESYSTEM and connectors != {"filesystem"}:
+        return {**PARTS[row], "flink": UNKNOWN}
+    return PARTS[row]
+
+
+ON_FILESYSTEM = ("computed", "order", "watermark delay")
+
+
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
@@ -119,7 +131,7 @@ def find(change: Change) -> Iterable[Hit]:
             after,
             difference.before_span,
             difference.after_span,
-            verdicts=PARTS[row],
+            verdicts=verdicts_of(change, table, row),
         )
 
 
@@ -129,8 +141,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
     why="The vendor checks a source's connector and the fields that are used; open-source Flink restores a source "
-    "whatever "
-    "its options say, as far as they were measured.",
+    "whatever its options say, as far as they were measured.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE orders (\n"

@@ -1,0 +1,85 @@
+"""What Flink's planner drops or folds while it plans: metrics nobody reads, conditions over constants."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, Side, check
+
+TABLE = (
+    "CREATE TABLE orders (item STRING, price BIGINT, note STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)"
+    " WITH ('connector' = 'filesystem', 'path' = '/orders', 'format' = 'csv');\n"
+)
+WINDOW = "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' MINUTE))"
+KEYS = "GROUP BY item, window_start, window_end"
+VIEW = f"CREATE TEMPORARY VIEW sums AS SELECT item, SUM(price) AS total, MAX(note) AS last {{0}}FROM {WINDOW} {KEYS};\n"
+BASE = f"SELECT item, SUM(price) FROM {WINDOW} {KEYS}"
+
+
+def report(old: str, new: str, engine: str) -> Report:
+    return check(Side(TABLE + old, engine=engine), Side(TABLE + new, engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "vvr", "flink"),
+    [
+        ("item, total", "item, total, last", Outcome.PARTIAL, Outcome.INCOMPATIBLE),
+        ("item, total", "item, last", Outcome.INCOMPATIBLE, Outcome.INCOMPATIBLE),
+        ("item, total, last", "item, total", Outcome.COMPATIBLE, Outcome.INCOMPATIBLE),
+    ],
+)
+def test_a_metric_counts_once_it_is_read(old: str, new: str, vvr: Outcome, flink: Outcome) -> None:
+    view = VIEW.format("")
+    before, after = (f"{view}SELECT {columns} FROM sums" for columns in (old, new))
+    assert report(before, after, "vvr").outcome is vvr
+    assert report(before, after, "flink").outcome is flink
+
+
+def test_a_condition_reads_its_metric() -> None:
+    view = VIEW.format("")
+    before, after = f"{view}SELECT item, total FROM sums", f"{view}SELECT item, total FROM sums WHERE last > 'x'"
+    assert "aggregate-added" in {finding.rule for finding in report(before, after, "flink").deciding}
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+def test_a_metric_nobody_reads_is_no_change(engine: str) -> None:
+    query = "SELECT item, total FROM sums"
+    assert (
+        report(VIEW.format("") + query, VIEW.format(", COUNT(*) AS n ") + query, engine).outcome is Outcome.COMPATIBLE
+    )
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize(
+    "condition",
+    ["FALSE", "1 = 0", "SUM(price) = NULL", "SUM(price) > 3 AND SUM(price) < 1", "SUM(price) > 3 AND FALSE"],
+)
+def test_a_condition_the_planner_may_decide_is_doubted(condition: str, engine: str) -> None:
+    found = report(BASE, f"{BASE} HAVING {condition}", engine)
+    assert found.outcome is Outcome.UNKNOWN
+    assert "constant-condition" in {finding.rule for finding in found.deciding}
+    assert report(BASE, f"{BASE} HAVING SUM(price) > 3", engine).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize(
+    "select", ["odd(item), SUM(price)", "item, SUM(price), odd('x')", "item, SUM(price), odd(window_end)"]
+)
+def test_a_function_nobody_declares_may_be_an_aggregate(select: str, engine: str) -> None:
+    found = report(BASE, BASE.replace("item, SUM(price)", select, 1), engine)
+    assert found.outcome is Outcome.UNKNOWN
+    assert "undeclared-aggregate" in {finding.rule for finding in found.deciding}
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+def test_a_watermark_is_compared_by_name(engine: str) -> None:
+    columns = "item STRING, x STRING, y STRING, {0}, WATERMARK FOR ts AS {1}"
+    table = (
+        "CREATE TABLE orders (" + columns + ") WITH ('connector' = 'filesystem', 'path' = '/o', 'format' = 'csv');\n"
+    )
+    query = f"SELECT item, COUNT(*) FROM {WINDOW} {KEYS}"
+    ts, u = "ts AS TO_TIMESTAMP(x)", "u AS TO_TIMESTAMP(y)"
+    before, after = table.format(f"{ts}, {u}", "ts"), table.format(f"{u}, {ts}", "u")
+    sides = [Side(text + query, engine=engine) for text in (before, after)]
+    assert check(*sides).outcome is Outcome.UNKNOWN
+    assert check(sides[0], Side(table.format(f"{u}, {ts}", "ts") + query, engine=engine)).outcome is Outcome.COMPATIBLE
