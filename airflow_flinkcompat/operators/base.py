@@ -233,8 +233,12 @@ def _masked_option(key: str, value: Any) -> Any:
     """An option's value, judged by its name as in a script."""
     if not isinstance(value, str):
         return masked(value)
-    text = masked("SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''")))
-    return text.split("' = '", 1)[1].removesuffix("';").replace("''", "'") if "' = '" in text else text
+    from airflow_flinkcompat.sql import mask_option
+
+    as_statement = "SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''"))
+    for secret in secret_values(as_statement):
+        mask_secret(secret)
+    return mask_option(key, value)
 
 
 def secret_values(text: str) -> list[str]:
@@ -247,7 +251,9 @@ def secret_values(text: str) -> list[str]:
         return []
     lines = text.split("\n")
     found = (_between(lines, secret.span) for secret in find_secrets(script))
-    return [value for raw in found if (value := raw.strip("'\"`"))]
+    # As written and as it is meant: a quote inside is doubled.
+    spellings = (text for raw in found for text in (raw.strip("'\"`"), raw.replace("''", "'").strip("'\"`")))
+    return [text for text in dict.fromkeys(spellings) if text.strip()]
 
 
 def _between(lines: list[str], span: Any) -> str:

@@ -17,10 +17,20 @@ from airflow_flinkcompat.deploy.gateway import GatewayError
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
-PLANTED = ("planted-pw", "planted-jaas", "planted-url", "pl4nt", "planted-comment", "planted-setting")
+PLANTED = (
+    "planted-pw",
+    "planted-jaas",
+    "planted-url",
+    "pl4nt",
+    "planted-comment",
+    "planted-setting",
+    *(f"planted-tail{i}" for i in range(1, 8)),
+)
+ODD = """'a.password' = 'planted-tail1, planted-tail2 "x', 'basic-auth' = 'me:''planted-tail3\n\t planted-tail4'"""
+"""Values with blanks, commas, quotes and a line break."""
 SECRETIVE = (
     script(size=5)
-    .replace("'/in'", "'/in', 'password' = 'planted-pw', 'short.token' = 'pl4nt'")
+    .replace("'/in'", "'/in', 'password' = 'planted-pw', 'short.token' = 'pl4nt', " + ODD)
     .replace(
         "'/out'",
         "'/out', 'url' = 'jdbc:postgresql://me:planted-url@db/x', 'properties.sasl.jaas.config' = "
@@ -28,7 +38,10 @@ SECRETIVE = (
     )
     + "-- password = 'planted-comment'\n"
 )  # fmt: skip
-SETTINGS = {"s3.secret-key": "planted-setting", "parallelism.default": "2"}
+SETTINGS = {
+    "s3.secret-key": "planted-setting 'planted-tail5', \"planted-tail6\"\nplanted-tail7",
+    "parallelism.default": "2",
+}
 
 
 @pytest.fixture
@@ -88,7 +101,13 @@ def test_the_gateways_echo_of_a_statement_is_masked(deployed: Site, logs: list[A
 
 def test_what_was_found_is_masked_in_every_later_log(deployed: Site) -> None:
     Run().render(deployed.tasks(script=SECRETIVE)["check"])
-    assert "planted-pw" not in str(_secrets_masker().redact("echo: planted-pw"))
+    for value in ("planted-pw", 'planted-tail1, planted-tail2 "x', "me:'planted-tail3\n\t planted-tail4"):
+        assert leaks(str(_secrets_masker().redact(f"echo: {value}"))) == []
+
+
+def test_settings_are_masked_in_every_later_log_as_well(deployed: Site) -> None:
+    Run().render(deployed.tasks(script=SECRETIVE, settings=SETTINGS)["check"])
+    assert leaks(str(_secrets_masker().redact(f"echo: {SETTINGS['s3.secret-key']}"))) == []
 
 
 @pytest.mark.usefixtures("unmasked")
