@@ -5,7 +5,9 @@ Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
@@ -29,13 +31,13 @@ GATES: Mapping[str, Outcome | None] = {
 }
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none."""
+def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
+    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none, as ``what`` of ``form``."""
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise InputError(f"setting {mask_secrets(pair)!r} is not of the form KEY=VALUE")
+            raise InputError(f"{what} {mask_secrets(pair)!r} is not of the form {form}")
         settings[key.strip()] = value.strip()
     return settings
 
@@ -144,10 +146,12 @@ def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> It
             continue
         identity: Any = None
         try:
-            pair = json.loads(raw.decode("utf-8"))
+            pair = json.loads(raw.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
             if not isinstance(pair, dict):
                 raise InputError('a line must be a JSON object {"id", "old", "new"}')
+            _require_unicode("id", pair.get("id"))
             identity = pair.get("id")
+            _require_unicode("the line", pair)
             report = _checked(pair, engine, engine_version)
         except (ValueError, RecursionError) as error:
             message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -160,24 +164,59 @@ def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> It
 def _checked(pair: Mapping[str, Any], engine: str, version: str | None) -> Report:
     """The report on one line of a batch. Raises ValueError naming what is wrong with it."""
     own = pair.get("engine", engine)
-    if own not in ENGINES:
+    if not isinstance(own, str) or own not in ENGINES:
         raise InputError(f"engine {own!r} is not one of {', '.join(ENGINES)}")
-    declared = pair.get("functions") or []
-    if isinstance(declared, Mapping):
-        declared = [f"{name}={kind}" for name, kind in declared.items()]
-    functions = tuple(parse_function(str(text)) for text in declared)
+    functions = _functions(pair.get("functions"))
 
     def side(name: str) -> Side:
         script = pair.get(name)
-        settings = pair.get(f"settings_{name}") or {}
         if not isinstance(script, str):
             raise InputError(f'"{name}" must be the text of a script')
-        if not isinstance(settings, Mapping):
-            raise InputError(f'"settings_{name}" must be an object of settings')
-        texts = {str(key): str(value) for key, value in settings.items()}
-        return Side(script, texts, functions, "", own, version if own == engine else None, name)
+        settings = _settings(f"settings_{name}", pair.get(f"settings_{name}"))
+        return Side(script, settings, functions, "", own, version if own == engine else None, name)
 
     return check(side("old"), side("new"))
+
+
+def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
+    """``["f=scalar"]`` or ``{"f": "scalar"}`` as declarations. Raises :class:`InputError` where it is neither."""
+    if isinstance(declared, Mapping):
+        declared = [f"{name}={kind}" for name, kind in declared.items()]
+    if declared is None:
+        return ()
+    if not isinstance(declared, list) or not all(isinstance(text, str) for text in declared):
+        raise InputError('"functions" must be a list ["NAME=KIND[:LANGUAGE]"] or an object {"NAME": "KIND[:LANGUAGE]"}')
+    return tuple(map(parse_function, declared))
+
+
+def _settings(name: str, settings: Any) -> dict[str, str]:
+    """Settings as texts: ``true`` and numbers as JSON writes them. Raises :class:`InputError` naming a bad one."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise InputError(f'"{name}" must be an object of settings')
+    for key, value in settings.items():
+        if not isinstance(value, str | int | float):  # bool is an int
+            raise InputError(f'"{name}": the value of {key!r} must be a text, a number, true or false')
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.items()}
+
+
+def _no_number(text: str) -> float:
+    raise InputError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    """Raises :class:`InputError` for a number that could not be written back."""
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _require_unicode(what: str, value: Any) -> None:
+    """Raises :class:`InputError` for half a character: ``\\ud800`` is read, and could be written nowhere."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} holds half of a surrogate pair, which is no character") from None
 
 
 @cli.command("rules")
@@ -227,8 +266,8 @@ def backfill_command(
             catalog=read_script(catalog).text if catalog else "",
             from_=parse_time(from_) if from_ else None,
             to=parse_time(to) if to else None,
-            tables=parse_settings(tables),
-            sinks=parse_settings(sinks),
+            tables=parse_settings(tables, "table", "NAME=URI"),
+            sinks=parse_settings(sinks, "sink", "NAME=URI"),
             master=master,
         )
         result = run_backfill(request)
@@ -254,6 +293,13 @@ def main() -> None:
         sys.exit(0)
     except (ScriptError, InputError) as error:
         click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        click.echo(f"flinkcompat: {mask_secrets(place)}input or output failed: {error.strerror or error}", err=True)
+        # What could not be written would be tried once more at exit.
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -258,6 +258,29 @@ def test_the_installed_module_runs(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("args", [("check", "old.sql", "old.sql"), ("batch", "pairs.jsonl"), ("rules",)], ids=" ".join)
+def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
+    (tmp_path / "old.sql").write_text(V1, encoding="utf-8")
+    (tmp_path / "pairs.jsonl").write_bytes(lines({"id": 1, "old": V1, "new": V1}))
+    command = [sys.executable, "-m", "airflow_flinkcompat.cli", *args]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, env=ENVIRONMENT
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["flinkcompat: input or output failed: No space left on device"]
+
+
+@pytest.mark.parametrize("what", ["table", "sink"])
+@pytest.mark.parametrize("pair", ["x", "=file:///x"])
+def test_a_backfill_s_places_are_asked_for_by_their_name(run: Run, what: str, pair: str) -> None:
+    pytest.importorskip("pyspark")
+    save(ok=V1)
+    result = run("backfill", "ok.sql", f"--{what}", pair)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"flinkcompat: {what} {pair!r} is not of the form NAME=URI\n"
+
+
 # ---------------------------------------------------------------------------------------------------- batch
 def lines(*pairs: Any) -> bytes:
     return b"".join(p if isinstance(p, bytes) else json.dumps(p).encode() + b"\n" for p in pairs)
@@ -299,6 +322,51 @@ def test_batch_keeps_the_order_and_goes_on_after_bad_lines(run: Run) -> None:
     assert [a["line"] for a in failed] == [3, 5, 6, 7, 8, 9, 10, 11, 12]
     assert all(set(a) == {"id", "line", "error"} and a["error"] for a in failed)
     assert all(set(a) == {"id", "outcome", "findings"} for a in found if "error" not in a)
+
+
+ODD_LINES = {
+    "engine list": (b'"engine": ["flink"]', 1, "engine ['flink'] is not one of"),
+    "engine object": (b'"engine": {"a": 1}', 1, "is not one of"),
+    "engine null": (b'"engine": null', 1, "is not one of"),
+    "functions number": (b'"functions": 5', 1, '"functions" must be a list'),
+    "functions true": (b'"functions": true', 1, '"functions" must be a list'),
+    "functions text": (b'"functions": "f=scalar"', 1, '"functions" must be a list'),
+    "functions of numbers": (b'"functions": [1]', 1, '"functions" must be a list'),
+    "functions of lists": (b'"functions": {"f": ["scalar"]}', 1, "is not of the form NAME=KIND"),
+    "settings list": (b'"settings_old": []', 1, '"settings_old" must be an object'),
+    "settings of null": (b'"settings_new": {"a.b": null}', 1, "the value of 'a.b' must be"),
+    "settings of objects": (b'"settings_new": {"a.b": {"c": "d"}}', 1, "the value of 'a.b' must be"),
+    "surrogate setting": (b'"settings_new": {"a.b": "\\udfff"}', 1, "half of a surrogate pair"),
+    "surrogate id": (b'"id": "\\ud800"', None, "half of a surrogate pair"),
+    "NaN": (b'"id": NaN', None, "NaN is no number in JSON"),
+    "infinite": (b'"id": -Infinity', None, "-Infinity is no number in JSON"),
+    "too large": (b'"id": 1e999', None, "1e999 is no number in JSON"),
+    "too many digits": (b'"id": ' + b"9" * 5000, None, "digits"),
+    "too deep": (b'"x": ' + b"[" * 100_000, None, "nested too deeply"),
+}
+
+
+@pytest.mark.parametrize("case", list(ODD_LINES))
+def test_batch_answers_an_odd_line_and_goes_on(run: Run, case: str) -> None:
+    text, identity, message = ODD_LINES[case]
+    pair = json.dumps({"id": 1, "old": V1, "new": V1}).encode()
+    result = run("batch", "-", stdin=pair[:-1] + b", " + text + b"}\n" + lines({"id": "next", "old": V1, "new": V1}))
+    assert result.code == 0
+    first, second = (json.loads(line, parse_constant=pytest.fail) for line in result.out.splitlines())
+    assert set(first) == {"id", "line", "error"}
+    assert (first["id"], first["line"]) == (identity, 1)
+    assert message in first["error"]
+    assert (second["id"], second["outcome"]) == ("next", "compatible")
+
+
+@pytest.mark.parametrize(("value", "text"), [(True, "true"), (False, "false"), (7, "7"), (1.5, "1.5")])
+def test_batch_settings_are_texts_as_json_writes_them(run: Run, value: Any, text: str) -> None:
+    pair = {"id": 1, "old": V1, "new": V1, "settings_old": {"a.b": value}}
+    same, other = answers(
+        run("batch", "-", stdin=lines({**pair, "settings_new": {"a.b": text}}, {**pair, "settings_new": {"a.b": "x"}}))
+    )
+    assert same["outcome"] == "compatible"
+    assert other["findings"][0]["before"] == f"a.b = {text}"
 
 
 def test_batch_reads_settings_functions_and_engine(run: Run) -> None:
