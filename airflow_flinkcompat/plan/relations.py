@@ -487,8 +487,13 @@ def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
 
 def _hint(hint: exp.Expression) -> tuple[str, str]:
     pairs = options(hint.expressions)
-    written = [f"{k}={v}" for k, v in pairs] if pairs else [e.sql(dialect="flink") for e in hint.expressions]
+    # Quoted: a comma inside a value does not begin another option.
+    written = [f"{k}={_quoted(v)}" for k, v in pairs] if pairs else [e.sql(dialect="flink") for e in hint.expressions]
     return hint.this.name.upper(), ", ".join(written)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def renamed(node: Node, names: list[str]) -> Node:
