@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -23,6 +24,9 @@ _airflow_home = tempfile.mkdtemp(prefix="flinkcompat-airflow-")
 atexit.register(shutil.rmtree, _airflow_home, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = _airflow_home
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+
+# Its connections are closed when the interpreter is, after pytest has closed the streams that would be written to.
+logging.getLogger("py4j").setLevel(logging.WARNING)
 
 # Real parts share the machine with the tests, so a slow example is no failure. CI draws the same examples every time.
 settings.register_profile("default", deadline=None)

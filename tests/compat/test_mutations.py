@@ -110,6 +110,7 @@ def neutral(name: str, changed: Changed) -> bool:
     return any(script in (name, "*") and re.search(label, changed.what) for script, label, _ in NEUTRAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tables", *SCRIPTS])
 def test_every_mutation_is_a_difference(name: str) -> None:
     found = cases(name)

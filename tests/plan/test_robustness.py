@@ -68,6 +68,7 @@ def test_two_hundred_views_on_each_other_take_seconds() -> None:
     assert report.outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "nested",
     [
