@@ -123,6 +123,7 @@ def test_every_mutation_is_a_difference(name: str) -> None:
     assert not silent, "\n".join(silent)
 
 
+@pytest.mark.slow
 def test_every_exception_is_met() -> None:
     """An exception that nothing needs any more is taken from the list."""
     for script, label, why in NEUTRAL:
@@ -130,6 +131,7 @@ def test_every_exception_is_met() -> None:
         assert any(re.search(label, m.what) for name in names for m in cases(name)), (script, label, why)
 
 
+@pytest.mark.slow
 @given(data=st.data(), engine=st.sampled_from(["vvr", "flink"]))
 def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
     """What differs is told: some rule but ``unchanged`` fires, and the outcome is that of the worst that counts."""
