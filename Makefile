@@ -48,7 +48,7 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 	@ruff format .
 
 test-fast: $(VENV)/.core-ready ## The tests that need no JVM
-	@pytest -m "not slow" --numprocesses 2 $(PYTEST_ARGS)
+	@pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
 	@$(WITH_JAVA) FLINKCOMPAT_NO_SKIPS=1 pytest $(PYTEST_ARGS)
