@@ -545,19 +545,6 @@ def _statements(a: Program, b: Program) -> list[Difference]:
     return found
 
 
-TABLE_PARTS = (
-    "columns",
-    "types",
-    "computed",
-    "metadata",
-    "watermark",
-    "primary key",
-    "partitions",
-    "connector",
-    "options",
-)
-
-
 def table_parts(table: Table) -> dict[str, Any]:
     """Everything a table declares, by part."""
     options = dict(table.options)

@@ -12,7 +12,7 @@ from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark,
 from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
-from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, Column, TimeAttribute
+from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
 from airflow_flinkcompat.sql import Script, Statement, nodes
 
 
@@ -340,4 +340,4 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-__all__ = ["BIGINT", "build_program", "canonical"]
+__all__ = ["build_program", "canonical"]

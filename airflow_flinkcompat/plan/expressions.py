@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, DataType
+from airflow_flinkcompat.plan.types import DataType
 from airflow_flinkcompat.sql import Span
 
 LiteralValue = bool | int | Decimal | float | str | None
@@ -109,11 +109,3 @@ def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     if isinstance(condition, Call) and condition.function == "AND":
         return tuple(part for arg in condition.args for part in conjuncts(arg))
     return (condition,)
-
-
-def conjunction(parts: tuple[Expression, ...]) -> Expression:
-    """The AND of the parts (at least one)."""
-    return parts[0] if len(parts) == 1 else Call("AND", parts, BOOLEAN, parts[0].span)
-
-
-COUNT_STAR = AggregateCall("COUNT", (), BIGINT)

@@ -3,11 +3,9 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.aggregates import listed
 from airflow_flinkcompat.compat.change import PipelinePair
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.outcome import Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
-
-KEPT = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "an ordinary aggregate (readings)")}
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
@@ -18,7 +16,6 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
             (),
             listed(old) or "none",
             listed(new) or "none",
-            verdicts=KEPT,
         )
 
 
