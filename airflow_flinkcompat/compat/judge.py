@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.compat import flink
-from airflow_flinkcompat.compat.change import Change, Difference, OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE

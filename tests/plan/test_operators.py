@@ -14,9 +14,9 @@ from airflow_flinkcompat.plan.operators import (
     TooLarge,
     operators,
     sources,
-    view,
 )
 from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.sql import parse_script
 
 TABLE = """\

@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.change import OperatorPair
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
 
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import OperatorPair
 from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
 
 FIRE = ("table.exec.emit.early-fire.enabled", "table.exec.emit.late-fire.enabled")

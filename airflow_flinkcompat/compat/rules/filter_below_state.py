@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import OperatorPair
 from airflow_flinkcompat.compat.clauses import conditions
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
 
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"

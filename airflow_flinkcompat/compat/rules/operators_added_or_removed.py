@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import PipelinePair
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 
 

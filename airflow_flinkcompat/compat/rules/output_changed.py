@@ -1,10 +1,10 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat import flink
-from airflow_flinkcompat.compat.change import PipelinePair
 from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, measured
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Call, walk

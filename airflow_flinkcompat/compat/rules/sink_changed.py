@@ -1,8 +1,10 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat import flink
-from airflow_flinkcompat.compat.change import Change, PipelinePair, table_parts
+from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.parts import table_parts
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
 from airflow_flinkcompat.compat.rules.output_changed import sink_connector
 

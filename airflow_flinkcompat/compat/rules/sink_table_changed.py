@@ -1,9 +1,10 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat import flink
-from airflow_flinkcompat.compat.change import Change, Difference
+from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import MEASURED_OPTIONS, not_null, sink_state_checked

@@ -1,8 +1,9 @@
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.change import Change, Difference, table_parts
+from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.parts import Difference, table_parts
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
 
 UNLIKE = {

@@ -1,9 +1,10 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.change import Change, Difference
+from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
 from airflow_flinkcompat.plan.nodes import Watermark

@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.change import OperatorPair
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 

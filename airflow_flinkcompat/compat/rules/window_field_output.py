@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import PipelinePair
 from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.plan.origins import window_field

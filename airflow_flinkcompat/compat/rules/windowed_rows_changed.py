@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import PipelinePair
 from airflow_flinkcompat.compat.clauses import window
 from airflow_flinkcompat.compat.examples import MINUTE
 from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 

@@ -1,0 +1,164 @@
+"""The same sink on both sides, and the same operator on both sides, with what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from airflow_flinkcompat.compat.aggregates import Fates, fates
+from airflow_flinkcompat.compat.parts import Difference, differences_of, operator_parts, output_parts
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    Region,
+    Rows,
+    Source,
+    operators,
+    regions,
+)
+from airflow_flinkcompat.plan.program import Pipeline, Program
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """The same operator on both sides, by its place below a sink; ``path`` reads ``sink > 1 > 2``."""
+
+    path: str
+    old: Operator
+    new: Operator
+    pipeline: PipelinePair = field(compare=False, repr=False)
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        spans = (self.old.span, self.new.span)
+        return differences_of(self.path, operator_parts(self.old), operator_parts(self.new), spans)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The names of the parts that differ."""
+        return frozenset(difference.part for difference in self.differences)
+
+    @property
+    def aggregations(self) -> tuple[AggregateOperator, AggregateOperator] | None:
+        """Both sides where both are aggregations."""
+        if isinstance(self.old, AggregateOperator) and isinstance(self.new, AggregateOperator):
+            return self.old, self.new
+        return None
+
+    @property
+    def windowed(self) -> tuple[AggregateOperator, AggregateOperator] | None:
+        """Both sides where both are aggregations and at least one runs on a window."""
+        pair = self.aggregations
+        return pair if pair is not None and (pair[0].window or pair[1].window) else None
+
+    @property
+    def fates(self) -> Fates | None:
+        """What becomes of the metrics of a windowed aggregation."""
+        return None if self.windowed is None else fates(*self.windowed)
+
+    def claim(self, *parts: str) -> tuple[str, ...]:
+        """The keys of the differences in these parts."""
+        return tuple(difference.key for difference in self.differences if difference.part in parts)
+
+
+@dataclass(frozen=True)
+class PipelinePair:
+    """The same sink on both sides, with its paired operators and those that have no partner."""
+
+    sink: str
+    old_pipeline: Pipeline
+    new_pipeline: Pipeline
+    old: Output
+    new: Output
+    old_program: Program = field(repr=False)
+    new_program: Program = field(repr=False)
+
+    @cached_property
+    def _matched(self) -> tuple[tuple[OperatorPair, ...], tuple[Operator, ...], tuple[Operator, ...]]:
+        pairs: list[OperatorPair] = []
+        removed: list[Operator] = []
+        added: list[Operator] = []
+
+        def below(old: Region, new: Region, path: str) -> None:
+            a, b = old.origin, new.origin
+            old_operator = a if isinstance(a, AggregateOperator | OtherOperator) else None
+            new_operator = b if isinstance(b, AggregateOperator | OtherOperator) else None
+            if old_operator is None or new_operator is None or not _alike(old_operator, new_operator):
+                removed.extend(_all(old_operator))
+                added.extend(_all(new_operator))
+                return
+            pairs.append(OperatorPair(path, old_operator, new_operator, self))
+            regions = list(zip(old_operator.regions, new_operator.regions, strict=False))
+            for i, (one, other) in enumerate(regions):
+                below(one, other, f"{path} > {i + 1}")
+            for extra in old_operator.regions[len(regions) :]:
+                removed.extend(_all(extra.origin))
+            for extra in new_operator.regions[len(regions) :]:
+                added.extend(_all(extra.origin))
+
+        below(self.old.region, self.new.region, f"{self.sink or 'query'} > 1")
+        return tuple(pairs), tuple(removed), tuple(added)
+
+    @property
+    def operators(self) -> tuple[OperatorPair, ...]:
+        return self._matched[0]
+
+    @property
+    def removed(self) -> tuple[Operator, ...]:
+        return self._matched[1]
+
+    @property
+    def added(self) -> tuple[Operator, ...]:
+        return self._matched[2]
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Differences above the operators, and one for operators that come or go."""
+        spans = (self.old.span, self.new.span)
+        found = differences_of(self.sink or "query", output_parts(self.old), output_parts(self.new), spans)
+        if self.removed or self.added:
+            old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
+            found += (Difference(f"{self.sink or 'query'}/operators", "operators", old, new, *spans),)
+        return found
+
+    @property
+    def parts(self) -> frozenset[str]:
+        return frozenset(difference.part for difference in self.differences)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything differs anywhere between source and sink."""
+        return bool(self.differences) or any(pair.differences for pair in self.operators)
+
+    @property
+    def stateful(self) -> bool:
+        return bool(self.operators or self.added or self.removed)
+
+    @property
+    def others(self) -> tuple[Operator, ...]:
+        """Operators of either side that have no rules of their own."""
+        every = (*operators(self.old), *operators(self.new))
+        return tuple(o for o in every if isinstance(o, OtherOperator) or o.window is None)
+
+    @property
+    def regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+        """All stateless stretches of both sides."""
+        return regions(self.old), regions(self.new)
+
+    def claim(self, *parts: str) -> tuple[str, ...]:
+        return tuple(difference.key for difference in self.differences if difference.part in parts)
+
+
+def _alike(old: Operator, new: Operator) -> bool:
+    """Aggregations pair with aggregations of any kind; other constructs only with their own kind."""
+    if isinstance(old, AggregateOperator) or isinstance(new, AggregateOperator):
+        return isinstance(old, AggregateOperator) and isinstance(new, AggregateOperator)
+    return old.kind == new.kind and len(old.regions) == len(new.regions)
+
+
+def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
+    if not isinstance(origin, AggregateOperator | OtherOperator):
+        return ()
+    return (origin, *(found for region in origin.regions for found in _all(region.origin)))

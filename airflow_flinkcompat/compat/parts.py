@@ -1,0 +1,145 @@
+"""What a difference is, and everything each piece of a plan holds, by part.
+
+The parts of a piece together hold all the plan holds about it, so pieces with equal parts are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.plan.expressions import Expression, InputRef, transform
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import Operator, OtherOperator, Output, Region, Rows, Source
+from airflow_flinkcompat.plan.origins import SourceColumn, meaning
+from airflow_flinkcompat.sql import Span
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One part of a pair that is not equal on both sides. ``key`` is unique in a change: where it stands, which
+    part.
+    """
+
+    key: str
+    part: str
+    before: Any
+    after: Any
+    before_span: Span | None = None
+    after_span: Span | None = None
+
+
+def differences_of(
+    place: str, old: Mapping[str, Any], new: Mapping[str, Any], spans: tuple[Any, Any]
+) -> tuple[Difference, ...]:
+    return tuple(
+        Difference(f"{place}/{part}", part, old.get(part), new.get(part), *spans)
+        for part in dict.fromkeys((*old, *new))
+        if old.get(part) != new.get(part) and not (part in _ORIGIN and (part in old) != (part in new))
+    )
+
+
+_ORIGIN = ("source", "source hints")
+"""Parts a region has only above a table; where an operator took its place, the pairing says so."""
+
+
+def _region_parts(region: Region) -> dict[str, Any]:
+    origin = region.origin
+    parts: dict[str, Any] = {
+        "filters": region.filters,
+        "window filters": region.window_filters,
+        "filters above the session window": region.filters_above_session,
+        "table functions": region.functions,
+        "query hints": region.hints,
+    }
+    if isinstance(origin, Source):
+        parts |= {"source": origin.table, "source hints": origin.hints}
+    elif isinstance(origin, Rows):
+        parts |= {"source": origin.rows, "source hints": ()}
+    elif origin is None:
+        parts |= {"source": "literal rows", "source hints": ()}
+    return parts
+
+
+def operator_parts(operator: Operator) -> dict[str, Any]:
+    """Everything an operator holds, by part; a lower operator is a pair of its own."""
+    if isinstance(operator, OtherOperator):
+        parts: dict[str, Any] = {"kind": operator.kind, **dict(operator.detail)}
+        for i, region in enumerate(operator.regions):
+            parts |= {f"{part} of input {i + 1}": value for part, value in _region_parts(region).items()}
+            parts[f"windows of input {i + 1}"] = region.windows
+        return parts
+    window = operator.window
+    return {
+        **_region_parts(operator.region),
+        "kind": operator.kind,
+        "windowed": operator.windowed,
+        "window": window
+        and (
+            window.window.kind,
+            window.window.size,
+            window.window.slide,
+            window.window.gap,
+            window.window.normalised_offset,
+        ),
+        "offset": window and window.window.offset,
+        "time": window and window.time,
+        "clock": window and window.time_attribute,
+        "notation": window and window.notation,
+        "session keys": window and window.partition_by,
+        "lower windows": operator.region.windows[:-1] if window in operator.region.windows else operator.region.windows,
+        "keys": operator.keys,
+        "window keys": operator.window_keys,
+        "key order": operator.key_order,
+        "repeated keys": operator.repeated_keys,
+        "window field calls": window and window.mismatched,
+        "aggregates": operator.aggregates,
+        "grouping sets": operator.grouping_sets,
+    }
+
+
+def output_parts(output: Output) -> dict[str, Any]:
+    """Everything above the topmost stateful operator, by part."""
+    return {
+        **_region_parts(output.region),
+        "windows": output.region.windows,
+        "columns": output.columns,
+        "sink": output.sink,
+        "insert columns": output.insert_columns,
+        "partition": output.partition,
+        "overwrite": output.overwrite,
+        "sink hints": output.hints,
+    }
+
+
+def table_parts(table: Table) -> dict[str, Any]:
+    """Everything a table declares, by part."""
+    options = dict(table.options)
+    connector = options.pop("connector", None)
+    computed = {name: _named_columns(value, table) for name, value in table.computed}
+    mark = table.watermark
+    return {
+        "columns": table.physical + tuple(name for name, _, _ in table.metadata),
+        "types": {c.name: str(c.type) for c in table.columns if c.name not in computed},
+        "computed": computed,
+        "metadata": table.metadata,
+        "watermark": mark and replace(mark, expression=_named_columns(mark.expression, table)),
+        "primary key": table.primary_key,
+        "partitions": table.partitioned_by,
+        "connector": connector,
+        "options": options,
+        # A computed column moved among the others changes nothing but SELECT *, which the pipelines show.
+        "order": tuple(column.name for column in table.columns),
+    }
+
+
+def _named_columns(value: Expression, table: Table) -> Expression:
+    """An expression over a table's row with its columns by name: a place among the columns says nothing."""
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, InputRef):
+            return SourceColumn(0, table.columns[part.index].name, type=part.type)
+        return part
+
+    return meaning(transform(value, leaf))

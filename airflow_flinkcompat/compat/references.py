@@ -1,0 +1,52 @@
+"""What the resolved expressions of a pipeline refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
+from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn
+
+
+def function_names(value: Any) -> Iterable[str]:
+    """The function names in any resolved value."""
+    if isinstance(value, tuple | frozenset):
+        for part in value:
+            yield from function_names(part)
+    elif isinstance(value, Call):
+        yield value.function.lower()
+        yield from function_names(value.args)
+    elif isinstance(value, AggregateCall):
+        yield value.function.lower()
+        yield from function_names((*value.args, value.filter))
+    elif isinstance(value, FunctionColumn):
+        yield from function_names(value.call)
+    elif isinstance(value, OperatorColumn):
+        yield from function_names(value.output)
+    elif isinstance(value, KeyOutput):
+        yield from function_names(value.key)
+
+
+def expressions(output: Output) -> Iterable[Any]:
+    """Every resolved expression between the sources and the sink."""
+    yield from output.columns
+    for region in regions(output):
+        yield from region.filters | region.window_filters
+        for call, _ in region.functions:
+            yield call
+        for window in region.windows:
+            yield window.time
+            yield from window.partition_by
+    for operator in operators(output):
+        if isinstance(operator, AggregateOperator):
+            yield from operator.keys
+            for aggregate in operator.aggregates:
+                yield from aggregate.args
+                if aggregate.filter is not None:
+                    yield aggregate.filter
+            if operator.window is not None:
+                yield operator.window.time
+        else:
+            yield from (value for name, value in operator.detail if name == "row" for value in value)

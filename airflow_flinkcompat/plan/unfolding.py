@@ -1,0 +1,455 @@
+"""From a pipeline's nodes to its stateful operators: ``view(sink)`` evaluates it symbolically, sources first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.plan.expressions import (
+    AggregateCall,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    conjuncts,
+    transform,
+)
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Correlate,
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Opaque,
+    Over,
+    Project,
+    Scan,
+    Sink,
+    Sort,
+    Union,
+    Values,
+    WindowAggregate,
+    WindowAssign,
+    WindowField,
+)
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    OtherOperator,
+    Output,
+    Region,
+    Rows,
+    Source,
+    TooLarge,
+    Windowing,
+)
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    FunctionColumn,
+    KeyOutput,
+    OperatorColumn,
+    SourceColumn,
+    WindowColumn,
+    aggregate_meaning,
+    leaves,
+    meaning,
+    uses_window_field,
+    window_field,
+)
+from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
+from airflow_flinkcompat.sql import Span
+
+SIZE_LIMIT = 20_000
+"""Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A relation while the plan is evaluated: its columns, resolved and typed, over the region below."""
+
+    columns: tuple[Expression, ...]
+    region: Region
+
+
+def view(sink: Sink) -> Output:
+    """The pipeline of one sink as its stateful operators see it.
+
+    Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts.
+    """
+    stream = _Evaluation().stream(sink.input)
+    output = Output(
+        region=stream.region,
+        columns=tuple(meaning(column) for column in stream.columns),
+        sink=sink.name,
+        insert_columns=sink.columns,
+        partition=sink.partition,
+        overwrite=sink.overwrite,
+        hints=sink.hints,
+        types=tuple(column.type for column in sink.schema),
+        span=sink.span,
+    )
+    return replace(output, region=_live(output.region, output.columns))
+
+
+def _live(region: Region, read: Iterable[Expression]) -> Region:
+    """The region with metrics nobody reads left out of its aggregation, as Flink's planner leaves them out.
+
+    ``read`` is what is computed above the region. A construct without rules reads all its columns.
+    """
+    origin = region.origin
+    if isinstance(origin, OtherOperator):
+        row = [column for column in dict(origin.detail).get("row", ()) if isinstance(column, OperatorColumn)]
+        inputs = (
+            _live(inner, [column.output for column in row if column.operator == i])
+            for i, inner in enumerate(origin.regions)
+        )
+        return replace(region, origin=replace(origin, regions=tuple(inputs)))
+    if not isinstance(origin, AggregateOperator):
+        return region
+    above = (*read, *region.filters, *region.window_filters, *(call for call, _ in region.functions))
+    windows = (part for window in region.windows for part in (window.time, *window.partition_by))
+    wanted = {leaf.output for part in (*above, *windows) for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+    places = [i for i, call in enumerate(origin.aggregates) if call in wanted]
+    kept = tuple(origin.aggregates[i] for i in places)
+    arguments = (part for call in kept for part in (*call.args, call.filter) if part is not None)
+    return replace(
+        region,
+        origin=replace(
+            origin,
+            aggregates=kept,
+            argument_types=tuple(origin.argument_types[i] for i in places),
+            region=_live(origin.region, (*origin.keys, *arguments)),
+        ),
+    )
+
+
+class _Evaluation:
+    """Evaluates nodes to streams; one instance a pipeline, so that unfolded sizes are counted once."""
+
+    def stream(self, node: Node) -> _Stream:
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Values():
+                return self._values(node)
+            case Project():
+                below = self.stream(node.input)
+                region = replace(below.region, hints=below.region.hints + node.hints)
+                return _Stream(tuple(self._resolve(e, below) for e in node.expressions), region)
+            case Filter():
+                below = self.stream(node.input)
+                return self._filtered(below, self._resolve(node.condition, below))
+            case WindowAssign():
+                return self._window(node)
+            case Correlate():
+                return self._correlate(node)
+            case GroupWindowAggregate():
+                return self._group_window(node)
+            case Aggregate():
+                return self._aggregate(node)
+            case _:
+                return self._other(node)
+
+    def _resolve(self, expression: Expression, below: _Stream) -> Expression:
+        def leaf(part: Expression) -> Expression:
+            if isinstance(part, InputRef):
+                origin = below.columns[part.index]
+                # The text a reader points at is where the value is used, unless something was computed there.
+                return origin if isinstance(origin, Call) else replace(origin, span=part.span or origin.span)
+            return part
+
+        resolved = transform(expression, leaf)
+        if _size(resolved) > SIZE_LIMIT:
+            raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
+        return resolved
+
+    def _scan(self, node: Scan) -> _Stream:
+        base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
+        below = _Stream(base, Region(Source(node.table.name, node.hints, node.span)))
+        # A processing-time column is a time attribute by its name: two of them are two (readings.md).
+        clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
+        computed = {name: value for name, value in node.table.computed if name not in clocks}
+        columns = tuple(
+            self._resolve(computed[column.name], below) if column.name in computed else origin
+            for column, origin in zip(node.table.columns, base, strict=True)
+        )
+        return replace(below, columns=columns)
+
+    def _values(self, node: Values) -> _Stream:
+        if len(node.rows) == 1:
+            return _Stream(node.rows[0], Region(None))
+        columns = tuple(Call("VALUES", tuple(row[i] for row in node.rows), c.type) for i, c in enumerate(node.schema))
+        return _Stream(columns, Region(Rows(tuple(tuple(meaning(cell) for cell in row) for row in node.rows))))
+
+    def _filtered(self, below: _Stream, condition: Expression) -> _Stream:
+        region = below.region
+        for part in conjuncts(condition):
+            region = _with_filter(region, meaning(part))
+        return replace(below, region=region)
+
+    def _window(self, node: WindowAssign) -> _Stream:
+        below = self.stream(node.input)
+        windowing = Windowing(
+            window=node.window,
+            time=meaning(below.columns[node.time.index]),
+            time_attribute=node.time_attribute,
+            notation="tvf",
+            partition_by=tuple(meaning(self._resolve(key, below)) for key in node.partition_by),
+            filters_below=below.region.filters,
+            span=node.span,
+        )
+        level = len(below.region.windows)
+        added = tuple(
+            WindowColumn(name, level, type=column.type)
+            for name, column in zip(
+                (WindowField.START, WindowField.END, WindowField.TIME), node.schema[-3:], strict=True
+            )
+        )
+        return _Stream(below.columns + added, replace(below.region, windows=(*below.region.windows, windowing)))
+
+    def _correlate(self, node: Correlate) -> _Stream:
+        below = self.stream(node.input)
+        call = Call(node.function, tuple(self._resolve(arg, below) for arg in node.args), UNKNOWN, node.span)
+        bare = meaning(call)
+        assert isinstance(bare, Call)
+        added = tuple(
+            FunctionColumn(call, i, type=column.type) for i, column in enumerate(node.schema[len(below.columns) :])
+        )
+        region = replace(below.region, functions=(*below.region.functions, (bare, node.outer)))
+        return _Stream(below.columns + added, region)
+
+    def _aggregates(
+        self, calls: tuple[AggregateCall, ...], below: _Stream
+    ) -> tuple[tuple[AggregateCall, ...], tuple[AggregateCall, ...], tuple[tuple[DataType, ...], ...]]:
+        """Every call resolved; the distinct ones in order of first use; their argument types."""
+        resolved = tuple(
+            replace(
+                call,
+                args=tuple(self._resolve(arg, below) for arg in call.args),
+                filter=None if call.filter is None else self._resolve(call.filter, below),
+            )
+            for call in calls
+        )
+        bare = tuple(aggregate_meaning(call) for call in resolved)
+        unique = tuple(dict.fromkeys(bare))
+        types = tuple(tuple(arg.type for arg in resolved[bare.index(call)].args) for call in unique)
+        return bare, unique, types
+
+    def _aggregate(self, node: Aggregate) -> _Stream:
+        below = self.stream(node.input)
+        keys = tuple(self._resolve(key, below) for key in node.keys)
+        bare_keys = tuple(meaning(key) for key in keys)
+        calls, unique, types = self._aggregates(node.aggregates, below)
+        windows = below.region.windows
+        operator = _aggregate_operator(
+            region=below.region,
+            keys=keys,
+            bare_keys=bare_keys,
+            aggregates=unique,
+            grouping_sets=node.grouping_sets,
+            window=windows[-1] if windows else None,
+            windowed=isinstance(node, WindowAggregate),
+            argument_types=types,
+            span=node.span,
+        )
+        return _Stream(_outputs(keys, bare_keys, node.aggregates, calls), Region(operator))
+
+    def _group_window(self, node: GroupWindowAggregate) -> _Stream:
+        below = self.stream(node.input)
+        keys = tuple(self._resolve(key, below) for key in node.keys)
+        bare_keys = tuple(meaning(key) for key in keys)
+        calls, unique, types = self._aggregates(node.aggregates, below)
+        windowing = Windowing(
+            window=node.window,
+            time=meaning(self._resolve(node.time, below)),
+            time_attribute=node.time_attribute,
+            notation="group window",
+            mismatched=node.mismatched,
+            span=node.span,
+        )
+        position = node.window_position
+        operator = AggregateOperator(
+            region=below.region,
+            keys=bare_keys,
+            window_keys=frozenset(),
+            # The window call's place among the keys, as readings.md compares the move of a window key.
+            key_order=(*range(position), WindowField.START, *range(position, len(keys))),
+            aggregates=unique,
+            grouping_sets=_sets(node.grouping_sets, bare_keys),
+            window=windowing,
+            windowed=True,
+            key_types=tuple(key.type for key in keys),
+            argument_types=types,
+            key_spans=tuple(key.span for key in keys),
+            span=node.span,
+        )
+        properties = tuple(
+            OperatorColumn(0, WindowColumn(name, type=UNKNOWN), type=column.type)
+            for name, column in zip(
+                node.properties, node.schema[len(node.schema) - len(node.properties) :], strict=True
+            )
+        )
+        return _Stream(_outputs(keys, bare_keys, node.aggregates, calls) + properties, Region(operator))
+
+    def _other(self, node: Node) -> _Stream:
+        below = tuple(self.stream(inner) for inner in node.inputs)
+        # Each input's columns stay apart from the same columns of another input.
+        columns = tuple(
+            OperatorColumn(i, column, type=column.type, span=column.span)
+            for i, stream in enumerate(below)
+            for column in stream.columns
+        )
+        row = _Stream(columns, Region(None))
+        operator = OtherOperator(
+            kind=_kind(node),
+            regions=tuple(stream.region for stream in below),
+            detail=(*_detail(node, row, self), ("row", tuple(meaning(column) for column in columns))),
+            span=node.span,
+        )
+        out = tuple(OperatorColumn(0, ColumnOutput(i), type=c.type) for i, c in enumerate(node.schema))
+        return _Stream(out, Region(operator))
+
+
+def _with_filter(region: Region, part: Expression) -> Region:
+    """The region with one more conjunct, moved below an aggregation where Flink's planner moves it.
+
+    Measured: an outer WHERE or a HAVING on group keys or window fields lands below the aggregation; conjuncts over
+    aggregates stay above. The fields of a legacy group window exist only above it.
+    """
+    origin = region.origin
+    read = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
+    keys_only = read and all(isinstance(x, OperatorColumn) and isinstance(x.output, KeyOutput) for x in read)
+    if (
+        isinstance(origin, AggregateOperator)
+        and origin.grouping_sets is None
+        and not region.functions
+        and not region.windows
+        and keys_only
+    ):
+        below = _with_filter(origin.region, transform(part, _below_key))
+        return replace(region, origin=replace(origin, region=below))
+    if uses_window_field(part):
+        return replace(region, window_filters=region.window_filters | {part})
+    return replace(region, filters=region.filters | {part})
+
+
+def _below_key(leaf: Expression) -> Expression:
+    if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, KeyOutput):
+        return leaf.output.key
+    return leaf
+
+
+def _outputs(
+    keys: tuple[Expression, ...],
+    bare_keys: tuple[Expression, ...],
+    aggregates: tuple[AggregateCall, ...],
+    bare_calls: tuple[AggregateCall, ...],
+) -> tuple[Expression, ...]:
+    of_keys = tuple(
+        OperatorColumn(0, KeyOutput(bare), type=key.type, span=key.span)
+        for key, bare in zip(keys, bare_keys, strict=True)
+    )
+    of_calls = tuple(
+        OperatorColumn(0, bare, type=call.type, span=call.span)
+        for call, bare in zip(aggregates, bare_calls, strict=True)
+    )
+    return of_keys + of_calls
+
+
+def _aggregate_operator(
+    *,
+    region: Region,
+    keys: tuple[Expression, ...],
+    bare_keys: tuple[Expression, ...],
+    aggregates: tuple[AggregateCall, ...],
+    grouping_sets: tuple[tuple[int, ...], ...] | None,
+    window: Windowing | None,
+    windowed: bool,
+    argument_types: tuple[tuple[DataType, ...], ...],
+    span: Span | None,
+) -> AggregateOperator:
+    plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
+    order: dict[int | WindowField, None] = {}
+    for key in bare_keys:
+        order[window_field(key) or plain.index(key)] = None
+    below = region.origin
+    if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
+        # Window fields that an aggregation below hands up: this one runs on the same window.
+        window = below.window
+    return AggregateOperator(
+        region=region,
+        keys=plain,
+        window_keys=frozenset(name for key in bare_keys if (name := window_field(key)) is not None),
+        key_order=tuple(order),
+        aggregates=aggregates,
+        grouping_sets=_sets(grouping_sets, bare_keys),
+        window=window,
+        windowed=windowed,
+        repeated_keys=len(bare_keys) - len(set(bare_keys)),
+        key_types=tuple(keys[bare_keys.index(key)].type for key in plain),
+        argument_types=argument_types,
+        key_spans=tuple(keys[bare_keys.index(key)].span for key in plain),
+        span=span,
+    )
+
+
+def _sets(
+    grouping_sets: tuple[tuple[int, ...], ...] | None, keys: tuple[Expression, ...]
+) -> frozenset[tuple[frozenset[Expression], int]] | None:
+    """Each grouping set as the keys in it and how often it occurs; their order says nothing (measured)."""
+    if grouping_sets is None:
+        return None
+    return frozenset(Counter(frozenset(keys[i] for i in one) for one in grouping_sets).items())
+
+
+def _kind(node: Node) -> str:
+    match node:
+        case Over():
+            return "OVER aggregation"
+        case Sort():
+            return "ORDER BY" if node.keys else "LIMIT"
+        case Join():
+            return "temporal join" if node.temporal is not None else "join"
+        case Union():
+            return "UNION ALL"
+        case Opaque():
+            return node.kind
+    return type(node).__name__
+
+
+def _detail(node: Node, row: _Stream, evaluation: _Evaluation) -> tuple[tuple[str, Any], ...]:
+    def resolved(value: Any) -> Any:
+        match value:
+            case tuple():
+                return tuple(resolved(part) for part in value)
+            case AggregateCall():
+                return evaluation._aggregates((value,), row)[0][0]
+            case InputRef() | Call():
+                return meaning(evaluation._resolve(value, row))
+        return value
+
+    match node:
+        case Over():
+            calls = tuple(
+                (resolved(c.call), resolved(c.partition_by), resolved(c.order_by), c.frame) for c in node.calls
+            )
+            return (("calls", calls),)
+        case Sort():
+            return (("keys", resolved(node.keys)), ("limit", node.limit), ("offset", node.offset))
+        case Join():
+            condition = None if node.condition is None else resolved(node.condition)
+            temporal = None if node.temporal is None else resolved(node.temporal)
+            return (("kind", node.kind), ("condition", condition), ("temporal", temporal), ("hints", node.hints))
+        case Opaque():
+            # Its text names the columns of its inputs.
+            names = tuple(tuple(column.name for column in inner.schema) for inner in node.inputs)
+            return (("text", node.text), *((("input columns", names),) if node.kind == "MATCH_RECOGNIZE" else ()))
+    return ()
+
+
+def _size(expression: Expression) -> int:
+    if isinstance(expression, Call):
+        return 1 + sum(_size(arg) for arg in expression.args)
+    return 1
