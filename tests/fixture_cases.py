@@ -18,24 +18,21 @@ Every other line belongs to the section it stands in; SQL comments there stay SQ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests import sections
+from tests.sections import FixtureError, Section
 
 OUTCOMES = ("compatible", "partial", "unknown", "incompatible")
 FUNCTION_KINDS = ("scalar", "aggregate", "table")
 FUNCTION_LANGUAGES = ("java", "scala", "python")
 
-_SECTION = re.compile(r"---\s+(?P<name>\w+)\s*(?::\s*(?P<title>.*))?$")
-_HEADER = re.compile(r"--\s+(?P<key>[\w-]+)\s*:\s*(?P<value>.*)$")
 _ROW = re.compile(r"(?P<row>\d+)\.\s+\S")
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LISTS = frozenset({"functions", "settings-old", "settings-new"})
 _CASE_HEADERS = frozenset({"outcome", "fires", "not"}) | _LISTS
-
-
-class FixtureError(ValueError):
-    """A fixture file that cannot be read; the message begins with ``file:line``."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +68,6 @@ class Case:
         return self.given + self.new
 
 
-@dataclass
-class _Section:
-    name: str
-    title: str
-    line: int
-    lines: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(f"{text}\n" for _, text in self.lines)
-
-
 def load_cases(folder: Path) -> list[Case]:
     """Every case of every ``*.sql`` file of the folder, in the order of file names and lines.
 
@@ -96,54 +81,29 @@ def load_cases(folder: Path) -> list[Case]:
 
 def parse_cases(text: str, file: str) -> list[Case]:
     """The cases of one fixture file; ``file`` names it in errors. Raises FixtureError on anything malformed."""
-    sections = _sections(text, file)
-    head = sections[0]
-    headers = _headers(head, frozenset({"row", "rule"}), file)
-    number, title = _required(headers, "row", head, file)
+    head, given, cases = sections.read(text, file)
+    found = sections.headers(head, {"row", "rule"}, file)
+    number, title = sections.required(found, "row", head, file)
     row = _ROW.match(title)
     if row is None:
-        raise _error(file, number, f"row is {title!r}; write its number, a full stop and what it is about")
-    rule = _codes(*_required(headers, "rule", head, file), file)
+        raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and what it is about")
+    rule = _codes(*sections.required(found, "rule", head, file), file)
     if len(rule) != 1:
-        raise _error(file, head.line, "a file has exactly one rule")
-
-    rest = sections[1:]
-    given = ""
-    if rest and rest[0].name == "given":
-        given = rest.pop(0).text
-    cases: list[Case] = []
-    while rest:
-        triple, rest = rest[:3], rest[3:]
-        for section, name in zip(triple, ("case", "old", "new"), strict=False):
-            if section.name != name:
-                raise _error(file, section.line, f"expected '--- {name}' here, found '--- {section.name}'")
-        if len(triple) != 3:
-            raise _error(file, triple[-1].line, f"the case ends after '--- {triple[-1].name}'; it needs old and new")
-        case = _case(*triple, file=file, row=int(row["row"]), rule=rule[0], given=given)
-        if any(other.title == case.title for other in cases):
-            raise _error(file, case.line, f"a second case is titled {case.title!r}")
-        cases.append(case)
-    if not cases:
-        raise _error(file, head.line, "holds no case")
-    return cases
+        raise FixtureError.at(file, head.line, "a file has exactly one rule")
+    return [_case(*case, file=file, row=int(row["row"]), rule=rule[0], given=given) for case in cases]
 
 
-def _case(head: _Section, old: _Section, new: _Section, *, file: str, row: int, rule: str, given: str) -> Case:
-    if not head.title:
-        raise _error(file, head.line, "a case needs a title: '--- case: document example'")
-    for side in (old, new):
-        if not side.text.strip():
-            raise _error(file, side.line, f"'--- {side.name}' holds no SQL")
-    headers = _headers(head, _CASE_HEADERS, file)
-    number, outcome = _required(headers, "outcome", head, file)
+def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rule: str, given: str) -> Case:
+    found = sections.headers(head, _CASE_HEADERS, file, _LISTS)
+    number, outcome = sections.required(found, "outcome", head, file)
     if outcome not in OUTCOMES:
-        raise _error(file, number, f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+        raise FixtureError.at(file, number, f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
     fires, not_fires = (
-        tuple(code for line, value in headers.get(key, []) for code in _codes(line, value, file))
+        tuple(code for line, value in found.get(key, []) for code in _codes(line, value, file))
         for key in ("fires", "not")
     )
     if both := set(fires) & set(not_fires):
-        raise _error(file, head.line, f"{', '.join(sorted(both))} can not both fire and not fire")
+        raise FixtureError.at(file, head.line, f"{', '.join(sorted(both))} can not both fire and not fire")
     return Case(
         file=file,
         line=head.line,
@@ -158,65 +118,19 @@ def _case(head: _Section, old: _Section, new: _Section, *, file: str, row: int, 
         not_fires=not_fires,
         functions=tuple(
             _function(line, item.strip(), file)
-            for line, value in headers.get("functions", [])
+            for line, value in found.get("functions", [])
             for item in value.split(",")
         ),
-        settings_old=dict(_setting(line, value, file) for line, value in headers.get("settings-old", [])),
-        settings_new=dict(_setting(line, value, file) for line, value in headers.get("settings-new", [])),
+        settings_old=sections.settings(found, "settings-old", file),
+        settings_new=sections.settings(found, "settings-new", file),
     )
-
-
-def _sections(text: str, file: str) -> list[_Section]:
-    """The head of the file, then one section per ``---`` line."""
-    sections = [_Section("head", "", 1)]
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.startswith("---"):
-            sections[-1].lines.append((number, line))
-            continue
-        mark = _SECTION.fullmatch(line)
-        if mark is None or mark["name"] not in {"given", "case", "old", "new"}:
-            raise _error(file, number, f"{line!r} is no section; use --- given, --- case: title, --- old or --- new")
-        if mark["title"] and mark["name"] != "case":
-            raise _error(file, number, f"'--- {mark['name']}' takes no title")
-        sections.append(_Section(mark["name"], (mark["title"] or "").strip(), number))
-    return sections
-
-
-def _headers(section: _Section, known: frozenset[str], file: str) -> dict[str, list[tuple[int, str]]]:
-    """``-- key: value`` lines by key, each value with its line; only headers that name a list may repeat."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for number, key, value in _header_lines(section, file):
-        if key not in known:
-            raise _error(file, number, f"header {key!r} is none of {', '.join(sorted(known))}")
-        if not value:
-            raise _error(file, number, f"header {key!r} is empty")
-        if key in found and key not in _LISTS:
-            raise _error(file, number, f"header {key!r} stands here a second time")
-        found.setdefault(key, []).append((number, value))
-    return found
-
-
-def _header_lines(section: _Section, file: str) -> Iterator[tuple[int, str, str]]:
-    for number, line in section.lines:
-        if not line.strip():
-            continue
-        match = _HEADER.fullmatch(line.rstrip())
-        if match is None:
-            raise _error(file, number, f"expected a header such as '-- outcome: partial', found {line!r}")
-        yield number, match["key"], match["value"].strip()
-
-
-def _required(headers: dict[str, list[tuple[int, str]]], key: str, section: _Section, file: str) -> tuple[int, str]:
-    if key not in headers:
-        raise _error(file, section.line, f"'-- {key}: …' is missing")
-    return headers[key][0]
 
 
 def _codes(line: int, value: str, file: str) -> tuple[str, ...]:
     codes = tuple(code.strip() for code in value.split(","))
     for code in codes:
         if not _CODE.fullmatch(code):
-            raise _error(file, line, f"{code!r} is no rule code")
+            raise FixtureError.at(file, line, f"{code!r} is no rule code")
     return codes
 
 
@@ -225,16 +139,5 @@ def _function(line: int, item: str, file: str) -> tuple[str, str, str]:
     kind, _, language = rest.partition(":")
     declared = (name.strip(), kind.strip(), language.strip() or "java")
     if not (equals and declared[0] and declared[1] in FUNCTION_KINDS and declared[2] in FUNCTION_LANGUAGES):
-        raise _error(file, line, f"{item!r} is no function; write name=kind or name=kind:language")
+        raise FixtureError.at(file, line, f"{item!r} is no function; write name=kind or name=kind:language")
     return declared
-
-
-def _setting(line: int, item: str, file: str) -> tuple[str, str]:
-    key, equals, value = item.partition("=")
-    if not (equals and key.strip()):
-        raise _error(file, line, f"{item!r} is no setting; write key=value")
-    return key.strip(), value.strip()
-
-
-def _error(file: str, line: int, message: str) -> FixtureError:
-    return FixtureError(f"{file}:{line}: {message}")
