@@ -108,22 +108,22 @@ def flink_home(home: Path | None = None) -> Path:
 
 
 def gateway_jar(home: Path) -> Path:
-    """The SQL Gateway's jar: of the Flink folder itself (``lib`` or ``opt``), else the pinned one.
+    """The SQL Gateway's jar: of the Flink folder itself (``lib`` or ``opt``), else the one pinned for its version.
 
-    Raises LocalFlinkError when the pinned one is of another version than the Flink.
+    Raises LocalFlinkError when none is pinned for it.
     """
     for folder in ("lib", "opt"):
         if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
             return own[-1]
     dist = sorted((home / "lib").glob("flink-dist-*.jar"))[-1]
     version = re.sub(r"^flink-dist-(.*)\.jar$", r"\1", dist.name)
-    pinned = jars.pinned()["flink-sql-gateway"]
-    if not pinned.coordinates.endswith(f":{version}"):
+    pinned = {jar.coordinates: jar for jar in jars.pinned().values() if jar.name.startswith("flink-sql-gateway")}
+    if not (fitting := pinned.get(f"org.apache.flink:flink-sql-gateway:{version}")):
         raise LocalFlinkError(
-            f"{home} is Flink {version}, the pinned SQL Gateway is {pinned.coordinates}: "
+            f"{home} is Flink {version}, the pinned SQL Gateways are {' and '.join(pinned)}: "
             f"put flink-sql-gateway-{version}.jar into {home / 'opt'}"
         )
-    return jars.fetch("flink-sql-gateway")
+    return jars.fetch_jar(fitting)
 
 
 class LocalFlink:

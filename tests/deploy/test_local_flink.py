@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from airflow_flinkcompat.deploy import LocalFlink, LocalFlinkError
+from airflow_flinkcompat.deploy import LocalFlink, LocalFlinkError, jars
 from airflow_flinkcompat.deploy.local import cluster_options, flink_home, gateway_jar
 from airflow_flinkcompat.deploy.processes import choose_ports, find_java, spawn, stop_all
 from tests.deploy.jobs import wait_for
@@ -73,15 +73,24 @@ def test_folder_without_flink(tmp_path: Path) -> None:
 
 def test_gateway_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-1.20.3.jar").touch()
+    (tmp_path / "lib" / "flink-dist-1.19.1.jar").touch()
     with pytest.raises(
-        LocalFlinkError, match=r"is Flink 1\.20\.3, the pinned SQL Gateway is .*flink-sql-gateway-1\.20\.3"
+        LocalFlinkError, match=r"is Flink 1\.19\.1, the pinned SQL Gateways are .*flink-sql-gateway-1\.19\.1"
     ):
         gateway_jar(tmp_path)
     (tmp_path / "opt").mkdir()
-    own = tmp_path / "opt" / "flink-sql-gateway-1.20.3.jar"
+    own = tmp_path / "opt" / "flink-sql-gateway-1.19.1.jar"
     own.touch()
     assert gateway_jar(tmp_path) == own
+
+
+def test_the_gateway_is_of_the_version_of_the_flink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "flink-dist-1.20.3.jar").touch()
+    fetched = []
+    monkeypatch.setattr(jars, "fetch_jar", lambda jar: fetched.append(jar.coordinates) or tmp_path / jar.filename)
+    assert gateway_jar(tmp_path) == tmp_path / "flink-sql-gateway-1.20.3.jar"
+    assert fetched == ["org.apache.flink:flink-sql-gateway:1.20.3"]
 
 
 def test_everything_listens_on_loopback_only(tmp_path: Path) -> None:
