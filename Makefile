@@ -27,7 +27,7 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format test-fast test test-full demo up down lock clean
+.PHONY: help setup java lint format docs test-fast test test-full demo up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lint: $(VENV)/.all-ready ## Style, types and import contracts
 format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 	@ruff check --fix .
 	@ruff format .
+
+docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
+	@flinkcompat rules --write docs/rules
 
 test-fast: $(VENV)/.core-ready ## The tests that need no JVM
 	@pytest -m "not slow" --numprocesses 2 --dist loadfile $(PYTEST_ARGS)

@@ -10,14 +10,15 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from airflow_flinkcompat import __version__
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
-from airflow_flinkcompat.compat.catalogue import explain, overview
-from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.compat.catalogue import BY_CODE, as_data, explain, near, overview, select
+from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script
 
@@ -221,14 +222,28 @@ def _require_unicode(what: str, value: Any) -> None:
 
 @cli.command("rules")
 @click.argument("code", required=False)
-def rules_command(code: str | None) -> None:
+@click.option("--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: on that engine (default: on any).")
+@click.option("--outcome", type=click.Choice([each.value for each in Outcome]), help="Only rules with that outcome.")
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR instead.")
+def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
     """The catalogue of rules, or one rule explained with its example."""
-    if code is None:
-        click.echo(overview(), nl=False)
-    elif code in BY_CODE:
-        click.echo(explain(BY_CODE[code]), nl=False)
+    if folder is not None:
+        changed = write_pages(Path(folder))
+        click.echo(f"{folder}: {len(changed)} pages changed" if changed else f"{folder}: up to date")
+        return
+    rules = select(engine, Outcome(outcome) if outcome else None)
+    if code is not None:
+        if code not in BY_CODE:
+            meant = ", ".join(near(code))
+            hint = f"did you mean {meant}?" if meant else "`flinkcompat rules` lists them"
+            raise InputError(f"there is no rule {mask_secrets(code)!r}; {hint}")
+        rules = (BY_CODE[code],)
+    if style == "json":
+        data = [as_data(rule) for rule in rules]
+        click.echo(json.dumps(data[0] if code else data, ensure_ascii=False, indent=2))
     else:
-        raise InputError(f"there is no rule {code!r}; `flinkcompat rules` lists them")
+        click.echo(explain(rules[0]) if code else overview(rules), nl=False)
 
 
 @cli.command("backfill")

@@ -433,6 +433,32 @@ def test_rules(run: Run, snapshot: SnapshotAssertion) -> None:
     assert "no-such-rule" in unknown.err
 
 
+def test_rules_near_to_what_was_written(run: Run) -> None:
+    result = run("rules", "window-chnaged")
+    assert (result.code, result.out) == (2, "")
+    assert "did you mean window-changed" in result.err
+    assert "`flinkcompat rules` lists them" in run("rules", "qqqq").err
+
+
+def test_rules_as_data_and_filtered(run: Run) -> None:
+    found = json.loads(run("rules", "--format", "json", "--engine", "vvr", "--outcome", "partial").out)
+    assert {rule["engines"]["vvr"]["outcome"] for rule in found} == {"partial"}
+    assert json.loads(run("rules", "aggregate-added", "--format", "json").out) in found
+    table = run("rules", "--engine", "vvr", "--outcome", "partial").out
+    assert "aggregate-added " in table
+    assert "window-changed" not in table
+
+
+def test_rules_writes_pages_and_keeps_what_is_not_its_own(run: Run) -> None:
+    assert "pages changed" in run("rules", "--write", "pages").out
+    assert run("rules", "--write", "pages").out == "pages: up to date\n"
+    assert Path("pages/window-changed.md").read_text(encoding="utf-8").count("```sql") >= 2
+    Path("README.md").write_text("mine", encoding="utf-8")
+    refused = run("rules", "--write", ".")
+    assert refused.code == 2
+    assert "README.md" in refused.err
+
+
 # --------------------------------------------------------------------------------------------------- report
 def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)

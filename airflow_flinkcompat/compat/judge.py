@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.compat import flink
+from airflow_flinkcompat.compat import flink, not_covered
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
@@ -17,10 +17,6 @@ from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, Side
 from airflow_flinkcompat.sql import find_secrets
-
-UNCLAIMED = "difference-not-covered"
-"""The code of findings for differences that no rule claimed: silence is never "compatible"."""
-
 
 TOO_DEEP = Finding(
     rule="statement-not-read",
@@ -154,8 +150,8 @@ def _finding(rule: Rule, hit: Hit, verdict: Verdict, sink: str | None, target: A
 
 def _unclaimed(difference: Difference) -> Finding:
     return Finding(
-        rule=UNCLAIMED,
-        title="A difference no rule covers",
+        rule=not_covered.RULE.code,
+        title=not_covered.RULE.title,
         outcome=Outcome.UNKNOWN,
         message=f"{difference.key}: no rule covers this difference",
         before=plain(difference.before),

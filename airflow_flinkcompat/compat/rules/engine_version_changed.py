@@ -20,7 +20,7 @@ RULE = Rule(
         "flink": inferred(Outcome.UNKNOWN, "restores across versions were not measured", Reason.VERSION),
     },
     why="Another version may plan other operators for the same SQL.",
-    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)")),
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     find=find,
     level=Level.VERSION,
 )
