@@ -229,7 +229,10 @@ def _require_unicode(what: str, value: Any) -> None:
 def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
     """The catalogue of rules, or one rule explained with its example."""
     if folder is not None:
-        changed = write_pages(Path(folder))
+        try:
+            changed = write_pages(Path(folder))
+        except OSError as error:
+            raise InputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from error
         click.echo(f"{folder}: {len(changed)} pages changed" if changed else f"{folder}: up to date")
         return
     rules = select(engine, Outcome(outcome) if outcome else None)
