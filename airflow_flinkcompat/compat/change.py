@@ -132,7 +132,7 @@ class Change:
         """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
         come or go.
         """
-        found = list(declared_differences(*self.programs))
+        found = list(declared_differences(*self.programs, self.engine))
         if (self.removed or self.added) and not self.ambiguous:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
         if self.ambiguous:

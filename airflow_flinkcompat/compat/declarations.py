@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_flinkcompat.compat import settings
 from airflow_flinkcompat.compat.parts import Difference, differences_of, table_parts
 from airflow_flinkcompat.plan.program import Program
 
 
-def declared_differences(a: Program, b: Program) -> tuple[Difference, ...]:
+def declared_differences(a: Program, b: Program, engine: str) -> tuple[Difference, ...]:
     """Every difference between what two programs set and declare."""
     return (
-        *_settings_changed(a, b),
+        *_settings_changed(a, b, engine),
         *_tables(a, b),
         *_named("view", dict(a.views), dict(b.views)),
         *_named("function", _functions(a), _functions(b)),
@@ -21,12 +22,14 @@ def declared_differences(a: Program, b: Program) -> tuple[Difference, ...]:
     )
 
 
-def _settings_changed(a: Program, b: Program) -> list[Difference]:
+def _settings_changed(a: Program, b: Program, engine: str) -> list[Difference]:
+    """A value left out where it is the default, or spelled otherwise, is no difference."""
     old, new = effective_settings(a), effective_settings(b)
+    keys = sorted({*old, *new})
     return [
         Difference(f"setting/{key}", "setting", old.get(key), new.get(key))
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
+        for key in keys
+        if settings.effective(old, key, engine) != settings.effective(new, key, engine)
     ]
 
 
@@ -37,11 +40,15 @@ def _functions(program: Program) -> dict[str, Any]:
 def effective_settings(program: Program) -> dict[str, str]:
     """The settings in force where the queries stand; where they differ from query to query, all values in order."""
     if not program.pipelines:
-        return dict(program.settings)
-    per_query = [dict(pipeline.settings) for pipeline in program.pipelines]
-    keys = {key for settings in per_query for key in settings}
-    values = {key: [settings.get(key, "(unset)") for settings in per_query] for key in keys}
+        return _by_name(program.settings)
+    per_query = [_by_name(pipeline.settings) for pipeline in program.pipelines]
+    keys = {key for each in per_query for key in each}
+    values = {key: [each.get(key, "(unset)") for each in per_query] for key in keys}
     return {key: found[0] if len(set(found)) == 1 else " / ".join(found) for key, found in values.items()}
+
+
+def _by_name(given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {settings.name(key): value for key, value in given}
 
 
 def _named(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:

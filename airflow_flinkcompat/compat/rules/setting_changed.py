@@ -1,24 +1,14 @@
 from collections.abc import Iterable, Mapping
 
+from airflow_flinkcompat.compat import flink_settings
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import setting
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.plan.operators import AggregateOperator
+from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.rules.early_or_late_fire import EMIT
 
-REFUSED = Consequence.REFUSED_AT_SUBMIT
 UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
-FLINK: Mapping[str, Verdict] = {
-    "pipeline.name": measured(Outcome.COMPATIBLE, "x-pipeline-name"),
-    "pipeline.object-reuse": measured(Outcome.COMPATIBLE, "x-objectreuse"),
-    "table.exec.source.idle-timeout": measured(Outcome.COMPATIBLE, "x-idle-timeout-added"),
-    "pipeline.max-parallelism": measured(Outcome.INCOMPATIBLE, "x-maxparallelism-change", REFUSED),
-    "table.optimizer.agg-phase-strategy": measured(Outcome.INCOMPATIBLE, "x-onephase", REFUSED),
-    "table.optimizer.distinct-agg.split.enabled": measured(Outcome.INCOMPATIBLE, "w-distinct-split-setting", REFUSED),
-    "table.exec.mini-batch.enabled": measured(Outcome.INCOMPATIBLE, "u-minibatch", REFUSED),
-    "pipeline.operator-chaining.enabled": measured(Outcome.INCOMPATIBLE, "chaining off: refused", REFUSED),
-}
 VVR: Mapping[str, Verdict] = {
     "pipeline.name": inferred(Outcome.COMPATIBLE, "a name takes no part in state"),
     "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored before keep their old time to live"),
@@ -26,28 +16,24 @@ VVR: Mapping[str, Verdict] = {
     "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
     "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
 }
-TTL = "table.exec.state.ttl"
-
-
-def _ttl_on_flink(change: Change) -> Verdict:
-    """Adding it was restored right on windowed aggregations, which it does not reach."""
-    every = [pair for pipeline in change.pipelines for pair in pipeline.operators]
-    plain = all(
-        isinstance(side, AggregateOperator) and side.windowed for pair in every for side in (pair.old, pair.new)
-    )
-    return measured(Outcome.COMPATIBLE, "x-ttl-set") if every and plain else UNKNOWN
+NOTES: Mapping[str, str] = {
+    flink_settings.TTL: "; what is stored keeps its old time to live until it is next touched",
+    "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
+}
 
 
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
-        flink = _ttl_on_flink(change) if key == TTL else FLINK.get(key, UNKNOWN)
+        if key.startswith(EMIT):
+            continue  # judged by what each query makes of it
+        on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
         yield Hit(
-            f"setting {key} changed",
+            f"setting {key} changed{NOTES.get(key, '')}",
             (difference.key,),
             setting(key, difference.before),
             setting(key, difference.after),
-            verdicts={"vvr": VVR.get(key, UNKNOWN), "flink": flink},
+            verdicts={"vvr": VVR.get(key, UNKNOWN), "flink": on_flink or UNKNOWN},
         )
 
 
