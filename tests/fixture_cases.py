@@ -5,6 +5,7 @@ A file begins with ``-- row: N. title`` and ``-- rule: code``. Then come section
     --- given                 declarations that both sides of every case begin with (optional)
     --- case: near miss, …    a case; its first words say what it is: document example, variant or near miss
     -- outcome: partial       expected outcome: compatible, partial, unknown or incompatible
+    -- flink: incompatible    expected outcome on open-source Flink (optional)
     -- fires: code, code      rules that decide (optional)
     -- not: code              rules that must not decide (optional)
     -- functions: name=kind[:language], …   what the caller declares besides the script (optional)
@@ -32,7 +33,7 @@ FUNCTION_LANGUAGES = ("java", "scala", "python")
 _ROW = re.compile(r"(?P<row>\d+)\.\s+\S")
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LISTS = frozenset({"functions", "settings-old", "settings-new"})
-_CASE_HEADERS = frozenset({"outcome", "fires", "not"}) | _LISTS
+_CASE_HEADERS = frozenset({"outcome", "flink", "fires", "not"}) | _LISTS
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Case:
     old: str
     new: str
     outcome: str
+    flink: str = ""
+    """The outcome on open-source Flink; "" where the file says none."""
     fires: tuple[str, ...] = ()
     not_fires: tuple[str, ...] = ()
     functions: tuple[tuple[str, str, str], ...] = ()
@@ -95,9 +98,7 @@ def parse_cases(text: str, file: str) -> list[Case]:
 
 def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rule: str, given: str) -> Case:
     found = sections.headers(head, _CASE_HEADERS, file, _LISTS)
-    number, outcome = sections.required(found, "outcome", head, file)
-    if outcome not in OUTCOMES:
-        raise FixtureError.at(file, number, f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+    outcome = _outcome(*sections.required(found, "outcome", head, file), file)
     fires, not_fires = (
         tuple(code for line, value in found.get(key, []) for code in _codes(line, value, file))
         for key in ("fires", "not")
@@ -114,6 +115,7 @@ def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rul
         old=old.text,
         new=new.text,
         outcome=outcome,
+        flink="".join(_outcome(line, value, file) for line, value in found.get("flink", [])),
         fires=fires,
         not_fires=not_fires,
         functions=tuple(
@@ -124,6 +126,12 @@ def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rul
         settings_old=sections.settings(found, "settings-old", file),
         settings_new=sections.settings(found, "settings-new", file),
     )
+
+
+def _outcome(line: int, value: str, file: str) -> str:
+    if value not in OUTCOMES:
+        raise FixtureError.at(file, line, f"outcome {value!r} is none of {', '.join(OUTCOMES)}")
+    return value
 
 
 def _codes(line: int, value: str, file: str) -> tuple[str, ...]:

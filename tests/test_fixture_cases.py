@@ -28,6 +28,7 @@ SELECT x FROM t;
 SELECT x AS y FROM t;
 --- case: near miss
 -- outcome: compatible
+-- flink: unknown
 --- old
 SELECT 1;
 --- new
@@ -47,6 +48,7 @@ def test_a_case_holds_what_its_section_says() -> None:
     assert case.functions == (("f", "aggregate", "python"), ("g", "table", "java"))
     assert case.settings_old == {"table.exec.state.ttl": "1 h", "pipeline.name": "a=b"}
     assert case.settings_new == {"table.exec.state.ttl": "2 h"}
+    assert (case.flink, second.flink) == ("", "unknown")
     assert (second.title, second.line, second.given, second.fires) == ("near miss", 18, case.given, ())
 
 
@@ -72,6 +74,7 @@ def test_given_may_be_missing() -> None:
         ("-- outcome: partial\n", "", "f.sql:5:", "'-- outcome: …' is missing"),
         ("-- outcome: partial", "-- outcome: fine", "f.sql:6:", "none of compatible"),
         ("-- outcome: partial", "-- outcome:", "f.sql:6:", "empty"),
+        ("-- flink: unknown", "-- flink: fine", "f.sql:20:", "none of compatible"),
         ("-- fires:", "-- fire:", "f.sql:7:", "'fire' is none of"),
         ("-- not: third-rule", "-- not: some-rule", "f.sql:5:", "both fire"),
         ("-- not: third-rule", "SELECT 1;", "f.sql:8:", "expected a header"),
@@ -79,8 +82,8 @@ def test_given_may_be_missing() -> None:
         ("f=aggregate:python", "f=aggregate:cobol", "f.sql:9:", "no function"),
         ("pipeline.name=a=b", "pipeline.name", "f.sql:11:", "no setting"),
         ("--- new\nSELECT x AS y FROM t;\n", "", "f.sql:16:", "expected '--- new' here, found '--- case'"),
-        ("--- new\nSELECT 2;\n", "", "f.sql:20:", "ends after '--- old'"),
-        ("SELECT 2;\n", "", "f.sql:22:", "no SQL"),
+        ("--- new\nSELECT 2;\n", "", "f.sql:21:", "ends after '--- old'"),
+        ("SELECT 2;\n", "", "f.sql:23:", "no SQL"),
     ],
 )
 def test_a_malformed_file_is_an_error_at_its_line(written: str, instead: str, place: str, says: str) -> None:
