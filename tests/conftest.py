@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,25 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line("")
         reporter.write_line(f"FAILED: {len(skipped)} skipped; a skipped test counts as a failure here", red=True)
+
+
+REAL = frozenset({"airflow", "backfill", "deploy"})
+"""Folders whose slow tests start or use the one Flink, Airflow and Spark of a run."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes and ``--dist loadgroup``: real parts belong to one of them, which begins with them, and
+    every other file stays whole.
+    """
+    here = Path(__file__).parent
+
+    def uses_real_parts(item: pytest.Item) -> bool:
+        return item.get_closest_marker("slow") is not None and item.path.relative_to(here).parts[0] in REAL
+
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("real parts" if uses_real_parts(item) else str(item.path)))
+    items.sort(key=lambda item: not uses_real_parts(item))
 
 
 @pytest.fixture(scope="session")
