@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
-from airflow_flinkcompat.compat.rules.early_or_late_fire import FIRE
+from airflow_flinkcompat.compat.rules.early_or_late_fire import fires
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
 from airflow_flinkcompat.plan.operators import AggregateOperator
 
@@ -27,9 +27,8 @@ def _doubts(change: Change) -> Iterable[str]:
                     yield "an aggregate over a window field"
                 if side.grouping_sets is not None:
                     yield "grouping sets"
-    settings = dict(change.programs[1].settings)
-    if any(settings.get(key, "").lower() == "true" for key in FIRE):
-        yield "early or late fire"
+        if fires(pair.new_pipeline):
+            yield "early or late fire"
 
 
 def find(change: Change) -> Iterable[Hit]:
