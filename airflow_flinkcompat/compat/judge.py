@@ -9,6 +9,7 @@ from typing import Any
 from airflow_flinkcompat.compat import flink, not_covered
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
+from airflow_flinkcompat.compat.entries import Fired, operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
@@ -44,9 +45,11 @@ def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_o
     try:
         for side in sides:
             side.require_query()
-        findings = _judged(change)
+        fired = _fired(change)
+        findings = _decided(fired)
+        sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
-        findings = [TOO_DEEP]
+        findings, sinks, entries = [TOO_DEEP], (), ()
     outcome = Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
     other = None
     if with_other_engine:
@@ -69,14 +72,17 @@ def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_o
             for secret in find_secrets(side.parsed)
         ),
         tool_version=tool_version(),
+        sinks=sinks,
+        operators=entries,
     )
 
 
-def _judged(change: Change) -> list[Finding]:
+def _fired(change: Change) -> list[tuple[Level, Finding]]:
+    """Every finding with its rule's level; on ``flink``, where the worst wins, all are of one level."""
     if change.unchanged:
         rule = BY_CODE["unchanged"]
-        same = [_finding(rule, hit, rule.verdicts[change.engine], None, None) for hit in rule.find(change)]
-        return [_numbered(finding, change) for finding in same]
+        same = [_finding(rule, hit, rule.verdicts[change.engine], None) for hit in rule.find(change)]
+        return [(rule.level, _numbered(finding, change)) for finding in same]
     claimed: set[str] = set()
     fired: list[tuple[Level, Finding]] = []
     for rule in ALL:
@@ -87,11 +93,13 @@ def _judged(change: Change) -> list[Finding]:
                 verdict = _verdict(rule, hit, target, change)
                 claimed.update(hit.claims)
                 if verdict is not None:
-                    fired.append((rule.level, _finding(rule, hit, verdict, _sink(target), target)))
+                    fired.append((rule.level, _finding(rule, hit, verdict, target)))
     for difference in change.differences:
         if difference.key not in claimed:
             fired.append((Level.REST, _unclaimed(difference)))
-    return _decided(fired, change)
+    if change.engine == "flink":
+        fired = [(Level.REST, _capped(finding, change)) for _, finding in fired]
+    return fired
 
 
 def _targets(scope: Scope, change: Change) -> Iterator[Any]:
@@ -128,7 +136,7 @@ def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | Non
     return verdict
 
 
-def _finding(rule: Rule, hit: Hit, verdict: Verdict, sink: str | None, target: Any) -> Finding:
+def _finding(rule: Rule, hit: Hit, verdict: Verdict, target: Any) -> Finding:
     spans = (target.old.span, target.new.span) if isinstance(target, OperatorPair | PipelinePair) else (None, None)
     return Finding(
         rule=rule.code,
@@ -142,9 +150,10 @@ def _finding(rule: Rule, hit: Hit, verdict: Verdict, sink: str | None, target: A
         reason=verdict.reason,
         consequence=verdict.consequence,
         fates=hit.fates,
-        sink=sink,
+        sink=_sink(target),
         before_span=hit.before_span or spans[0],
         after_span=hit.after_span or spans[1],
+        operator=target.path if isinstance(target, OperatorPair) else "",
     )
 
 
@@ -163,14 +172,8 @@ def _unclaimed(difference: Difference) -> Finding:
     )
 
 
-def _decided(fired: list[tuple[Level, Finding]], change: Change) -> list[Finding]:
-    """Marks what another finding decides over.
-
-    On ``vvr`` the highest level that fired in a sink's pipeline decides, within it the worst; on ``flink`` the worst.
-    A version that nobody measured caps what Flink would be said to accept.
-    """
-    if change.engine == "flink":
-        fired = [(Level.REST, _capped(finding, change)) for _, finding in fired]
+def _decided(fired: Fired) -> list[Finding]:
+    """Marks what another finding decides over: in a sink's pipeline the highest level, within it the worst."""
     whole = [entry for entry in fired if entry[0] is Level.VERSION]
     if whole:
         return _marked(fired, whole)
@@ -209,6 +212,7 @@ def _across(findings: list[Finding]) -> list[Finding]:
 
 
 def _capped(finding: Finding, change: Change) -> Finding:
+    """A version that nobody measured caps what Flink would be said to accept."""
     finding = _numbered(_shared(finding, change), change)
     measured = MEASURED_VERSIONS["flink"]
     if finding.outcome is not Outcome.COMPATIBLE or change.new.version in measured:

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.compat.rule import Fate, KeyFate
 from airflow_flinkcompat.sql import Span, mask_secrets
 
 SCHEMA = "flinkcompat-report/1"
@@ -29,8 +29,8 @@ class Finding:
     """One rule that fired.
 
     ``overruled_by`` is the code of the rule that decides instead, "" where this finding counts. ``before`` and
-    ``after`` are
-    the clauses on both sides, secrets masked. ``source`` names the document row or measurement behind ``basis``.
+    ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``.
+    ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
     """
 
     rule: str
@@ -48,6 +48,7 @@ class Finding:
     before_span: Span | None = None
     after_span: Span | None = None
     overruled_by: str = ""
+    operator: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -66,6 +67,7 @@ class Finding:
             "before_span": _span_to_dict(self.before_span),
             "after_span": _span_to_dict(self.after_span),
             "overruled_by": self.overruled_by,
+            "operator": mask_secrets(self.operator),
         }
 
     @staticmethod
@@ -87,6 +89,86 @@ class Finding:
             before_span=_span_from_dict(data.get("before_span")),
             after_span=_span_from_dict(data.get("after_span")),
             overruled_by=data.get("overruled_by", ""),
+            operator=data.get("operator", ""),
+        )
+
+
+@dataclass(frozen=True)
+class OperatorSide:
+    """A stateful operator as one side has it. ``window`` is "" where it runs on none."""
+
+    kind: str
+    window: str = ""
+    span: Span | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "window": mask_secrets(self.window), "span": _span_to_dict(self.span)}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any] | None) -> OperatorSide | None:
+        if data is None:
+            return None
+        return OperatorSide(data["kind"], data.get("window", ""), _span_from_dict(data.get("span")))
+
+
+@dataclass(frozen=True)
+class OperatorReport:
+    """What becomes of the state of one stateful operator.
+
+    ``before`` or ``after`` is None where the operator comes or goes. ``outcome`` is this operator's own: another one
+    of the job may fare worse. ``keys`` and ``metrics`` are all of both sides with what happens to each. ``parts`` are
+    the other parts that differ: name, before, after. ``consequence`` says how open-source Flink would end if it were
+    started from the savepoint all the same, ``resumed`` which stored value would be read as which.
+    """
+
+    path: str
+    sink: str
+    outcome: Outcome
+    before: OperatorSide | None
+    after: OperatorSide | None
+    keys: tuple[tuple[str, KeyFate], ...] = ()
+    metrics: tuple[tuple[str, Fate], ...] = ()
+    parts: tuple[tuple[str, str, str], ...] = ()
+    consequence: Consequence | None = None
+    resumed: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The operator's kind; both where it changed."""
+        kinds = [side.kind for side in (self.before, self.after) if side is not None]
+        return " → ".join(dict.fromkeys(kinds))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": mask_secrets(self.path),
+            "sink": mask_secrets(self.sink),
+            "outcome": self.outcome.value,
+            "before": None if self.before is None else self.before.to_dict(),
+            "after": None if self.after is None else self.after.to_dict(),
+            "keys": [{"key": mask_secrets(key), "fate": fate.value} for key, fate in self.keys],
+            "metrics": [{"metric": mask_secrets(metric), "fate": fate.value} for metric, fate in self.metrics],
+            "parts": [
+                {"part": part, "before": mask_secrets(before), "after": mask_secrets(after)}
+                for part, before, after in self.parts
+            ],
+            "consequence": None if self.consequence is None else self.consequence.value,
+            "resumed": [mask_secrets(line) for line in self.resumed],
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> OperatorReport:
+        """The operator a report holds as JSON. Raises KeyError or ValueError where it is none."""
+        return OperatorReport(
+            path=data["path"],
+            sink=data["sink"],
+            outcome=Outcome(data["outcome"]),
+            before=OperatorSide.from_dict(data.get("before")),
+            after=OperatorSide.from_dict(data.get("after")),
+            keys=tuple((row["key"], KeyFate(row["fate"])) for row in data.get("keys", ())),
+            metrics=tuple((row["metric"], Fate(row["fate"])) for row in data.get("metrics", ())),
+            parts=tuple((row["part"], row["before"], row["after"]) for row in data.get("parts", ())),
+            consequence=None if data.get("consequence") is None else Consequence(data["consequence"]),
+            resumed=tuple(data.get("resumed", ())),
         )
 
 
@@ -94,7 +176,9 @@ class Finding:
 class Report:
     """The verdict on a change with every finding, worst first among those that count.
 
-    ``other`` is what the other engine would say, (engine, outcome), where that was asked for.
+    ``other`` is what the other engine would say, (engine, outcome), where that was asked for. ``sinks`` holds an
+    outcome for every sink of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator.
+    Both are empty in reports of earlier versions, and where the sides could not be paired.
     """
 
     outcome: Outcome
@@ -108,6 +192,8 @@ class Report:
     other: tuple[str, Outcome] | None = None
     warnings: tuple[str, ...] = ()
     tool_version: str = ""
+    sinks: tuple[tuple[str, Outcome], ...] = ()
+    operators: tuple[OperatorReport, ...] = ()
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
@@ -122,6 +208,8 @@ class Report:
             "outcome": self.outcome.value,
             "engine": self.engine,
             "engine_version": self.engine_version,
+            "sinks": [{"sink": mask_secrets(sink), "outcome": outcome.value} for sink, outcome in self.sinks],
+            "operators": [operator.to_dict() for operator in self.operators],
             "findings": [finding.to_dict() for finding in self.findings],
             "old": {"sha256": self.old_sha256, "source": self.old_source},
             "new": {"sha256": self.new_sha256, "source": self.new_source},
@@ -148,6 +236,8 @@ class Report:
                 other=None if other is None else (other["engine"], Outcome(other["outcome"])),
                 warnings=tuple(data.get("warnings", ())),
                 tool_version=data.get("tool", {}).get("version", ""),
+                sinks=tuple((row["sink"], Outcome(row["outcome"])) for row in data.get("sinks", ())),
+                operators=tuple(OperatorReport.from_dict(row) for row in data.get("operators", ())),
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

@@ -35,6 +35,16 @@ class Fate(StrEnum):
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
     DROPPED = "dropped"
+    UNCLEAR = "cannot be told"
+
+
+class KeyFate(StrEnum):
+    """What happens to one grouping key. Anything but ``same`` means other groups than those stored."""
+
+    SAME = "same"
+    MOVED = "moved"
+    ADDED = "added"
+    REMOVED = "removed"
 
 
 @dataclass(frozen=True)

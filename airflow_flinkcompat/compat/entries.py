@@ -1,0 +1,176 @@
+"""What a report says of each sink and each stateful operator: its outcome, and what becomes of what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from airflow_flinkcompat.compat.aggregates import fates
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.clauses import plain, values, window
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
+from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
+from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, operators
+from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.sql import Span
+
+Fired = Sequence[tuple[Level, Finding]]
+"""Every finding with the level of its rule, before any is overruled."""
+
+_STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
+"""The order in which a start meets them: what is refused at submit never comes to be restored."""
+_SHOWN_OTHERWISE = frozenset(
+    {"window", "offset", "time", "clock", "notation", "windowed", "session keys"}
+    | {"kind", "aggregates", "keys", "window keys", "key order"}
+)
+"""Parts of an aggregation that its kind, window, keys and metrics show already; the rest are listed by name."""
+
+
+def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
+    """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
+    names = [pair.sink for pair in change.pipelines]
+    names += [output.sink for output in (*change.added, *change.removed)]
+    return tuple((name, _outcome(_about(fired, name))) for name in dict.fromkeys(names))
+
+
+def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
+    """What becomes of every stateful operator of either side; those of one sink together, nearest the sink first."""
+    return tuple(_operator_reports(change, fired))
+
+
+def ending(findings: Iterable[Finding]) -> Consequence | None:
+    """How open-source Flink would end for a job of which all this was found; None where it cannot be told."""
+    found = {finding.consequence for finding in findings if finding.outcome is Outcome.INCOMPATIBLE}
+    if Consequence.REFUSED_AT_SUBMIT in found:
+        return Consequence.REFUSED_AT_SUBMIT
+    return None if None in found else next((stage for stage in _STAGES if stage in found), None)
+
+
+def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
+    for pipeline in change.pipelines:
+        for pair in pipeline.operators:
+            yield _paired(pair, _about(fired, pipeline.sink, pair.path))
+        group = _about(fired, pipeline.sink, "")
+        yield from _alone(pipeline.sink, pipeline.removed, pipeline.added, group)
+    for output in change.removed:
+        yield from _alone(output.sink, operators(output), (), _about(fired, output.sink, ""))
+    for output in change.added:
+        yield from _alone(output.sink, (), operators(output), _about(fired, output.sink, ""))
+
+
+def _about(fired: Fired, sink: str, operator: str | None = None) -> list[tuple[Level, Finding]]:
+    """What concerns a sink: its own findings and the script's. With a path, no other operator's than that one's."""
+    return [
+        (level, finding)
+        for level, finding in fired
+        if finding.sink is None or (finding.sink == sink and (operator is None or finding.operator in ("", operator)))
+    ]
+
+
+def _outcome(group: Fired) -> Outcome:
+    """A version decides for all; else the worst of what decides in the pipeline and in the script."""
+    if any(level is Level.VERSION for level, _ in group):
+        return _highest([entry for entry in group if entry[0] is Level.VERSION])
+    own = [entry for entry in group if entry[1].sink is not None]
+    script = [entry for entry in group if entry[1].sink is None]
+    return Outcome.worst((_highest(own), _highest(script)))
+
+
+def _highest(group: Fired) -> Outcome:
+    """The worst of the highest level that fired."""
+    top = min((level for level, _ in group), default=None)
+    return Outcome.worst(finding.outcome for level, finding in group if level is top)
+
+
+def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
+    outcome = _outcome(group)
+    consequence = ending(finding for _, finding in group)
+    sides = pair.aggregations
+    return OperatorReport(
+        path=pair.path,
+        sink=pair.pipeline.sink,
+        outcome=outcome,
+        before=_side(pair.old),
+        after=_side(pair.new),
+        keys=_keys(*sides) if sides else (),
+        metrics=tuple((metric, _fate(fate, outcome)) for metric, fate in fates(*sides).table()) if sides else (),
+        parts=tuple(
+            (difference.part, plain(difference.before), plain(difference.after))
+            for difference in pair.differences
+            if not sides or difference.part not in _SHOWN_OTHERWISE
+        ),
+        consequence=consequence,
+        resumed=tuple(_misread(*sides)) if sides and consequence is Consequence.SILENTLY_WRONG else (),
+    )
+
+
+def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
+    """Operators without a partner. In an unknown change it cannot be told that they have none."""
+    outcome = _outcome(group)
+    consequence = ending(finding for _, finding in group)
+    unclear = Fate.UNCLEAR if outcome is Outcome.UNKNOWN else None
+    for before, found in ((True, removed), (False, added)):
+        for operator in found:
+            aggregation = operator if isinstance(operator, AggregateOperator) else None
+            key_fate, fate = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
+            yield OperatorReport(
+                path=sink or "query",
+                sink=sink,
+                outcome=outcome,
+                before=_side(operator) if before else None,
+                after=None if before else _side(operator),
+                keys=tuple((describe(key), key_fate) for key in aggregation.keys) if aggregation else (),
+                metrics=tuple((describe(call), unclear or fate) for call in aggregation.aggregates)
+                if aggregation
+                else (),
+                consequence=consequence,
+            )
+
+
+def _side(operator: Operator) -> OperatorSide:
+    windowing = operator.window if isinstance(operator, AggregateOperator) else None
+    span: Span | None = operator.span
+    return OperatorSide(operator.kind, window(windowing) if windowing else "", span)
+
+
+def _fate(fate: Fate, outcome: Outcome) -> Fate:
+    """What becomes of a metric that both sides have depends on whether the operator's state may be used at all."""
+    if fate is not Fate.KEPT:
+        return fate
+    return {Outcome.UNKNOWN: Fate.UNCLEAR, Outcome.INCOMPATIBLE: Fate.FROM_ZERO}.get(outcome, fate)
+
+
+def _keys(old: AggregateOperator, new: AggregateOperator) -> tuple[tuple[str, KeyFate], ...]:
+    """All keys of both sides. Window fields among them count only where a side lacks them: they are no state key."""
+    before: list[Any] = [*old.keys, *sorted(old.window_keys - new.window_keys)]
+    after: list[Any] = [*new.keys, *sorted(new.window_keys - old.window_keys)]
+    common = [key for key in before if key in after]
+    places = [key for key in after if key in before]
+    rows = []
+    for key in before:
+        if key not in after:
+            rows.append((_key(key), KeyFate.REMOVED))
+        else:
+            in_place = common.index(key) == places.index(key)
+            rows.append((_key(key), KeyFate.SAME if in_place else KeyFate.MOVED))
+    return (*rows, *((_key(key), KeyFate.ADDED) for key in after if key not in before))
+
+
+def _key(key: Any) -> str:
+    return key.value if isinstance(key, WindowField) else describe(key)
+
+
+def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
+    """Accumulators and keys are stored without names: what is in a place is read as what the new query has there."""
+    for stored, read in zip(old.aggregates, new.aggregates, strict=False):
+        if stored != read:
+            yield f"{describe(read)} would go on from what {describe(stored)} stored"
+    if old.keys != new.keys:
+        yield f"groups stored for ({values(old.keys)}) would be read as ({values(new.keys)})"
+    if old.window != new.window:
+        yield f"values gathered for {window(old.window)} would come out as those of {window(new.window)}"
+    if old.region.filters != new.region.filters:
+        yield "rows the old condition let in would stay counted"

@@ -1,0 +1,149 @@
+"""What a report says of each sink and operator: outcomes that agree with the whole, what becomes of all they keep."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_flinkcompat.compat import ENGINES, Consequence, Outcome, Report, Side, check
+from airflow_flinkcompat.compat.catalogue import ENTRIES
+from airflow_flinkcompat.compat.pages import judged
+from airflow_flinkcompat.compat.report import OperatorReport
+from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Fate, KeyFate, Rule
+
+TABLES = EXAMPLE_TABLES + "".join(
+    f"CREATE TABLE {name} (customer STRING, total BIGINT) WITH ('connector' = 'blackhole');\n"
+    for name in ("a", "b", "c")
+)
+
+
+def insert(sink: str, select: str = "SUM(amount)", keys: str = "customer", minutes: int = 1) -> str:
+    window = f"TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '{minutes}' MINUTE))"
+    return f"INSERT INTO {sink} SELECT customer, {select} FROM {window} GROUP BY {keys}, window_start, window_end;\n"
+
+
+def report(old: str, new: str, engine: str = "vvr") -> Report:
+    return check(Side(TABLES + old, engine=engine, source="old"), Side(TABLES + new, engine=engine, source="new"))
+
+
+def only(old: str, new: str, engine: str = "vvr") -> OperatorReport:
+    (operator,) = report(old, new, engine).operators
+    return operator
+
+
+# ---------------------------------------------------------------------------------------------- over all rules
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+def test_the_script_is_as_bad_as_its_worst_sink_and_no_operator_is_worse(rule: Rule, engine: str) -> None:
+    found = judged(rule.code, engine)
+    assert found.sinks
+    assert Outcome.worst(outcome for _, outcome in found.sinks) is found.outcome
+    of_sink = dict(found.sinks)
+    for operator in found.operators:
+        assert operator.outcome.rank <= of_sink[operator.sink].rank
+        assert operator.before or operator.after
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+def test_no_metric_is_kept_where_the_state_may_not_be_used(rule: Rule, engine: str) -> None:
+    for operator in judged(rule.code, engine).operators:
+        fates = {fate for _, fate in operator.metrics}
+        if operator.outcome in (Outcome.UNKNOWN, Outcome.INCOMPATIBLE):
+            assert Fate.KEPT not in fates
+        if operator.outcome is not Outcome.UNKNOWN:
+            assert Fate.UNCLEAR not in fates
+        assert operator.consequence is None or engine == "flink"
+        assert not operator.resumed or operator.consequence is Consequence.SILENTLY_WRONG
+
+
+def test_a_report_without_sinks_and_operators_still_reads() -> None:
+    """As versions before these existed wrote it."""
+    data = json.loads(json.dumps(report(insert("a"), insert("a", "MAX(amount)")).to_dict()))
+    assert Report.from_dict(data).operators
+    for added in ("sinks", "operators"):
+        del data[added]
+    for finding in data["findings"]:
+        del finding["operator"]
+    old = Report.from_dict(data)
+    assert (old.sinks, old.operators) == ((), ())
+    assert old.findings
+
+
+# ---------------------------------------------------------------------------------------------- sinks
+def test_every_sink_has_an_outcome_of_its_own() -> None:
+    old = insert("a") + insert("b") + insert("c")
+    new = insert("a") + insert("b", "SUM(amount) + MAX(amount)") + insert("c", minutes=2)
+    found = report(old, new)
+    assert found.sinks == (("a", Outcome.COMPATIBLE), ("b", Outcome.PARTIAL), ("c", Outcome.INCOMPATIBLE))
+    assert found.outcome is Outcome.INCOMPATIBLE
+    by_path = {operator.path: operator for operator in found.operators}
+    assert by_path["a > 1"].metrics == (("SUM(amount)", Fate.KEPT),)
+    assert by_path["b > 1"].metrics == (("SUM(amount)", Fate.KEPT), ("MAX(amount)", Fate.FROM_ZERO))
+    assert by_path["c > 1"].metrics == (("SUM(amount)", Fate.FROM_ZERO),)
+
+
+def test_what_concerns_the_script_concerns_every_sink() -> None:
+    old = insert("a") + insert("b")
+    found = report(old, "SET 'table.exec.mini-batch.enabled' = 'true';\n" + old, "flink")
+    assert {outcome for _, outcome in found.sinks} == {Outcome.INCOMPATIBLE}
+    assert {operator.consequence for operator in found.operators} == {Consequence.REFUSED_AT_SUBMIT}
+
+
+def test_an_added_and_a_removed_sink_are_listed() -> None:
+    found = report(insert("a") + insert("b"), insert("a") + insert("c"))
+    assert {sink for sink, _ in found.sinks} >= {"a", "c"}
+    assert any(operator.sink == "a" and operator.outcome is found.outcome for operator in found.operators)
+
+
+def test_an_operator_does_not_pay_for_its_neighbour() -> None:
+    inner = "(SELECT customer, SUM(amount) AS total, window_start AS ws, window_end AS we FROM TABLE(TUMBLE(TABLE "
+    inner += "orders, DESCRIPTOR(order_time), INTERVAL '{}' MINUTE)) GROUP BY customer, window_start, window_end)"
+    outer = "INSERT INTO a SELECT customer, {}(total) FROM " + inner + " GROUP BY customer;\n"
+    found = report(outer.format("SUM", 1), outer.format("SUM", 2))
+    above, below = found.operators
+    assert (above.path, below.path) == ("a > 1", "a > 1 > 1")
+    assert below.outcome is Outcome.INCOMPATIBLE
+    assert above.metrics[0][1] is not Fate.FROM_ZERO or above.outcome is Outcome.INCOMPATIBLE
+
+
+# ---------------------------------------------------------------------------------------------- keys
+@pytest.mark.parametrize(
+    ("old", "new", "fates"),
+    [
+        ("customer, item", "customer, item", {"customer": "same", "item": "same"}),
+        ("customer, item", "item, customer", {"customer": "moved", "item": "moved"}),
+        ("customer, item", "customer", {"customer": "same", "item": "removed"}),
+        ("customer", "item, customer", {"customer": "same", "item": "added"}),
+        ("customer, item, region", "region, customer", {"customer": "moved", "item": "removed", "region": "moved"}),
+        ("customer", "UPPER(customer), customer", {"customer": "same", "UPPER(customer)": "added"}),
+    ],
+)
+def test_what_happens_to_each_key(old: str, new: str, fates: dict[str, str]) -> None:
+    operator = only(insert("a", keys=old), insert("a", keys=new))
+    assert dict(operator.keys) == {key: KeyFate(fate) for key, fate in fates.items()}
+
+
+def test_window_bounds_count_as_keys_only_where_a_side_lacks_them() -> None:
+    both = insert("a")
+    assert only(both, insert("a", "MAX(amount)")).keys == (("customer", KeyFate.SAME),)
+    operator = only(both, both.replace(", window_end;", ";"))
+    assert ("window_end", KeyFate.REMOVED) in operator.keys
+
+
+# ---------------------------------------------------------------------------------------------- restores
+def test_what_a_wrong_restore_reads_as_what() -> None:
+    operator = only(insert("a", "UPPER(MAX(item))"), insert("a", "UPPER(MIN(item))"), "flink")
+    assert operator.consequence is Consequence.SILENTLY_WRONG
+    assert operator.resumed == ("MIN(item) would go on from what MAX(item) stored",)
+    operator = only(insert("a"), insert("a", minutes=2), "flink")
+    assert operator.resumed == (
+        "values gathered for TUMBLE(order_time, '1' MINUTE) would come out as those of TUMBLE(order_time, '2' MINUTE)",
+    )
+
+
+def test_a_refused_start_comes_to_no_wrong_rows() -> None:
+    setting = "SET 'table.exec.mini-batch.enabled' = 'true';\n"
+    operator = only(insert("a"), setting + insert("a", minutes=2), "flink")
+    assert (operator.consequence, operator.resumed) == (Consequence.REFUSED_AT_SUBMIT, ())
