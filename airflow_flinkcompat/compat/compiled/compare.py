@@ -1,0 +1,178 @@
+"""Two compiled plans side by side: chain, layout and meaning of everything that keeps state."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan
+from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, operators
+from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
+
+
+@dataclass(frozen=True)
+class PlanDifference:
+    """What the plans of one job say differently of an operator that keeps state; before and after in Flink's words."""
+
+    aspect: Aspect
+    operator: str
+    what: tuple[str, ...]
+    before: str
+    after: str
+    sinks: tuple[str, ...] = ()
+
+
+def compare_plans(
+    old: Sequence[Plan], new: Sequence[Plan], stateless_sinks: frozenset[str] = frozenset()
+) -> tuple[PlanDifference, ...]:
+    """Every difference between the plans of two scripts, job by job; none where chain, layout and meaning are equal.
+
+    ``stateless_sinks``: identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+    """
+    if len(old) != len(new):
+        return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
+    tables = _names(old, new)
+    return tuple(
+        difference
+        for one, other in zip(old, new, strict=True)
+        for difference in _compare(one, other, tables, stateless_sinks)
+    )
+
+
+def _identifiers(plans: Iterable[Plan]) -> list[str]:
+    scans = (node for plan in plans for node in plan.nodes if node.kind == "table-source-scan")
+    return list(dict.fromkeys(node.config["scanTableSource"]["table"]["identifier"] for node in scans))
+
+
+def _names(old: Sequence[Plan], new: Sequence[Plan]) -> dict[str, str]:
+    """Source tables that only one side knows, by their order: a renamed table is judged where it is declared."""
+    left, right = _identifiers(old), _identifiers(new)
+    gone = [each for each in left if each not in right]
+    come = [each for each in right if each not in left]
+    return {name: f"renamed {i}" for side in (gone, come) for i, name in enumerate(side)}
+
+
+def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: frozenset[str]) -> Iterable[PlanDifference]:
+    symbols = Symbols()
+    sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
+    sinks = tuple(dict.fromkeys(sink_identifier(node) for node in new.nodes if node.kind == "sink"))
+    chains = [_chains(plan, found, symbols) for plan, found in sides]
+    if [chain for chain, _ in chains[0]] != [chain for chain, _ in chains[1]]:
+        yield _other_chain(sides[0], sides[1], chains, sinks)
+        return
+    changed: set[int] = set()
+    for (_, before), (_, after) in zip(*chains, strict=True):
+        apart = [
+            key
+            for key in dict.fromkeys((*before.facets, *after.facets))
+            if before.facets.get(key) != after.facets.get(key)
+        ]
+        if after.node.place in changed:  # what is below differs already
+            apart = [key for key in apart if key[0] is Aspect.LAYOUT]
+        for aspect in (Aspect.LAYOUT, Aspect.MEANING, Aspect.OTHER):
+            if what := tuple(name for found, name in apart if found is aspect):
+                texts = before.node.description, after.node.description
+                yield PlanDifference(aspect, after.node.kind, what, *texts, sinks)
+        if any(aspect in (Aspect.LAYOUT, Aspect.MEANING) for aspect, _ in apart):
+            changed |= _above(new, after.node.place)
+
+
+def sink_identifier(node: Node) -> str:
+    """The table a sink node writes to, as the plan names it."""
+    return str(node.config["dynamicTableSink"]["table"]["identifier"])
+
+
+def _above(plan: Plan, place: int) -> set[int]:
+    found: set[int] = set()
+    waiting = [place]
+    while waiting:
+        for reader in plan.readers[waiting.pop()]:
+            if reader not in found:
+                found.add(reader)
+                waiting.append(reader)
+    return found
+
+
+def _chains(plan: Plan, found: Sequence[Operator], symbols: Symbols) -> list[tuple[Symbol, Operator]]:
+    """Every stateful operator with what identifies it, in the order Flink numbers operators.
+
+    An operator's id is a hash of how many operators were visited before it, of its chained readers and of its inputs
+    (Flink's StreamGraphHasherV2). Here the kinds visited before stand in for their number, so that a kind that
+    Flink makes several operators of is told apart.
+    """
+    by_place = {operator.node.place: operator for operator in found}
+    chain: dict[int, Symbol] = {}
+    visited = symbols.of("visited")
+    ordered: list[tuple[Symbol, Operator]] = []
+    for place in _order(plan):
+        node = plan.nodes[place]
+        keeps = place in by_place
+        kind = (node.kind, _distribution(node), keeps and node.kind == "sink")
+        chain[place] = symbols.of(
+            "chain", visited, kind, len(plan.readers[place]), tuple(chain[each] for each in node.inputs)
+        )
+        if node.kind not in VIRTUAL:
+            visited = symbols.of("visited", visited, kind)
+        if keeps:
+            ordered.append((chain[place], by_place[place]))
+    return ordered
+
+
+def _order(plan: Plan) -> Iterable[int]:
+    """Breadth first from the sources; a node comes once all its inputs have come."""
+    waiting = deque(node.place for node in plan.nodes if not node.inputs)
+    seen = set(waiting)
+    done: set[int] = set()
+    while waiting:
+        place = waiting.popleft()
+        if not done.issuperset(plan.nodes[place].inputs):
+            seen.discard(place)  # an input that comes later brings it back
+            continue
+        done.add(place)
+        yield place
+        for reader in plan.readers[place]:
+            if reader not in seen:
+                seen.add(reader)
+                waiting.append(reader)
+
+
+def _distribution(node: Node) -> str:
+    properties = node.config.get("inputProperties") or ()
+    return " ".join(str(each.get("requiredDistribution", {}).get("type")) for each in properties)
+
+
+def _other_chain(
+    old: tuple[Plan, list[Operator]],
+    new: tuple[Plan, list[Operator]],
+    chains: Sequence[list[tuple[Symbol, Operator]]],
+    sinks: tuple[str, ...],
+) -> PlanDifference:
+    """The first operator whose chain has no equal on the other side, and how both sides get there."""
+    known = [{chain for chain, _ in side} for side in chains]
+    lost = next((o for chain, o in chains[0] if chain not in known[1]), None)
+    made = next((o for chain, o in chains[1] if chain not in known[0]), None)
+    named = lost or made
+    return PlanDifference(
+        Aspect.CHAIN,
+        named.node.kind if named else "script",
+        ("operators up to it",),
+        _path(old[0], lost),
+        _path(new[0], made),
+        sinks,
+    )
+
+
+def _path(plan: Plan, operator: Operator | None) -> str:
+    """The kinds from the sources up to an operator."""
+    if operator is None:
+        return "no such operator"
+
+    def upto(place: int) -> str:
+        node = plan.nodes[place]
+        below = [upto(each) for each in node.inputs]
+        if not below:
+            return node.kind
+        return f"{below[0] if len(below) == 1 else '(' + ' | '.join(below) + ')'} > {node.kind}"
+
+    return upto(operator.node.place)

@@ -1,0 +1,125 @@
+"""A compiled plan as Flink's ``COMPILE PLAN`` writes it, read into nodes; ids and node versions are left behind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+_KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
+VIRTUAL = frozenset({"exchange", "union"})
+"""Nodes that become edges of the job, not operators."""
+
+
+class PlanError(ValueError):
+    """A text that is no compiled plan; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One node: its kind without Flink's prefix and version, its description, everything else as it was written.
+
+    ``names`` and ``types`` are those of the columns it hands on. ``inputs`` are places in :attr:`Plan.nodes`.
+    """
+
+    place: int
+    kind: str
+    description: str
+    config: Mapping[str, Any]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One job's plan; ``version`` is the Flink that compiled it, major.minor."""
+
+    version: str
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For every node the places of those that read it."""
+        readers: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for place in node.inputs:
+                readers[place].append(node.place)
+        return tuple(map(tuple, readers))
+
+
+def read_plan(text: str) -> Plan:
+    """The plan of one ``COMPILE PLAN``. Raises :class:`PlanError` where the text is none."""
+    try:
+        data = json.loads(text)
+        rows = data["nodes"]
+        places = {row["id"]: place for place, row in enumerate(rows)}
+        inputs: dict[int, list[int]] = {place: [] for place in places.values()}
+        for edge in data["edges"]:
+            inputs[places[edge["target"]]].append(places[edge["source"]])
+        nodes = tuple(_node(place, row, tuple(inputs[place])) for place, row in enumerate(rows))
+        version = str(data["flinkVersion"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PlanError(f"this is no compiled plan of Flink ({type(error).__name__}: {error})") from None
+    if not nodes:
+        raise PlanError("the compiled plan holds no operators")
+    if any(place >= node.place for node in nodes for place in node.inputs):
+        raise PlanError("the compiled plan names an operator before those it reads")
+    return Plan(version, nodes)
+
+
+def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:
+    match = _KIND.fullmatch(row["type"])
+    kind = match["kind"] if match else row["type"]
+    names, types = row_type(row["outputType"])
+    # What the JSON says beside is what a node of this kind is configured to do.
+    config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
+    return Node(place, kind, row.get("description", kind), config, names, types, inputs)
+
+
+def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and types of the fields of a row type, in either spelling: ``ROW<`a` BIGINT>`` or as an object."""
+    if isinstance(written, str):
+        fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
+        return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
+    if written["type"] != "ROW":
+        raise ValueError(f"{written['type']} is no row type")
+    return (
+        tuple(field["name"] for field in written["fields"]),
+        tuple(type_text(field["fieldType"]) for field in written["fields"]),
+    )
+
+
+def type_text(written: Any) -> str:
+    """A type as a text; time attributes keep their kind."""
+    return written if isinstance(written, str) else json.dumps(written, sort_keys=True)
+
+
+def _field(text: str) -> tuple[str, str]:
+    """``(name, type)`` of `` `name` type``; a back-tick inside a name is doubled."""
+    end = 1
+    while text[end] != "`" or text[end : end + 2] == "``":
+        end += 2 if text[end : end + 2] == "``" else 1
+    return text[1:end].replace("``", "`"), text[end + 1 :].strip()
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets and no quotes."""
+    parts, depth, start, quoted = [], 0, 0, ""
+    for place, letter in enumerate(text):
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "`'":
+            quoted = letter
+        elif letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    rest = text[start:].strip()
+    return [*parts, rest] if rest else parts

@@ -1,0 +1,318 @@
+"""The stateful operators of a compiled plan: how the state of each is laid out and what it means.
+
+What a restore compares was measured on 2.3.0 and 1.20.3. A field that no measurement speaks of counts as meaning; one
+that was restored right one way and wrong the other says neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from airflow_flinkcompat.compat.compiled.nodes import Node, Plan
+from airflow_flinkcompat.compat.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
+from airflow_flinkcompat.compat.compiled.symbols import Columns, Symbol, Symbols, frozen, joined, plain, resolved
+
+AGGREGATIONS = frozenset(("group-aggregate", "global-group-aggregate", "group-window-aggregate", "window-aggregate",
+                          "global-window-aggregate"))  # fmt: skip
+
+
+class Aspect(StrEnum):
+    """What of an operator differs. ``OTHER``: something of which it is not known whether it matters to state."""
+
+    CHAIN = "chain"
+    LAYOUT = "layout"
+    MEANING = "meaning"
+    OTHER = "other"
+
+
+Facets = dict[tuple[Aspect, str], Hashable]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A stateful operator: its node, and the facets of its state by aspect and name."""
+
+    node: Node
+    facets: Facets
+
+
+def operators(
+    plan: Plan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: frozenset[str]
+) -> list[Operator]:
+    """The plan's stateful operators, in its order.
+
+    ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
+    the sinks that keep nothing.
+    """
+    columns: list[Columns] = []
+    found: list[Operator] = []
+    for node in plan.nodes:
+        inputs = [columns[place] for place in node.inputs]
+        if node.kind == "table-source-scan":
+            columns.append(scanned(node, symbols, tables))
+            found.append(Operator(node, _source(node, tables)))
+        elif node.kind == "sink":
+            columns.append(inputs[0])
+            if _keeps_rows(node) or node.config["dynamicTableSink"]["table"]["identifier"] not in stateless_sinks:
+                found.append(Operator(node, _sink(node, inputs[0], symbols)))
+        elif node.kind in LOCAL:
+            columns.append(_local(node, inputs[0], symbols))
+        elif is_stateless(node):
+            columns.append(passed_on(node, inputs, symbols))
+        else:
+            facets = (
+                _aggregation(node, inputs[0], symbols)
+                if node.kind in AGGREGATIONS
+                else _keeping_rows(node, inputs, symbols)
+            )
+            columns.append(_handed_up(node, inputs, facets, symbols))
+            found.append(Operator(node, facets))
+    return found
+
+
+def _meaning(kind: str, facets: Facets, symbols: Symbols) -> Symbol:
+    """The meaning of an operator, for those above it."""
+    return symbols.of(kind, *((name, value) for (aspect, name), value in facets.items() if aspect is Aspect.MEANING))
+
+
+def _aside(node: Node) -> Facets:
+    return {(Aspect.OTHER, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
+
+
+def _types(below: Columns, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(below.types[place] if place < len(below.types) else "constant" for place in places)
+
+
+def _handed_up(node: Node, inputs: Sequence[Columns], facets: Facets, symbols: Symbols) -> Columns:
+    if node.kind in AGGREGATIONS:
+        op = _meaning("aggregate", facets, symbols)
+        keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]
+        fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
+        parts = [*keys, *calls, *fields]  # type: ignore[misc]
+        parts += range(len(node.names) - len(parts))
+    else:
+        op = _meaning(node.kind, facets, symbols)
+        below = joined(inputs).symbols
+        parts = [below[i] if i < len(below) else ("beside", i - len(below)) for i in range(len(node.names))]
+        if node.kind == "match":  # it hands up its measures, in order
+            parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
+    columns = made(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
+    return replace(columns, at_window_end="window" in node.kind and node.kind in AGGREGATIONS)
+
+
+# -- sources and sinks
+
+
+def _source(node: Node, tables: Mapping[str, str]) -> Facets:
+    """Which table is read at this place: Flink tells sources apart by place alone (measured)."""
+    identifier = node.config["scanTableSource"]["table"]["identifier"]
+    return {(Aspect.MEANING, "table"): tables.get(identifier, identifier), (Aspect.OTHER, "table"): identifier}
+
+
+def _keeps_rows(node: Node) -> bool:
+    return bool(node.config.get("state")) or bool(node.config.get("requireUpsertMaterialize"))
+
+
+def _sink(node: Node, rows: Columns, symbols: Symbols) -> Facets:
+    schema = node.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
+    taken = own(node, "dynamicTableSink")
+    facets: Facets = {
+        (Aspect.OTHER, "declaration"): frozen(schema),
+        (Aspect.OTHER, "input"): resolved(taken, rows, symbols),
+        **_aside(node),
+    }
+    if _keeps_rows(node):
+        facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
+    return facets
+
+
+# -- aggregations
+
+
+def _local(node: Node, below: Columns, symbols: Symbols) -> Columns:
+    """Keys as they are, partial results; the global aggregation is configured in terms of what this one reads."""
+    facets = _aggregation(node, below, symbols)
+    keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
+    op = _meaning("aggregate", facets, symbols)
+    partial = [symbols.of("partial", op, i) for i in range(len(node.names) - len(keys))]
+    columns = made(node, [*keys, *partial], below.rows)
+    return replace(columns, before=below, window=facets[Aspect.MEANING, "window"])
+
+
+def _aggregation(node: Node, below: Columns, symbols: Symbols) -> Facets:
+    """Keys, calls and window resolved, through a local aggregation, to what it read."""
+    read = below.before or below
+    calls: list[dict[str, Any]] = node.config["aggCalls"]
+    window = resolved(node.config.get("windowing") or node.config.get("window") or {}, read, symbols)
+    needs = [node.config.get("needRetraction"), node.config.get("aggCallNeedRetractions")]
+    rest = own(node, "grouping", "aggCalls", "windowing", "window", "needRetraction", "aggCallNeedRetractions")
+    return {
+        (Aspect.LAYOUT, "key types"): _types(below, node.config["grouping"]),
+        (Aspect.LAYOUT, "accumulators"): tuple(accumulator(call, read) for call in calls),
+        (Aspect.LAYOUT, "window state"): _window_state(node.config),
+        (Aspect.LAYOUT, "retraction"): resolved(needs, read, symbols),
+        (Aspect.MEANING, "window"): window if below.window is None else below.window,
+        (Aspect.MEANING, "keys"): tuple(below.at(place) for place in node.config["grouping"]),
+        (Aspect.MEANING, "aggregates"): tuple(_call(call, read, symbols) for call in calls),
+        (Aspect.MEANING, "rows below"): below.rows,
+        (Aspect.OTHER, "argument types"): tuple(_types(read, call["argList"]) for call in calls),
+        (Aspect.OTHER, "configuration beside"): resolved(rest, read, symbols),
+        **_aside(node),
+    }
+
+
+def _window_state(config: Mapping[str, Any]) -> str:
+    """Hopping windows and sessions keep their slices and merged windows in states of their own (measured)."""
+    kind = config.get("windowing", {}).get("window", {}).get("type") or config.get("window", {}).get("kind")
+    own_state = {"HoppingWindow": "hopping", "SessionWindow": "session", "SESSION": "session"}
+    return own_state.get(kind, "plain")
+
+
+def _call(call: Mapping[str, Any], read: Columns, symbols: Symbols) -> Hashable:
+    return resolved({key: part for key, part in call.items() if key != "type"}, read, symbols)
+
+
+def accumulator(call: Mapping[str, Any], read: Columns) -> Hashable:
+    """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
+    function = call["internalName"].removesuffix("$1").strip("$")
+    arguments = tuple(_stored(kind) for kind in _types(read, call["argList"]))
+    kept: tuple[str, ...]
+    if function == "COUNT":
+        kept = ("BIGINT",)
+    elif function in ("SUM", "SUM0", "MAX", "MIN"):
+        kept = (_stored(call.get("type")),)
+    else:
+        kept = (function, _stored(call.get("type")), *arguments)
+    distinct = (arguments, call.get("filterArg", -1) >= 0) if call.get("distinct") else None
+    return kept, distinct
+
+
+def _stored(kind: Any) -> str:
+    text = plain(kind)
+    return text.partition("(")[0] if text.startswith(("VARCHAR", "CHAR")) else text
+
+
+# -- operators that store the rows they read
+
+
+_NEUTRAL = frozenset((("window-rank", "outputRowNumber"), ("over-aggregate", "originalInputFields")))
+"""Restored right whatever they say (measured); the second is the number of columns, which are compared themselves."""
+
+_EITHER = frozenset(
+    (
+        ("rank", "outputRowNumber"),
+        ("rank", "first rank"),
+        ("over-aggregate", "frame"),
+        ("interval-join", "windowBounds"),
+        ("temporal-sort", "orderBy"),
+        ("match", "measures"),
+        ("match", "interval"),
+        *((kind, key) for kind in ("window-join", "temporal-join", "interval-join")
+          for key in ("joinType", "nonEquiCondition")),
+    )
+)  # fmt: skip
+"""Restored right one way and wrong the other, or right where the rows allow it (measured): it says neither."""
+
+_NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
+_SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
+
+
+def _keeping_rows(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Facets:
+    """What an operator is configured to do, and every column it may store, in order."""
+    config = _flat(own(node))
+    every = joined(inputs)
+    constants = tuple(symbols.of("constant", frozen(each)) for each in config.pop("constants", None) or ())
+    every = replace(every, symbols=every.symbols + constants)
+    join = config.get("joinType") if node.kind == "join" else None
+    facets: Facets = {}
+    for key, part in sorted(config.items()):
+        if (node.kind, key) in _NEUTRAL or (key == "joinType" and join):
+            continue
+        either = (node.kind, key) in _EITHER or _may_change(node.kind, key, config, inputs[0])
+        columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
+        aspect = Aspect.OTHER if either else Aspect.MEANING
+        facets[aspect, key] = resolved({key: part}, columns, symbols)
+    if "frame" in config:
+        facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(_bounded, config["frame"]))
+    if join:
+        facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
+        facets[Aspect.OTHER, "join type"] = join
+    facets[Aspect.MEANING, "rows below"] = tuple(each.rows for each in inputs)
+    facets[Aspect.LAYOUT, "key types"] = _types(every, _keys(config))
+    if node.kind != "temporal-sort":  # it sorts when a watermark comes (measured)
+        facets[Aspect.LAYOUT, "sort key types"] = _types(every, _sort_keys(config))
+    calls = [call for group in config.get("groups") or () for call in group["aggCalls"]]
+    facets[Aspect.LAYOUT, "accumulators"] = tuple(accumulator(call, every) for call in calls)
+    if not _keeps_no_rows(node.kind, config, every):
+        ends = {config["orderBy"]["fields"][0]["index"]} if node.kind == "temporal-sort" else set()
+        kept = [i for i in range(len(every.types)) if i not in ends]
+        facets[Aspect.LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
+        # The first row by event time: columns of one type swapped were restored right, twice.
+        first = node.kind == "deduplicate" and not config.get("keepLastRow")
+        facets[Aspect.OTHER if first else Aspect.MEANING, "stored columns"] = tuple(every.symbols[i] for i in kept)
+    return {**facets, **_aside(node)}
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Nested specifications as one mapping; the times of an interval join apart from its bounds."""
+    for key in _NESTED:
+        if isinstance(config.get(key), Mapping):
+            config |= config.pop(key)
+    if "windowBounds" in config:
+        bounds = dict(config["windowBounds"])
+        times = {key: bounds.pop(key, None) for key in ("isEventTime", "leftTimeIndex", "rightTimeIndex")}
+        config |= {**times, "windowBounds": bounds}
+    if "groups" in config:  # of an OVER: where the frame begins is apart from what is computed in it
+        ends = ("isRows", "lowerBound", "upperBound")
+        frames = [{key: group.get(key) for key in ends} for group in config["groups"]]
+        config["groups"] = [{key: part for key, part in group.items() if key not in ends} for group in config["groups"]]
+        config |= {"frame": frames, "counted frame": [frame for frame in frames if frame["isRows"] and _bounded(frame)]}
+    if isinstance(config.get("rankRange"), Mapping):
+        config["rankRange"] = dict(config["rankRange"])
+        config["first rank"] = config["rankRange"].pop("start", None)
+    return config
+
+
+def _bounded(frame: Mapping[str, Any]) -> bool:
+    return bool(frame["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING")
+
+
+def _may_change(kind: str, key: str, config: Mapping[str, Any], below: Columns) -> bool:
+    """An inner join keeps both inputs whatever its condition, a retracting rank every row; a ranking of windows over
+    an aggregation of them keeps nothing between two watermarks, at parallelism 1 (measured).
+    """
+    match kind, key:
+        case "join", "nonEquiCondition":
+            return bool(config.get("joinType") == "INNER")
+        case "rank", "rankRange":
+            return bool(config["rankStrategy"]["type"] == "Retract")
+        case "window-rank", "rankRange" | "sortSpec" | "first rank":
+            return below.at_window_end
+    return False
+
+
+def _keys(config: Mapping[str, Any]) -> list[int]:
+    for key in ("uniqueKeys", "partitionKeys", "partition", "partitionSpec"):
+        found = config.get(key)
+        found = found.get("fields") if isinstance(found, Mapping) else found
+        if isinstance(found, list) and all(isinstance(each, int) for each in found):
+            return found
+    return []
+
+
+def _sort_keys(config: Mapping[str, Any]) -> list[int]:
+    specs = [config[key] for key in ("orderBy", "sortSpec") if isinstance(config.get(key), Mapping)]
+    return [field["index"] for spec in specs for field in spec["fields"]]
+
+
+def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: Columns) -> bool:
+    """The first row by processing time is a flag, an unbounded OVER by it keeps accumulators alone (measured)."""
+    if kind == "deduplicate":
+        return not config.get("isRowtime") and not config.get("keepLastRow")
+    if kind != "over-aggregate":
+        return False
+    orders = [field["index"] for group in config["groups"] for field in group["orderBy"]["fields"]]
+    return not any(map(_bounded, config["frame"])) and all("PROCTIME" in below.types[place] for place in orders)

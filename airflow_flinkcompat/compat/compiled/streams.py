@@ -1,0 +1,94 @@
+"""What scans and stateless operators of a compiled plan hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.compat.compiled.nodes import Node
+from airflow_flinkcompat.compat.compiled.symbols import Columns, Symbol, Symbols, conjuncts, expression, resolved
+
+UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
+"""Fields that repeat what inputs say, or what is handed up and not kept."""
+
+ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
+"""Settings, times to live and what is emitted: judged from the settings, or not measured."""
+
+LOCAL = frozenset(("local-group-aggregate", "local-window-aggregate"))
+_STATELESS = frozenset(("calc", "correlate", "exchange", "union", "expand", "watermark-assigner", "mini-batch-assigner",
+                        "drop-update-before", "lookup-join", *LOCAL))  # fmt: skip
+
+
+def is_stateless(node: Node) -> bool:
+    """Whether a node is known to keep nothing; every other one counts as stateful."""
+    if node.kind == "window-table-function":  # a session has to keep its rows
+        return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
+    return node.kind in _STATELESS and not node.config.get("state") and not node.config.get("asyncOptions")
+
+
+def own(node: Node, *but: str) -> dict[str, Any]:
+    """What a node is configured to do, without what takes no part in state or is compared by itself."""
+    return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
+
+
+def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> Columns:
+    return Columns(tuple(symbols), node.names, node.types, rows)
+
+
+def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> Columns:
+    """The columns of a table by name, its rows after what was pushed into the source."""
+    table = node.config["scanTableSource"]["table"]
+    name = tables.get(table["identifier"], table["identifier"])
+    schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    names = tuple(column["name"] for column in schema if column.get("kind") != "COMPUTED")
+    shown = Columns(tuple(symbols.of("column", name, each) for each in names), names, (), symbols.of("table", name))
+    for ability in node.config["scanTableSource"].get("abilities") or ():
+        match ability["type"]:
+            case "ProjectPushDown":
+                paths = [tuple(path) for path in ability["projectedFields"]]
+                picked = [_picked(shown, path, symbols) for path in paths]
+                names = tuple(shown.names[path[0]] if path[0] < len(shown.names) else "" for path in paths)
+                shown = replace(shown, symbols=tuple(picked), names=names)
+            case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
+                pass  # what a watermark is computed from takes no part in state (measured)
+            case kind:
+                what = resolved({k: v for k, v in ability.items() if k not in ("type", "producedType")}, shown, symbols)
+                shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
+    if len(shown.symbols) != len(node.names):  # metadata columns come after the projection
+        shown = replace(shown, symbols=tuple(symbols.of("column", name, each) for each in node.names))
+    return made(node, shown.symbols, shown.rows)
+
+
+def _picked(shown: Columns, path: tuple[int, ...], symbols: Symbols) -> Symbol:
+    column = symbols.number(shown.at(path[0]))
+    return column if len(path) == 1 else symbols.of("path", column, path[1:])
+
+
+def passed_on(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Columns:
+    """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
+    first = inputs[0]
+    match node.kind:
+        case "exchange" | "mini-batch-assigner" | "drop-update-before" | "watermark-assigner":
+            return replace(first, names=node.names, types=node.types)
+        case "union":
+            rows = symbols.of("union", tuple((each.rows, each.symbols) for each in inputs))
+            return made(node, [symbols.of("of union", rows, i) for i in range(len(node.names))], rows)
+        case "calc":
+            condition = node.config.get("condition")
+            rows = symbols.filtered(first.rows, conjuncts(condition, first, symbols)) if condition else first.rows
+            columns = made(node, [expression(rex, first, symbols) for rex in node.config["projection"]], rows)
+            return replace(columns, at_window_end=first.at_window_end)
+        case "expand":
+            versions = [[expression(rex, first, symbols) for rex in project] for project in node.config["projects"]]
+            rows = symbols.of("expanded", first.rows, len(versions))
+            return made(node, [symbols.of("expanded", *each) for each in zip(*versions, strict=True)], rows)
+        case "window-table-function":
+            window = symbols.of("window", resolved(own(node), first, symbols))
+            fields = (symbols.of("window field", window, i) for i in range(len(node.names) - len(first.names)))
+            return made(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
+    # A table function or a lookup: the row's own columns go through by name, the others are made here.
+    op = symbols.of(node.kind, resolved(own(node, "retryOptions"), first, symbols), first.rows)
+    known = dict(zip(first.names, first.symbols, strict=True))
+    every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
+    return made(node, every, symbols.of("rows of", op))

@@ -1,0 +1,162 @@
+"""What the columns and rows of a compiled plan mean, as numbers: equal numbers, equal meaning, on both sides.
+
+Every distinct value gets one number (hash-consing), so that a deep plan compares in the time it takes to read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Symbol = int
+Resolve = Callable[[Any], Any]
+
+_EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
+_MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}
+
+
+class Symbols:
+    """Numbers for values; the same value gets the same number as long as the table lives."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, Symbol] = {}
+        self._values: list[tuple[Hashable, ...]] = []
+
+    def of(self, *parts: Hashable) -> Symbol:
+        number = self._numbers.setdefault(parts, len(self._values))
+        if number == len(self._values):
+            self._values.append(parts)
+        return number
+
+    def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
+        """A symbol as it is, a value that is none yet as one."""
+        return value if isinstance(value, int) else self.of(*value)
+
+    def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
+        """The rows for which all conditions hold; filters one after the other are one filter."""
+        match self._values[rows]:
+            case ("filtered", int(below), frozenset() as earlier):
+                return self.of("filtered", below, earlier | conditions)
+        return self.of("filtered", rows, conditions)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a node hands on: the meaning of each column, names and types beside, and of the rows themselves.
+
+    ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
+    ``at_window_end``: rows that all come out when their window ends.
+    """
+
+    symbols: tuple[Symbol, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Symbol
+    before: Columns | None = field(default=None, repr=False)
+    window: Hashable = None
+    at_window_end: bool = False
+
+    def at(self, place: int) -> Symbol | tuple[str, int]:
+        """The meaning of a column by place; a place beyond the columns means itself (a constant, say)."""
+        return self.symbols[place] if 0 <= place < len(self.symbols) else ("place", place)
+
+    def named(self, name: str) -> Symbol | tuple[str, str]:
+        return self.symbols[self.names.index(name)] if name in self.names else ("name", name)
+
+
+def joined(inputs: Sequence[Columns]) -> Columns:
+    """The columns of all inputs side by side, as conditions over several inputs count them; rows of the first."""
+    return Columns(
+        tuple(symbol for each in inputs for symbol in each.symbols),
+        tuple(name for each in inputs for name in each.names),
+        tuple(kind for each in inputs for kind in each.types),
+        inputs[0].rows,
+    )
+
+
+def expression(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Symbol:
+    """The meaning of an expression: references resolved, operands that may change places in one order."""
+    match rex.get("kind"):
+        case "INPUT_REF":
+            return symbols.number(columns.at(rex["inputIndex"]))
+        case "LITERAL":
+            return symbols.of("literal", json.dumps(rex.get("value"), sort_keys=True), plain(rex.get("type")),
+                              frozen({k: v for k, v in rex.items() if k not in ("kind", "value", "type")}))  # fmt: skip
+        case "FIELD_ACCESS" if rex.get("expr", {}).get("kind") == "CORREL_VARIABLE":
+            return symbols.number(columns.named(rex["name"]))
+        case "CALL":
+            return _call(rex, columns, symbols)
+    return symbols.of("expression", rex.get("name"), resolved(rex, columns, symbols, inside=True))
+
+
+def _call(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Symbol:
+    operands: list[Hashable] = [expression(each, columns, symbols) for each in rex.get("operands", ())]
+    rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
+    name = rex.get("internalName", "")
+    if name in _MIRRORED:
+        name, operands = _MIRRORED[name], operands[::-1]
+    if name in _EITHER_WAY:
+        operands = sorted(operands, key=repr)
+    # A CAST says what it casts to in its type alone.
+    return symbols.of("call", name, tuple(operands), plain(rex.get("type")), resolved(rest, columns, symbols))
+
+
+def conjuncts(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> frozenset[Symbol]:
+    """The parts of a condition that all must hold."""
+    if rex.get("kind") == "CALL" and rex.get("internalName") == "$AND$1":
+        return frozenset().union(*(conjuncts(each, columns, symbols) for each in rex["operands"]))
+    return frozenset({expression(rex, columns, symbols)})
+
+
+_PLACE_FIELDS = frozenset(
+    ("grouping", "argList", "filterArg", "uniqueKeys", "partitionKeys", "orderKey", "timeAttributeIndex", "windowStart",
+     "windowEnd", "sliceEnd", "partition_key_indices", "inputUpsertKey", "index", "fields", "fieldIndex",
+     "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
+     "rightTimeAttributeIndex")
+)  # fmt: skip
+"""Fields of a node's configuration that hold places among its input's columns."""
+
+_NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
+"""Fields that hold a name nobody resolves, or a spelling."""
+
+
+def resolved(value: Any, columns: Columns, symbols: Symbols, *, inside: bool = False) -> Hashable:
+    """A piece of configuration with its places and expressions resolved; what was written as a default is left out."""
+    if isinstance(value, Mapping):
+        if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
+            return expression(value, columns, symbols)
+        return tuple(
+            (key, _places(part, columns) if key in _PLACE_FIELDS else resolved(part, columns, symbols))
+            for key, part in sorted(value.items())
+            if key not in _NO_MEANING and not _default(part)
+        )
+    if isinstance(value, list):
+        return tuple(resolved(part, columns, symbols) for part in value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _places(value: Any, columns: Columns) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_places(part, columns) for part in value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return None if value < 0 else columns.at(value)
+    return frozen(value)
+
+
+def _default(value: Any) -> bool:
+    """Whether a version that leaves defaults out would not have written it: -1 is "none" for a place."""
+    return value is None or value is False or value == [] or value == {}
+
+
+def frozen(value: Any) -> Hashable:
+    """JSON as a hashable value."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, Mapping | list) else value
+
+
+def plain(kind: Any) -> str:
+    """A type as text without whether it takes NULL."""
+    if isinstance(kind, Mapping):
+        return json.dumps({key: part for key, part in kind.items() if key != "nullable"}, sort_keys=True)
+    return str(kind).removesuffix(" NOT NULL")
