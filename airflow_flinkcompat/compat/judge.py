@@ -10,6 +10,7 @@ from airflow_flinkcompat.compat import flink, not_covered
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.entries import Fired, operator_reports, sink_outcomes
+from airflow_flinkcompat.compat.flink_jobs import disturbs
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
@@ -129,6 +130,9 @@ def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | Non
         return verdict
     if rule.code == "several-changes":
         return None  # each difference is judged by itself
+    if verdict.outcome is Outcome.COMPATIBLE and verdict.versions and change.new.version not in verdict.versions:
+        why = f"{verdict.source}: measured on Flink {' and '.join(verdict.versions)} only"
+        return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.VERSION)
     if verdict.outcome is Outcome.INCOMPATIBLE and verdict.consequence is None and isinstance(target, OperatorPair):
         sides = target.aggregations
         if sides is not None:
@@ -234,11 +238,10 @@ def _numbered(finding: Finding, change: Change) -> Finding:
 
 
 def _shared(finding: Finding, change: Change) -> Finding:
-    """Queries of one job share what they have in common; a change in one of them may take them apart (measured)."""
-    sets = [p.statement_set for p in change.programs[1].pipelines if p.statement_set is not None]
-    together = len(set(sets)) < len(sets)
-    why = "queries of one statement set may share operators"
-    return _doubted(finding, why) if together and finding.sink is not None else finding
+    """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
+    why = "other queries of its statement set may be planned otherwise with it"
+    changed = (pair for pair in change.pipelines if pair.sink == finding.sink)
+    return _doubted(finding, why) if any(disturbs(pair, change) for pair in changed) else finding
 
 
 def _doubted(finding: Finding, why: str) -> Finding:

@@ -49,13 +49,17 @@ class KeyFate(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A rule's answer for one engine."""
+    """A rule's answer for one engine.
+
+    ``versions`` are those the outcome was seen on, empty for every measured one: any other caps it at unknown.
+    """
 
     outcome: Outcome
     basis: Basis
     source: str = ""
     reason: Reason | None = None
     consequence: Consequence | None = None
+    versions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
@@ -127,9 +131,11 @@ def documented(outcome: Outcome, row: str) -> Verdict:
     return Verdict(outcome, Basis.DOCUMENT, row, reason)
 
 
-def measured(outcome: Outcome, source: str, consequence: Consequence | None = None) -> Verdict:
+def measured(
+    outcome: Outcome, source: str, consequence: Consequence | None = None, versions: tuple[str, ...] = ()
+) -> Verdict:
     """An outcome seen on a real engine."""
-    return Verdict(outcome, Basis.MEASURED, source, None, consequence)
+    return Verdict(outcome, Basis.MEASURED, source, None, consequence, versions)
 
 
 def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None) -> Verdict:
