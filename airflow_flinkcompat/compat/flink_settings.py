@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.compat import settings
 from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.emission import TTL
 from airflow_flinkcompat.compat.flink import STATELESS_SINKS
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.compat.sinks import Materialized, declared, materialized
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, operators, sources
 
-TTL = "table.exec.state.ttl"
 MINI_BATCH = "table.exec.mini-batch.enabled"
 KEY_GROUPS_BY_DEFAULT = 85
 """Up to this parallelism Flink divides keyed state into the same 128 groups."""
@@ -85,10 +85,6 @@ def _only_plain_aggregations(changed: Changed) -> bool:
     return plain and not any(call.distinct for side in changed.aggregations for call in side.aggregates)
 
 
-def _since_2(changed: Changed) -> bool:
-    return not changed.change.new.version.startswith("1.")
-
-
 def _lives(value: str | None) -> bool:
     return value is not None and value.isdecimal() and int(value) > 0
 
@@ -104,16 +100,12 @@ TTL_TAKEN = frozenset({"group aggregation", "OVER aggregation", "window aggregat
 
 
 def _ttl_taken(changed: Changed) -> bool:
-    return _since_2(changed) and _kinds(changed) <= TTL_TAKEN and changed.materialized == {Materialized.NO}
+    return _kinds(changed) <= TTL_TAKEN and changed.materialized == {Materialized.NO}
 
 
 def _ttl_lengthened(changed: Changed) -> bool:
     """A time to live on both sides, of another length."""
-    return (
-        all(map(_lives, changed.values))
-        and _kinds(changed) <= TTL_TAKEN
-        and (_since_2(changed) or not changed.source_with_key())
-    )
+    return all(map(_lives, changed.values)) and _kinds(changed) <= {"group aggregation", "window aggregation"}
 
 
 def _ttl_on_materialized(changed: Changed) -> bool:
@@ -121,7 +113,8 @@ def _ttl_on_materialized(changed: Changed) -> bool:
 
 
 def _ttl_on_older(changed: Changed) -> bool:
-    return not _since_2(changed) and not all(map(_lives, changed.values)) and _plain_aggregation(changed)
+    one_sided = not all(map(_lives, changed.values))
+    return changed.change.new.version == "1.20" and one_sided and _plain_aggregation(changed)
 
 
 def _rescaled(changed: Changed) -> bool:
@@ -184,8 +177,8 @@ def _switched_off(key: str) -> Condition:
     return off
 
 
-def right(source: str) -> Verdict:
-    return measured(Outcome.COMPATIBLE, source)
+def right(source: str, *versions: str) -> Verdict:
+    return measured(Outcome.COMPATIBLE, source, versions=versions)
 
 
 def refused(source: str) -> Verdict:
@@ -211,7 +204,7 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("sm-ttl-change; 1 h to 2 h on a group aggregation")),
         (_ttl_on_older, refused_later("u-ttl-add on 1.20.3: another value serializer")),
-        (_ttl_taken, right("u-ttl-add, ga-ttl-set, ga-ttl-unset, oa-ttl-set, tn-ttl-unset, dd-rd-ttl-set")),
+        (_ttl_taken, right("ga-ttl-set, ga-ttl-unset, oa-ttl-set, tn-ttl-unset, dd-rd-ttl-set", "2.3")),
     ),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("chaining off: refused")),),
@@ -224,7 +217,7 @@ TABLE: Mapping[str, Rows] = {
     "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused("w-distinct-split-setting")),),
     "table.optimizer.multi-join.enabled": ((_three_joined, refused("rj-multijoin-on")),),
     "table.exec.uid.generation": ((_value("ALWAYS"), refused("uid generation: ids come from a counter")),),
-    "table.exec.async-state.enabled": ((_all_of(_since_2, _only_plain_aggregations), right("ga-async-state-on")),),
+    "table.exec.async-state.enabled": ((_only_plain_aggregations, right("ga-async-state-on", "2.3")),),
     "table.exec.source.cdc-events-duplicate": ((Changed.source_with_key, refused("cd-normalize-on")),),
     "table.exec.sink.upsert-materialize": ((_all_of(_value("NONE"), _materialized), refused("sm-none")),),
     "table.exec.sink.upsert-materialize-strategy.type": (
@@ -237,7 +230,9 @@ TABLE: Mapping[str, Rows] = {
             ),
         ),
     ),
-    "table.exec.sink.require-on-conflict": ((_since_2, right("sm-clause-dropped: it decides only what is planned")),),
+    "table.exec.sink.require-on-conflict": (
+        (anything, right("sm-clause-dropped: it decides only what is planned", "2.3")),
+    ),
 }
 """What was measured, by key: conditions in order, each with what it means."""
 

@@ -27,11 +27,15 @@ def _length(text: str) -> str:
     return str(int(match[1]) * _UNITS[match[2]])
 
 
+EARLY_FIRE = "table.exec.emit.early-fire.enabled"
+LATE_FIRE = "table.exec.emit.late-fire.enabled"
 Value = Callable[[str], str]
 KINDS: Mapping[Value, Mapping[str, str]] = {
     str.lower: {
         "pipeline.object-reuse": "false",
         "pipeline.operator-chaining.enabled": "true",
+        EARLY_FIRE: "false",
+        LATE_FIRE: "false",
         "table.exec.async-state.enabled": "false",
         "table.exec.mini-batch.enabled": "false",
         "table.exec.sink.require-on-conflict": "true",
@@ -59,13 +63,17 @@ CHECK: Mapping[str, str] = {
 
 _VALUES: Mapping[str, Value] = {
     **{key: value for value, keys in KINDS.items() for key in keys},
+    # Read only beside a fire, so leaving them out is no value of its own.
+    "table.exec.emit.early-fire.delay": _length,
+    "table.exec.emit.late-fire.delay": _length,
+    "table.exec.emit.allow-lateness": _length,
     **dict.fromkeys(CHECK, str.lower),
 }
 DEFAULTS: Mapping[str, Mapping[str, str]] = {
-    "vvr": CHECK,
+    "vvr": {**CHECK, EARLY_FIRE: "false", LATE_FIRE: "false"},
     "flink": {key: default for keys in KINDS.values() for key, default in keys.items()},
 }
-"""Defaults by engine; those of VVR's own plans are not published, but for the switches of its check."""
+"""Defaults by engine; of VVR's only the switches of its check and the fires its page on group windows names."""
 
 RENAMED: Mapping[str, str] = {
     "pipeline.operator-chaining": "pipeline.operator-chaining.enabled",

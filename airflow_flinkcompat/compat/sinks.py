@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
-from airflow_flinkcompat.compat import settings
+from airflow_flinkcompat.compat import emission, settings
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.plan.expressions import Expression
@@ -60,8 +60,10 @@ def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Mater
     if mode == "FORCE":
         return Materialized.YES
     top, connector = output.region.origin, sink.option("connector")
-    if connector in TAKES_EVERY_CHANGE or (isinstance(top, AggregateOperator) and top.windowed):
+    if connector in TAKES_EVERY_CHANGE:
         return Materialized.NO
+    if isinstance(top, AggregateOperator) and top.windowed:
+        return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
     if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
         return Materialized.MAYBE
     held, keys = _held(output, sink), set(top.keys)

@@ -2,48 +2,32 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat import flink
 from airflow_flinkcompat.compat.clauses import setting
+from airflow_flinkcompat.compat.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import sink_connector
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
-from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.operators import AggregateOperator, operators
+from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
-EMIT = "table.exec.emit."
-"""Settings under this name are judged here, window by window, and nowhere else."""
-
-DELAYS = {f"{EMIT}{fire}-fire.enabled": f"{EMIT}{fire}-fire.delay" for fire in ("early", "late")}
 EARLY, LATE = DELAYS
-MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], f"{EMIT}allow-lateness"})
+MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
 """What was set together when a fire came or went across a restore."""
 
 
-def in_force(pipeline: Pipeline) -> dict[str, str]:
-    """The emit settings that take effect at an INSERT: a fire set to false is none, and its delay then says nothing."""
-    found = {key: "".join(value.split()).lower() for key, value in pipeline.settings if key.startswith(EMIT)}
-    for fire, delay in DELAYS.items():
-        if found.get(fire, "false") == "false":
-            found.pop(fire, None)
-            found.pop(delay, None)
-    return found
-
-
-def fires(pipeline: Pipeline) -> list[str]:
-    """The fires that are enabled at an INSERT."""
-    return [fire for fire, value in in_force(pipeline).items() if fire in DELAYS and value == "true"]
-
-
-def _notations(output: Output) -> set[str]:
-    return {o.window.notation for o in operators(output) if isinstance(o, AggregateOperator) and o.window is not None}
+def _grouped(pair: PipelinePair) -> bool:
+    """Whether a legacy group window stands on either side."""
+    every = (*operators(pair.old), *operators(pair.new))
+    return any(isinstance(o, AggregateOperator) and o.kind == "group window aggregation" for o in every)
 
 
 def on_vvr(pair: PipelinePair) -> Verdict | None:
     """What the difference means on VVR; None where nothing takes effect."""
     old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
     values = {value for side in (old, new) for key, value in side.items() if key in DELAYS}
-    grouped = "group window" in _notations(pair.old) | _notations(pair.new)
+    grouped = _grouped(pair)
     if grouped and values:
         no_boolean = inferred(Outcome.UNKNOWN, "the value is neither true nor false")
         return RULE.verdicts["vvr"] if "true" in values else no_boolean
@@ -58,12 +42,12 @@ def on_vvr(pair: PipelinePair) -> Verdict | None:
 def on_flink(pair: PipelinePair) -> Verdict | None:
     """As measured: one fire added, kept or removed, and nothing else, on an event-time TUMBLE into a stateless sink.
 
-    Where updates leave, the operator also stores what it sent last, window fields included, and lateness alone makes
-    it do so; whatever reads the updates plans another changelog.
+    A window that sends a result more than once also stores what it sent last, window fields included; lateness alone
+    makes it do so. Whatever reads the updates plans another changelog.
     """
     old, new = in_force(pair.old_pipeline), in_force(pair.new_pipeline)
     if old == new:
-        if not DELAYS.keys() & new.keys():
+        if not _grouped(pair) or not repeating(pair.new_pipeline):
             return None
         kept = measured(Outcome.COMPATIBLE, "a fire kept: restored right")
         return inferred(Outcome.UNKNOWN, "a fire was kept only by an unchanged query") if pair.changed else kept
@@ -103,14 +87,16 @@ def _takes_updates(pair: PipelinePair) -> bool:
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
     old, new = (dict(p.settings) for p in (pair.old_pipeline, pair.new_pipeline))
-    changed = sorted(key for key in {*old, *new} if key.startswith(EMIT) and old.get(key) != new.get(key))
+    changed = sorted(key for key in {*old, *new} if key.startswith(PREFIX) and old.get(key) != new.get(key))
     verdicts: Mapping[str, Verdict | None] = {"vvr": on_vvr(pair), "flink": on_flink(pair)}
     if not changed and not any(verdicts.values()):
         return
-    shown = changed or sorted(in_force(pair.new_pipeline))
+    shown = changed or sorted(repeating(pair.new_pipeline))
     firing = fires(pair.old_pipeline) or fires(pair.new_pipeline)
     yield Hit(
-        "windows fire early or late" if firing else "emit settings changed that enable neither early nor late fire",
+        "windows fire early or late"
+        if firing
+        else "windows may send a result more than once without early or late fire",
         tuple(f"setting/{key}" for key in changed),
         ", ".join(setting(key, old.get(key)) for key in shown),
         ", ".join(setting(key, new.get(key)) for key in shown),

@@ -1,12 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink_settings
+from airflow_flinkcompat.compat import emission, flink_settings
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import setting
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
-from airflow_flinkcompat.compat.rules.early_or_late_fire import EMIT
 
 UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
 VVR: Mapping[str, Verdict] = {
@@ -17,7 +16,7 @@ VVR: Mapping[str, Verdict] = {
     "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
 }
 NOTES: Mapping[str, str] = {
-    flink_settings.TTL: "; what is stored keeps its old time to live until it is next touched",
+    emission.TTL: "; what is stored keeps its old time to live until it is next touched",
     "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
 }
 
@@ -25,7 +24,7 @@ NOTES: Mapping[str, str] = {
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
-        if key.startswith(EMIT):
+        if key.startswith(emission.PREFIX):
             continue  # judged by what each query makes of it
         on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
         yield Hit(
