@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.execution import TargetError
     from airflow_flinkcompat.deploy.gateway import GatewayError, SqlGateway
     from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError, JobStatus
     from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry, LedgerError
     from airflow_flinkcompat.deploy.local import LocalFlink
+    from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
     from airflow_flinkcompat.deploy.processes import LocalFlinkError
     from airflow_flinkcompat.deploy.redeploy import DeployRefused, Options, StartFailed, deploy
     from airflow_flinkcompat.deploy.rest import ApiError, Endpoint
@@ -25,21 +27,22 @@ if TYPE_CHECKING:
         Start,
         StartMode,
         Target,
-        TargetError,
     )
     from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
 
 _HOMES = {
     "errors": ("DeployError",),
+    "execution": ("TargetError",),
     "gateway": ("GatewayError", "SqlGateway"),
     "jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
     "ledger": ("Ledger", "LedgerConflict", "LedgerEntry", "LedgerError"),
     "local": ("LocalFlink",),
+    "plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
     "processes": ("LocalFlinkError",),
     "redeploy": ("DeployRefused", "Options", "StartFailed", "deploy"),
     "rest": ("ApiError", "Endpoint"),
     "statements": ("ScriptRefused",),
-    "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target", "TargetError"),
+    "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target"),
     "verify": ("VerificationFailed", "verify_start"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -61,6 +64,7 @@ __all__ = [
     "LocalFlink",
     "LocalFlinkError",
     "Options",
+    "PlansUnavailable",
     "ScriptRefused",
     "SqlGateway",
     "SqlGatewayTarget",
@@ -70,7 +74,9 @@ __all__ = [
     "Target",
     "TargetError",
     "VerificationFailed",
+    "compile_plans",
     "deploy",
+    "explain_plans",
     "verify_start",
 ]
 

@@ -131,7 +131,8 @@ class LocalFlink:
 
     The three never outlive the process that started them, killed or not. ``config`` adds to (or overrides) the
     cluster's options; ``extra_jars`` (connectors, say) go on every class path. Configuration, logs, checkpoints and
-    savepoints live under ``work_dir`` and stay there.
+    savepoints live under ``work_dir`` and stay there. With ``gateway_only`` there is no cluster: the SQL Gateway alone
+    reads and plans statements, and is ready in about two seconds.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class LocalFlink:
         gateway_port: int | None = None,
         config: Mapping[str, str] | None = None,
         extra_jars: Sequence[Path] = (),
+        gateway_only: bool = False,
         ready_timeout: float = _READY_SECONDS,
         log: Callable[[str], None] = _log.info,
     ) -> None:
@@ -153,6 +155,7 @@ class LocalFlink:
         self._wanted = {"the JobManager's REST API": rest_port, "the SQL Gateway": gateway_port, "Flink RPC": None}
         self._config = dict(config or {})
         self._extra_jars = tuple(extra_jars)
+        self._parts = ("sql-gateway",) if gateway_only else tuple(_PROCESSES)
         self._ready_timeout = ready_timeout
         self._log = log
         self._children: tuple[Child, ...] = ()
@@ -179,7 +182,7 @@ class LocalFlink:
         self.stop()
 
     def start(self) -> None:
-        """Start all three and wait until they answer. Raises LocalFlinkError, with nothing left running."""
+        """Start the parts and wait until they answer. Raises LocalFlinkError, with nothing left running."""
         if self._children:
             raise LocalFlinkError("this local Flink runs already")
         rest, gateway, rpc = choose_ports(self._wanted).values()
@@ -195,22 +198,23 @@ class LocalFlink:
             "FLINK_PLUGINS_DIR": str(home / "plugins"),
         }
         try:
-            for name in _PROCESSES:
+            for name in self._parts:
                 command = _command(java, name, os.pathsep.join(class_path), conf, self.work_dir)
                 self._children += (self._spawn(name, command, environment),)
             self._wait_until_ready()
         except BaseException:
             self.stop()
             raise
-        self._log(f"Flink is ready: JobManager {self.jobmanager_url} · SQL Gateway {self.gateway_url}")
+        jobmanager = f"JobManager {self.jobmanager_url} · " if "jobmanager" in self._parts else ""
+        self._log(f"Flink is ready: {jobmanager}SQL Gateway {self.gateway_url}")
 
     def stop(self) -> None:
-        """End all three: TERM, then KILL. Does nothing when nothing runs."""
+        """End them: TERM, then KILL. Does nothing when nothing runs."""
         children, self._children = self._children, ()
         stop_all(children)
 
     def check(self) -> None:
-        """Raises LocalFlinkError, with the last lines of its log, when one of the three died."""
+        """Raises LocalFlinkError, with the last lines of its log, when one of them died."""
         for child in self._children:
             if not child.running:
                 raise LocalFlinkError(
@@ -246,7 +250,7 @@ class LocalFlink:
         return conf
 
     def _wait_until_ready(self) -> None:
-        """Ready: the Gateway tells its version, and the JobManager shows every slot."""
+        """Ready: the Gateway tells its version, and the JobManager, where there is one, shows every slot."""
         # Loopback is never behind a proxy, whatever the environment says.
         with httpx.Client(timeout=5, trust_env=False) as client:
             try:
@@ -261,9 +265,10 @@ class LocalFlink:
         """What is not there yet; empty when all is."""
         self.check()
         try:
-            slots = client.get(f"{self.jobmanager_url}/overview").raise_for_status().json()["slots-total"]
-            if slots < self.slots:
-                return f"{slots} of {self.slots} slots are registered"
+            if "jobmanager" in self._parts:
+                slots = client.get(f"{self.jobmanager_url}/overview").raise_for_status().json()["slots-total"]
+                if slots < self.slots:
+                    return f"{slots} of {self.slots} slots are registered"
             client.get(f"{self.gateway_url}/info").raise_for_status()
         except (httpx.HTTPError, ValueError, KeyError) as error:
             return f"no answer yet ({error})"

@@ -81,7 +81,7 @@ class RestClient:
             transport=transport,
             follow_redirects=True,
             # A proxy of the environment is not asked for what runs on this machine.
-            trust_env=not _is_loopback(httpx.URL(self.endpoint.url).host),
+            trust_env=not is_loopback(httpx.URL(self.endpoint.url).host),
         )
 
     def __enter__(self) -> Self:
@@ -156,7 +156,7 @@ def _last_error(state: RetryCallState) -> httpx.Response:
     return response
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.sql import (
@@ -33,10 +36,8 @@ _EXECUTE = re.compile(r"\AEXECUTE\b", re.IGNORECASE)
 
 _WRAP = "wrap them in EXECUTE STATEMENT SET BEGIN …; END; so that they make one job with one savepoint"
 _JOBS = (("INSERT",), ("EXECUTE", "STATEMENT", "SET"), ("BEGIN", "STATEMENT", "SET"), ("EXECUTE", "INSERT"))
+_QUERIES = (("SELECT",), ("WITH",), ("VALUES",))
 _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("SELECT",), "a bare query has no sink: write INSERT INTO … SELECT"),
-    (("WITH",), "a bare query has no sink: write INSERT INTO … WITH … SELECT"),
-    (("VALUES",), "a bare query has no sink: write INSERT INTO … VALUES"),
     (("EXECUTE", "PLAN"), "a compiled plan cannot be deployed: give the INSERT it was compiled from"),
     (("COMPILE",), "a compiled plan cannot be deployed: give the INSERT itself"),
     (("STOP", "JOB"), "stopping a job is the deployment's own step: remove the statement"),
@@ -64,7 +65,7 @@ class Prepared:
     @property
     def job_sql(self) -> str:
         """The job's statement. ``BEGIN STATEMENT SET; … END`` is for interactive clients: one statement is needed."""
-        return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", self.job.text, count=1)
+        return _as_one_statement(self.job.text)
 
     @property
     def explain_sql(self) -> str:
@@ -95,10 +96,12 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
         )
     jobs = []
     for statement in parsed.statements:
-        words = _leading_words(statement.text)
-        _refuse(statement, words)
-        if _begins(words, _JOBS):
+        part = role(statement)
+        if part is Role.QUERY:
+            raise ScriptRefused(f"{statement.span}: a bare query has no sink: write INSERT INTO … in front of it")
+        if part is Role.JOB:
             jobs.append(statement)
+        _refuse_recovery(statement)
     if not jobs:
         raise ScriptRefused(f"{source}: the script makes no job: it holds no INSERT")
     if len(jobs) > 1:
@@ -112,6 +115,40 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
     setup = parsed.statements[:index]
     names = [value for statement in setup for key, value in _set_option(statement) if key == JOB_NAME]
     return Prepared(setup, jobs[0], names[-1] if names else None)
+
+
+class Role(StrEnum):
+    """What a statement is to a job: it makes one, is a query nothing takes the rows of, or prepares the session."""
+
+    JOB = "job"
+    QUERY = "query"
+    SETUP = "setup"
+
+
+def role(statement: Statement) -> Role:
+    """The role of a statement. Raises ScriptRefused for one that makes a job of another kind, or changes data."""
+    words = _leading_words(statement.text)
+    if _begins(words, _JOBS):
+        return Role.JOB
+    if _begins(words, _QUERIES) or isinstance(statement.tree, exp.Query):
+        return Role.QUERY
+    for begin, why in _REFUSED:
+        if _begins(words, (begin,)):
+            raise ScriptRefused(f"{statement.span}: {why}")
+    if isinstance(statement.tree, CreateTable) and statement.tree.args.get("expression") is not None:
+        raise ScriptRefused(
+            f"{statement.span}: CREATE TABLE … AS SELECT makes a job of its own: declare the table, then INSERT INTO it"
+        )
+    return Role.SETUP
+
+
+def planned_sql(job: Statement) -> str:
+    """The statement of a job as COMPILE PLAN takes it: an INSERT, or ``STATEMENT SET BEGIN … END``."""
+    return _EXECUTE.sub("", _as_one_statement(job.text), count=1).lstrip()
+
+
+def _as_one_statement(text: str) -> str:
+    return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
@@ -155,16 +192,9 @@ def relocate(message: str, span: Span, *, prefix: int = 0) -> str:
     return _PLACE.sub(place, message)
 
 
-def _refuse(statement: Statement, words: tuple[str, ...]) -> None:
-    for begin, why in _REFUSED:
-        if _begins(words, (begin,)):
-            raise ScriptRefused(f"{statement.span}: {why}")
-    if isinstance(statement.tree, CreateTable) and statement.tree.args.get("expression") is not None:
-        raise ScriptRefused(
-            f"{statement.span}: CREATE TABLE … AS SELECT makes a job of its own: declare the table, then INSERT INTO it"
-        )
+def _refuse_recovery(statement: Statement) -> None:
     # A SET that could not be read is refused for naming such an option at all.
-    if words[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_KEYS):
+    if _leading_words(statement.text)[:1] == ("SET",) and any(key in statement.text for key in RECOVERY_KEYS):
         keys = [key for key, _ in _set_option(statement)]
         if not keys or keys[0].startswith(RECOVERY_KEYS):
             raise ScriptRefused(f"{statement.span}: the SET is refused: {_start_is_ours(*keys)}")

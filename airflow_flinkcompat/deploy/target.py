@@ -8,8 +8,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
-from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.gateway import GatewayError, Session, SqlGateway
+from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import JobManager, JobStatus
 from airflow_flinkcompat.deploy.rest import Endpoint
 from airflow_flinkcompat.deploy.statements import (
@@ -17,14 +17,9 @@ from airflow_flinkcompat.deploy.statements import (
     Prepared,
     check_settings,
     prepare,
-    relocate,
     resolve_settings,
 )
-from airflow_flinkcompat.sql import Placeholder, ScriptError, Statement, resolve_placeholders
-
-
-class TargetError(DeployError):
-    """The target refused a script, or an operation on a job failed."""
+from airflow_flinkcompat.sql import Placeholder
 
 
 class StartMode(StrEnum):
@@ -117,7 +112,7 @@ class SqlGatewayTarget:
     ) -> None:
         self._gateway = gateway if isinstance(gateway, SqlGateway) else SqlGateway(gateway)
         self._jobmanager = jobmanager if isinstance(jobmanager, JobManager) else JobManager(jobmanager)
-        self._lookup = lookup
+        self._runner = ScriptRunner(lookup, self._gateway, self._jobmanager)
 
     def __enter__(self) -> Self:
         return self
@@ -137,17 +132,17 @@ class SqlGatewayTarget:
     def validate(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> None:
         """EXPLAIN the job in a session of its own. DDL runs there for real: in a lasting catalog it takes effect."""
         prepared = self._prepare(script, settings, source)
-        with self._gateway.session(resolve_settings(settings, self._resolve)) as session:
+        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
             self._run_setup(session, prepared)
-            self._run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift)
+            self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift)
 
     def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "<script>") -> str:
         prepared = self._prepare(script, settings, source)
-        with self._gateway.session(resolve_settings(settings, self._resolve)) as session:
+        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
             self._run_setup(session, prepared)
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
             config = {**start.options, "table.dml-sync": "false"}
-            job_id = self._run(session, prepared.job, prepared.job_sql, config)
+            job_id = self._runner.run(session, prepared.job, prepared.job_sql, config).job_id
         if not job_id:
             raise TargetError(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")
         return job_id
@@ -176,31 +171,4 @@ class SqlGatewayTarget:
 
     def _run_setup(self, session: Session, prepared: Prepared) -> None:
         for statement in prepared.setup:
-            self._run(session, statement, statement.text)
-
-    def _run(
-        self,
-        session: Session,
-        statement: Statement,
-        sql: str,
-        config: Mapping[str, str] | None = None,
-        *,
-        prefix: int = 0,
-    ) -> str | None:
-        try:
-            return session.execute(resolve_placeholders(sql, self._resolve), config).job_id
-        except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
-            raise TargetError(f"{statement.span}: {error}") from None
-        except GatewayError as error:
-            reason = relocate(error.reason, statement.span, prefix=prefix)
-            raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None
-
-    def _resolve(self, placeholder: Placeholder) -> str:
-        try:
-            value = self._lookup(placeholder)
-        except LookupError:
-            raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
-        if placeholder.attribute == "password" or placeholder.attribute.startswith("extra."):
-            for client in (self._gateway, self._jobmanager):
-                client.secrets.add(value)
-        return value
+            self._runner.run(session, statement, statement.text)

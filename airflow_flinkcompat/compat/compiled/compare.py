@@ -10,6 +10,9 @@ from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan
 from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, operators
 from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
 
+QUERY_SINK = "flinkcompat_query"
+"""The sink in front of which a bare query is planned; it keeps nothing."""
+
 
 @dataclass(frozen=True)
 class PlanDifference:

@@ -1,0 +1,185 @@
+"""Compiled plans of a script's jobs, made by Flink's own planner through a SQL Gateway; nothing is started.
+
+The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
+jobs are run in a session of their own; in a lasting catalog their DDL takes effect. Options of tables, and so the
+secrets in them, are not written into plans.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from upath import UPath
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, Plan, PlanError, read_plan
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.rest import Endpoint, is_loopback
+from airflow_flinkcompat.deploy.statements import Lookup, Role, planned_sql, resolve_settings, role
+from airflow_flinkcompat.sql import Placeholder, Statement, parse_script
+
+_CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
+_VIEW = f"{QUERY_SINK}_view"
+_TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
+
+Plans = tuple[tuple[Plan, ...], tuple[Plan, ...]]
+
+
+class PlansUnavailable(DeployError):
+    """The compiled plans cannot be had; the message says why and what to do about it."""
+
+
+def unresolved(placeholder: Placeholder) -> str:
+    """The lookup where no connections are known: no plan depends on what a placeholder stands for."""
+    return str(placeholder)
+
+
+def explain_plans(
+    old: Side,
+    new: Side,
+    gateway: SqlGateway | Endpoint | str | None = None,
+    *,
+    folder: str | None = None,
+    lookup: Lookup = unresolved,
+) -> Plans:
+    """The plans of both sides, job by job.
+
+    ``gateway``: the SQL Gateway to ask; None starts one on this machine for as long as it takes (extra
+    ``local-flink``). ``folder``: path or URI of a folder that the Gateway and this machine both see; for a Gateway on
+    this machine a temporary one by default. Raises PlansUnavailable, TargetError, ApiError, LocalFlinkError.
+    """
+    with contextlib.ExitStack() as stack:
+        if gateway is None:
+            gateway = stack.enter_context(_local_gateway())
+        if not isinstance(gateway, SqlGateway):
+            gateway = stack.enter_context(SqlGateway(gateway))
+        _require_version(gateway, new)
+        place = folder or stack.enter_context(_shared_folder(gateway))
+        return compile_plans(gateway, old, place, lookup), compile_plans(gateway, new, place, lookup)
+
+
+def compile_plans(gateway: SqlGateway, side: Side, folder: str, lookup: Lookup = unresolved) -> tuple[Plan, ...]:
+    """The plan of every job the side's script makes, in order: one for each INSERT, statement set and bare query.
+
+    Raises PlansUnavailable, TargetError (with the place in the script), ScriptRefused, GatewayError.
+    """
+    runner = ScriptRunner(lookup, gateway)
+    catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
+    plans: list[Plan] = []
+    with gateway.session(resolve_settings(side.settings, runner.resolve)) as session:
+        for statement in (*catalog, *side.parsed.statements):
+            match role(statement):
+                case Role.SETUP:
+                    _run(runner, session, statement, statement.text)
+                case Role.JOB:
+                    plans.append(_compiled(runner, session, statement, planned_sql(statement), folder))
+                case Role.QUERY:
+                    _give_sink(runner, session, statement)
+                    insert = f"INSERT INTO `{QUERY_SINK}` {statement.text}"
+                    plans.append(_compiled(runner, session, statement, insert, folder))
+    return tuple(plans)
+
+
+def _run(
+    runner: ScriptRunner, session: Session, statement: Statement, sql: str, prefix: int = 0
+) -> list[tuple[str, ...]]:
+    """Rows of a statement. A connector or function the client does not have is told with its remedy."""
+    try:
+        return [tuple(map(str, row)) for row in runner.run(session, statement, sql, _CONFIG, prefix=prefix).rows]
+    except TargetError as error:
+        if "Could not find any factory" in str(error) or "ClassNotFoundException" in str(error):
+            raise PlansUnavailable(
+                f"{error} To plan it, ask a SQL Gateway that has the jar, or put the jar into the lib folder of the "
+                "local Flink"
+            ) from None
+        raise
+
+
+def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str) -> Plan:
+    file = UPath(folder) / f"flinkcompat-{uuid.uuid4().hex}.json"
+    uri = file.as_uri() if file.protocol in ("", "file") else str(file)
+    head = f"COMPILE PLAN '{uri.replace(chr(39), chr(39) * 2)}' FOR "
+    try:
+        _run(runner, session, statement, head + sql, prefix=len(head) + len(sql) - len(statement.text))
+        return read_plan(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlansUnavailable(
+            f"the SQL Gateway wrote a compiled plan to {folder}, but it cannot be seen from here: name a folder that "
+            "both see (--plan-dir, plan_dir)"
+        ) from None
+    except OSError as error:
+        raise PlansUnavailable(f"the compiled plan in {folder} cannot be read: {error}") from None
+    except PlanError as error:
+        raise PlansUnavailable(f"{statement.span}: {error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.unlink()
+
+
+def _give_sink(runner: ScriptRunner, session: Session, query: Statement) -> None:
+    """A bare query is planned in front of a sink of its own columns, which takes everything and keeps nothing."""
+    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
+        _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
+    head = f"CREATE TEMPORARY VIEW `{_VIEW}` AS "
+    try:
+        _run(runner, session, query, head + query.text, prefix=len(head))
+    except TargetError as error:
+        raise PlansUnavailable(
+            f"{error}. It is a bare query: name its columns, or write INSERT INTO in front"
+        ) from None
+    columns = []
+    for name, kind, *_ in _run(runner, session, query, f"DESCRIBE `{_VIEW}`"):
+        for attribute in _TIME_ATTRIBUTES:
+            kind = kind.replace(attribute, "")
+        columns.append(f"`{name.replace('`', '``')}` {kind}")
+    _run(
+        runner,
+        session,
+        query,
+        f"CREATE TEMPORARY TABLE `{QUERY_SINK}` ({', '.join(columns)}) WITH ('connector' = 'blackhole')",
+    )
+
+
+def _require_version(gateway: SqlGateway, side: Side) -> None:
+    version = gateway.info()[1]
+    if version.split(".")[:2] != side.version.split("."):
+        raise PlansUnavailable(
+            f"{side.source} is to run on Flink {side.version}, the planner is of Flink {version}: ask a SQL Gateway of "
+            f"that version, or check for Flink {'.'.join(version.split('.')[:2])}"
+        )
+
+
+@contextmanager
+def _local_gateway() -> Iterator[str]:
+    # Only here: a Gateway that runs already needs nothing of the extra.
+    try:
+        from airflow_flinkcompat.deploy.local import LocalFlink
+    except ImportError as error:
+        raise PlansUnavailable(
+            f"planning needs Flink ({error.name} is missing): pip install 'airflow-flinkcompat[local-flink]', or name "
+            "a SQL Gateway"
+        ) from None
+    with (
+        tempfile.TemporaryDirectory(prefix="flinkcompat-client-") as folder,
+        LocalFlink(folder, gateway_only=True) as client,
+    ):
+        yield client.gateway_url
+
+
+@contextmanager
+def _shared_folder(gateway: SqlGateway) -> Iterator[str]:
+    if not is_loopback(httpx.URL(gateway.endpoint.url).host):
+        raise PlansUnavailable(
+            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that it and this "
+            "machine both see (--plan-dir, plan_dir)"
+        )
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as folder:
+        yield str(Path(folder))
