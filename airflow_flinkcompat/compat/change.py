@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from airflow_flinkcompat.compat import sharing
 from airflow_flinkcompat.compat.declarations import declared_differences
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.pairing import Pairing, paired
+from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.parts import Difference, operator_parts
 from airflow_flinkcompat.compat.references import expressions, function_names
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, TooLarge, operators, sources
+from airflow_flinkcompat.plan.operators import Output, TooLarge, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Problem, Program
 from airflow_flinkcompat.plan.unfolding import view
@@ -71,53 +73,37 @@ class Change:
         return self._outputs[2]
 
     @cached_property
-    def _paired(self) -> tuple[tuple[PipelinePair, ...], tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
-        """Pairs; indexes of removed and added pipelines; sinks whose pairing is ambiguous."""
+    def _pairing(self) -> Pairing:
+        return paired(*self._outputs[:2])
+
+    @cached_property
+    def pipelines(self) -> tuple[PipelinePair, ...]:
         a, b = self.programs
         old, new, _ = self._outputs
-        left, right = dict(old), dict(new)
-        matches: list[tuple[int, int]] = []
-        ambiguous: list[str] = []
-        for i, output in old.items():  # identical first
-            twin = next((j for j, other in right.items() if other == output), None)
-            if twin is not None:
-                matches.append((i, twin))
-                del left[i], right[twin]
-        for name in dict.fromkeys(output.sink for output in left.values()):
-            ours = [i for i, output in left.items() if output.sink == name]
-            theirs = [j for j, output in right.items() if output.sink == name]
-            if not theirs:
-                continue
-            if len(ours) == len(theirs) == 1:
-                matches.append((ours[0], theirs[0]))
-                del left[ours[0]], right[theirs[0]]
-            else:
-                ambiguous.append(name)
-        if len(left) == len(right) == 1 and not ambiguous:
-            # One query left on each side: its sink changed.
-            matches.append((next(iter(left)), next(iter(right))))
-            left, right = {}, {}
-        pairs = tuple(
-            PipelinePair(new[j].sink, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b) for i, j in sorted(matches)
+        names = [new[j].sink or "query" for _, j in self._pairing.pairs]
+        places = (name if name not in names[:n] else f"{name} ({n + 1})" for n, name in enumerate(names))
+        return tuple(
+            PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b)
+            for (i, j), place in zip(self._pairing.pairs, places, strict=True)
         )
-        return pairs, tuple(left), tuple(right), tuple(ambiguous)
 
-    @property
-    def pipelines(self) -> tuple[PipelinePair, ...]:
-        return self._paired[0]
+    def position(self, pair: PipelinePair) -> int:
+        """The place of a pair among the queries of the proposed script, from 0."""
+        return next(j for j, pipeline in enumerate(self.programs[1].pipelines) if pipeline is pair.new_pipeline)
 
     @property
     def removed(self) -> tuple[Output, ...]:
         """Outputs only the deployed side has."""
-        return tuple(self._outputs[0][i] for i in self._paired[1])
+        return tuple(self._outputs[0][i] for i in self._pairing.removed)
 
     @property
     def added(self) -> tuple[Output, ...]:
-        return tuple(self._outputs[1][j] for j in self._paired[2])
+        return tuple(self._outputs[1][j] for j in self._pairing.added)
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
-        return self._paired[3]
+        """Sinks into which queries lead that cannot be told apart."""
+        return self._pairing.ambiguous
 
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
@@ -133,15 +119,17 @@ class Change:
         come or go.
         """
         found = list(declared_differences(*self.programs, self.engine))
-        if (self.removed or self.added) and not self.ambiguous:
+        if self.removed or self.added:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
         if self.ambiguous:
             found.append(Difference("pairing", "pairing", self.ambiguous, self.ambiguous))
-        if _order(self) != sorted(_order(self)):
+        order = [self.position(pair) for pair in self.pipelines]
+        if order != sorted(order):
             found.append(Difference("insert order", "insert order", None, None))
+        found += sharing.taken_apart(self.pipelines)
         for pair, *sets in zip(self.pipelines, *self._statement_sets, strict=True):
             if sets[0] != sets[1]:
-                found.append(Difference(f"{pair.sink}/statement set", "statement set", sets[0], sets[1]))
+                found.append(Difference(f"{pair.place}/statement set", "statement set", sets[0], sets[1]))
         if self.versions[0] != self.versions[1] or self.old.engine != self.new.engine:
             found.append(
                 Difference(
@@ -152,6 +140,11 @@ class Change:
                 )
             )
         return tuple(found)
+
+    @cached_property
+    def operators(self) -> tuple[OperatorPair, ...]:
+        """Every operator pair once: what several queries of one job read is one operator."""
+        return sharing.once(self.pipelines)
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -197,10 +190,7 @@ class Change:
         for program, outputs in zip(self.programs, self._outputs[:2], strict=True):
             for output in outputs.values():
                 for operator in operators(output):
-                    if isinstance(operator, AggregateOperator):
-                        names |= {call.function.lower() for call in operator.aggregates}
-                    else:
-                        names |= set(function_names(operator.detail))
+                    names |= set(function_names(tuple(operator_parts(operator).values())))
                 names |= set(function_names(tuple(expressions(output))))
             for table in program.tables:
                 names |= set(function_names(tuple(e for _, e in table.computed)))
@@ -231,9 +221,3 @@ class Change:
     def parts(self, part: str) -> tuple[Difference, ...]:
         """The script differences of one part."""
         return tuple(d for d in self.script_differences if d.part == part)
-
-
-def _order(change: Change) -> list[int]:
-    """Positions of the paired pipelines on the new side, in the old side's order."""
-    positions = {id(pipeline): i for i, pipeline in enumerate(change.programs[1].pipelines)}
-    return [positions[id(pair.new_pipeline)] for pair in change.pipelines]

@@ -31,7 +31,7 @@ _SHOWN_OTHERWISE = frozenset(
 
 def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
     """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
-    names = [pair.sink for pair in change.pipelines]
+    names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
     names += [output.sink for output in (*change.added, *change.removed)]
     return tuple((name, _outcome(_about(fired, name))) for name in dict.fromkeys(names))
 

@@ -65,9 +65,13 @@ class OperatorPair:
 
 @dataclass(frozen=True)
 class PipelinePair:
-    """The same sink on both sides, with its paired operators and those that have no partner."""
+    """The same query on both sides, with its paired operators and those that have no partner.
+
+    ``place`` begins the keys of its differences: the sink's name, made unique where several queries write into it.
+    """
 
     sink: str
+    place: str
     old_pipeline: Pipeline
     new_pipeline: Pipeline
     old: Output
@@ -83,8 +87,8 @@ class PipelinePair:
 
         def below(old: Region, new: Region, path: str) -> None:
             a, b = old.origin, new.origin
-            old_operator = a if isinstance(a, AggregateOperator | OtherOperator) else None
-            new_operator = b if isinstance(b, AggregateOperator | OtherOperator) else None
+            old_operator = a if isinstance(a, Operator) else None
+            new_operator = b if isinstance(b, Operator) else None
             if old_operator is None or new_operator is None or not _alike(old_operator, new_operator):
                 removed.extend(_all(old_operator))
                 added.extend(_all(new_operator))
@@ -98,7 +102,7 @@ class PipelinePair:
             for extra in new_operator.regions[len(regions) :]:
                 added.extend(_all(extra.origin))
 
-        below(self.old.region, self.new.region, f"{self.sink or 'query'} > 1")
+        below(self.old.region, self.new.region, f"{self.place} > 1")
         return tuple(pairs), tuple(removed), tuple(added)
 
     @property
@@ -117,10 +121,10 @@ class PipelinePair:
     def differences(self) -> tuple[Difference, ...]:
         """Differences above the operators, and one for operators that come or go."""
         spans = (self.old.span, self.new.span)
-        found = differences_of(self.sink or "query", output_parts(self.old), output_parts(self.new), spans)
+        found = differences_of(self.place, output_parts(self.old), output_parts(self.new), spans)
         if self.removed or self.added:
             old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
-            found += (Difference(f"{self.sink or 'query'}/operators", "operators", old, new, *spans),)
+            found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
         return found
 
     @property
@@ -140,7 +144,7 @@ class PipelinePair:
     def others(self) -> tuple[Operator, ...]:
         """Operators of either side that have no rules of their own."""
         every = (*operators(self.old), *operators(self.new))
-        return tuple(o for o in every if isinstance(o, OtherOperator) or o.window is None)
+        return tuple(o for o in every if not isinstance(o, AggregateOperator) or o.window is None)
 
     @property
     def regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
@@ -152,13 +156,13 @@ class PipelinePair:
 
 
 def _alike(old: Operator, new: Operator) -> bool:
-    """Aggregations pair with aggregations of any kind; other constructs only with their own kind."""
-    if isinstance(old, AggregateOperator) or isinstance(new, AggregateOperator):
-        return isinstance(old, AggregateOperator) and isinstance(new, AggregateOperator)
+    """Aggregations pair with aggregations of any kind, joins with joins; other constructs only with their own kind."""
+    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
+        return type(old) is type(new)
     return old.kind == new.kind and len(old.regions) == len(new.regions)
 
 
 def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
-    if not isinstance(origin, AggregateOperator | OtherOperator):
+    if not isinstance(origin, Operator):
         return ()
     return (origin, *(found for region in origin.regions for found in _all(region.origin)))

@@ -14,8 +14,6 @@ TABLES_TOO = Verdict(
 
 
 def find(change: Change) -> Iterable[Hit]:
-    if change.ambiguous:
-        return
     names = {output.sink for output in (*change.removed, *change.added)}
     declared = [d for d in change.script_differences if d.key.startswith("table/")]
     claims = change.claim("inserts") + tuple(

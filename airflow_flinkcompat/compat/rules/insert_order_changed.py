@@ -1,27 +1,64 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
-from airflow_flinkcompat.compat.rules.insert_added_or_removed import BOTH, SINKS
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
+
+APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")}
+STATELESS = {"flink": inferred(Outcome.UNKNOWN, "only queries that keep state were reordered across a restore")}
+SWAPPED = {"flink": measured(Outcome.INCOMPATIBLE, "ms-two-sources-reorder", Consequence.SILENTLY_WRONG)}
+
+
+def _shape(output: Output) -> tuple[object, ...]:
+    """The stateful operators of a query and what is filtered, as far as both decide about its topology and layout."""
+    kept = [
+        (o.kind, o.key_types, o.argument_types, tuple(call.function for call in o.aggregates))
+        if isinstance(o, AggregateOperator)
+        else (o.kind,)
+        for o in operators(output)
+    ]
+    return (*kept, *(bool(region.filters) for region in regions(output)), len(output.columns))
+
+
+def on_flink(change: Change) -> Mapping[str, Verdict]:
+    """Operators of the same shape take each other's state and positions without a word; others do not fit."""
+    sets = {pair.new_pipeline.statement_set for pair in change.pipelines}
+    if None in sets or len(sets) > 1:
+        return APART
+    if not any(pair.stateful for pair in change.pipelines):
+        return STATELESS
+    return SWAPPED if len({_shape(pair.new) for pair in change.pipelines}) == 1 else {}
 
 
 def find(change: Change) -> Iterable[Hit]:
     claims = change.claim("insert order")
     if claims:
-        yield Hit("the queries stand in another order", claims)
+        old, new = (
+            ", ".join(pair.sink or "a bare SELECT" for pair in pairs)
+            for pairs in (change.pipelines, sorted(change.pipelines, key=change.position))
+        )
+        yield Hit("the queries stand in another order", claims, old, new, verdicts=on_flink(change))
 
 
-LINES = BOTH.splitlines()
+SINKS = (
+    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+    "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+)
+SET = SINKS + "EXECUTE STATEMENT SET BEGIN\n{0}\n{1}\nEND;"
+RAW = "INSERT INTO raw SELECT customer FROM orders;"
+TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
 RULE = Rule(
     code="insert-order-changed",
     title="Queries changed places in the script",
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
-        "flink": inferred(Outcome.UNKNOWN, "which operator takes whose state is judged in a later version"),
+        "flink": measured(Outcome.INCOMPATIBLE, "ms-reorder-stateless", Consequence.REFUSED_AT_SUBMIT),
     },
-    why="Open-source Flink numbers operators as it meets them.",
-    example=Example(SINKS + BOTH, SINKS + "\n".join([LINES[0], LINES[2], LINES[1], LINES[3]])),
+    why="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and source "
+    "positions where they look alike, and find no state where they do not.",
+    example=Example(SET.format(RAW, TOTALS), SET.format(TOTALS, RAW)),
     find=find,
 )

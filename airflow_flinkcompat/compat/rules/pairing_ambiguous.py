@@ -10,7 +10,7 @@ def find(change: Change) -> Iterable[Hit]:
         names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
         yield Hit(
             f"several queries write into {names} and it cannot be told which replaced which",
-            change.claim("pairing", "inserts"),
+            change.claim("pairing"),
         )
 
 

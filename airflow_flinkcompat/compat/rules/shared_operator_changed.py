@@ -1,0 +1,47 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+
+
+def find(change: Change) -> Iterable[Hit]:
+    for difference in change.parts("sharing"):
+        yield Hit(
+            "an operator that several queries of the job read became several, or several became one",
+            (difference.key,),
+            difference.before,
+            difference.after,
+            difference.before_span,
+            difference.after_span,
+        )
+
+
+SINKS = (
+    "CREATE TABLE raw (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+    "CREATE TABLE big (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+)
+SET = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw\n{0}\nINSERT INTO big\n{1}\nEND;"
+TOTAL = windowed("customer, SUM(amount)")
+RULE = Rule(
+    code="shared-operator-changed",
+    title="An operator that several queries share was taken apart, or several became one",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page says which query takes over a state that was shared"),
+        "flink": Verdict(
+            Outcome.INCOMPATIBLE,
+            Basis.INFERRED,
+            "equal aggregations are planned once; every change of topology seen was refused",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    why="Queries of one statement set that compute the same share one operator. Once one of them computes something "
+    "else, the job holds one operator more, and it cannot be told whose state it takes.",
+    example=Example(
+        SINKS + SET.format(TOTAL, TOTAL),
+        SINKS + SET.format(TOTAL, windowed("customer, SUM(amount), COUNT(item)")),
+    ),
+    find=find,
+)
