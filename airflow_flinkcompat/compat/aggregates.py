@@ -31,22 +31,40 @@ class Fates:
         return tuple(call for call in self.new if call not in self.old)
 
     @property
-    def distinct_changed(self) -> bool:
-        """A DISTINCT metric was added, deleted, modified or moved among the DISTINCT ones."""
-        return _distinct(self.old) != _distinct(self.new)
+    def codes(self) -> frozenset[str]:
+        """The rules that speak of this change: the documents' rows, decided by what survives and by nothing else.
+
+        A DISTINCT metric that was added, deleted, modified or moved among the DISTINCT ones is a change of its own.
+        """
+        if self.old == self.new:
+            return frozenset() if self.old else frozenset({"no-aggregates"})
+        distinct = {"distinct-aggregate-changed"} if _distinct(self.old) != _distinct(self.new) else set()
+        if not self.old:
+            return frozenset({"first-aggregate-added", *distinct})
+        if not self.new:
+            return frozenset({"all-aggregates-deleted", *distinct})
+        if not self.kept:
+            # One metric remains, and it is one of the old ones over another input: a row of its own.
+            one = len(self.new) == 1 and self.new[0].function in {call.function for call in self.old}
+            return frozenset({"only-aggregate-changed" if one else "aggregates-replaced", *distinct})
+        return frozenset(distinct or self._partly())
+
+    def _partly(self) -> set[str]:
+        """Something survives and DISTINCT is not touched."""
+        if not self.added:
+            return {"aggregate-deleted" if self.dropped else "aggregate-reordered"}
+        if not self.dropped:
+            return {"aggregate-added"}
+        found = {"aggregate-modified"} if self.function_changes else set()
+        found |= {"aggregate-input-changed"} if self.input_changes else set()
+        if not len(self.replacements()) == len(self.added) == len(self.dropped):
+            found.add("aggregate-added-and-deleted")
+        return found
 
     @property
-    def reordered(self) -> bool:
-        return self.old != self.new and set(self.old) == set(self.new)
-
-    @property
-    def partly(self) -> bool:
-        """Something survives, something does not, and DISTINCT is not touched."""
-        return bool(self.kept and (self.added or self.dropped)) and not self.distinct_changed
-
-    @property
-    def none_kept(self) -> bool:
-        return bool(self.old and self.new) and not self.kept
+    def changed(self) -> bool:
+        """Another set of metrics, or other DISTINCT ones: what the vendor counts as one changed item."""
+        return bool(self.codes - {"no-aggregates", "aggregate-reordered"})
 
     def replacements(self) -> tuple[tuple[AggregateCall, AggregateCall], ...]:
         """Dropped and added metrics that stand for each other: same arguments or same function."""

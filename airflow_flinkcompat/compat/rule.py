@@ -37,6 +37,12 @@ class Fate(StrEnum):
     DROPPED = "dropped"
     UNCLEAR = "cannot be told"
 
+    def under(self, outcome: Outcome) -> Fate:
+        """What becomes of the metric where that is the outcome: a value is kept only in state that may be used."""
+        if self is not Fate.KEPT:
+            return self
+        return {Outcome.UNKNOWN: Fate.UNCLEAR, Outcome.INCOMPATIBLE: Fate.FROM_ZERO}.get(outcome, self)
+
 
 class KeyFate(StrEnum):
     """What happens to one grouping key. Anything but ``same`` means other groups than those stored."""
@@ -102,8 +108,7 @@ class Rule:
     """One rule: stable code, title, scope, verdict per engine, why, example, and the function that finds it.
 
     ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
-    :class:`Hit` for
-    every place it fires. ``item`` counts it among the changes of which two at once are unknown (readings.md).
+    :class:`Hit` for every place it fires.
     """
 
     code: str
@@ -114,7 +119,6 @@ class Rule:
     example: Example
     find: Callable[[Any], Iterable[Hit]]
     level: Level = Level.REST
-    item: str = ""
 
 
 EXAMPLE_TABLES = """\

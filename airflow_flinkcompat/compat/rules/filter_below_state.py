@@ -40,5 +40,4 @@ RULE = Rule(
         windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
     ),
     find=find,
-    item="filter",
 )

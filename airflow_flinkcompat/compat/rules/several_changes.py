@@ -24,7 +24,7 @@ def items(change: Change) -> list[str]:
     found: dict[str, None] = {}
     for pipeline in change.pipelines:
         for pair in pipeline.operators:
-            if "aggregates" in pair.parts and pair.fates is not None and not pair.fates.reordered:
+            if pair.fates is not None and pair.fates.changed:
                 found[f"the metrics of {pair.path}"] = None
             if pair.parts & {"filters", "window filters"}:
                 found[f"a condition below {pair.path}"] = None

@@ -78,5 +78,4 @@ RULE = Rule(
     why="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((SINK + QUERY).format("totals"), (SINK + QUERY).format("sums")),
     find=find,
-    item="sink",
 )
