@@ -11,6 +11,10 @@ export PATH := $(BIN):$(PATH)
 # Extra arguments for pytest: make test PYTEST_ARGS='-k deploy'
 PYTEST_ARGS ?=
 
+# Which line of Flink make measure-flink runs the pairs on, and extra arguments for it: MEASURE_ARGS='--only cumulate'
+FLINK ?= 2.3
+MEASURE_ARGS ?=
+
 # What the tests that need no JVM use, and everything.
 CORE_EXTRAS := airflow,jars,dev
 ALL_EXTRAS := all,dev
@@ -27,10 +31,10 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format docs test-fast test test-full demo up down lock clean
+.PHONY: help setup java lint format docs test-fast test test-full demo measure-flink up down lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: java $(VENV)/.all-ready ## Make .venv with everything and see that there is a Java 17 or 21
 
@@ -61,6 +65,9 @@ test-full: test demo ## make test with many more examples for each property, the
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo
+
+measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
+	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)
 
 up: setup ## The same parts in the background, with the first version deployed, to look at
 	@$(WITH_JAVA) python -m demo up

@@ -1,0 +1,90 @@
+"""Run change pairs on a real Flink and write how each ended beside what ``check`` had said.
+
+Exit status: 0 nothing measured refused or wrong was called compatible, 1 something was, 2 a pair could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from airflow_flinkcompat.deploy import DeployError, LocalFlink
+from measure import results
+from measure.bench import CLUSTER, Bench
+from measure.flinks import CACHE, VERSIONS, home
+from measure.pairs import load_pairs
+from tests.sections import FixtureError
+
+SLOTS = 16
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        paths = [_run(options)] if not options.predict_only else _renew()
+    except (DeployError, FixtureError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    unsafe = False
+    for path in paths:
+        data = results.renew(path)
+        print(f"\n{results.report(data)}\n{path}")
+        unsafe = unsafe or any(map(results.is_unsafe, data["pairs"]))
+    return 1 if unsafe else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__)
+    parser.add_argument("--flink", choices=sorted(VERSIONS), default="2.3", help="the line of Flink (default: 2.3)")
+    parser.add_argument("--only", type=_pattern, default="", metavar="REGEX", help="only pairs whose id matches")
+    parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
+    parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
+    parser.add_argument(
+        "--predict-only", action="store_true", help="renew the predictions of all committed results; needs no Flink"
+    )
+    return parser
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+    return text
+
+
+def _run(options: argparse.Namespace) -> Path:
+    """Measure, and write the results file; with ``--only`` the rest of the newest file stays as it is."""
+    pairs = load_pairs(only=options.only)
+    today = datetime.now(UTC).date().isoformat()
+    newest = results.newest(options.flink) if options.only else None
+    path: Path = options.out or newest or results.FOLDER / f"flink-{options.flink}-{today}.json"
+    folder = CACHE / f"run-{options.flink}"
+    shutil.rmtree(folder, ignore_errors=True)
+    with (
+        LocalFlink(folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, log=print) as flink,
+        closing(Bench(flink, folder / "data")) as bench,
+    ):
+        measured = bench.measure(pairs, options.threads, print)
+    data = results.document(measured, VERSIONS[options.flink], today)
+    if options.only and path.exists():
+        data = results.merge(results.renew(path), data)
+    results.write(data, path)
+    return path
+
+
+def _renew() -> list[Path]:
+    paths = sorted(results.FOLDER.glob("*.json"))
+    for path in paths:
+        results.write(results.renew(path), path)
+    return paths
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,235 @@
+"""Runs pairs on one cluster: every distinct old side once up to its savepoint, every distinct new side once whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from airflow_flinkcompat.deploy import LocalFlink, SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy.gateway import SqlGateway
+from airflow_flinkcompat.deploy.jobmanager import JobManager
+from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.target import Start
+from airflow_flinkcompat.sql import parse_script
+from measure import rows as outcomes
+from measure.pairs import Pair, Side
+from measure.progress import DATA, EVERY, SECONDS, Ended, MeasureError, arrival, tables_read, wait_read, wait_running
+
+CLUSTER = {
+    # What is looked at is never older than this (ms).
+    "web.refresh-interval": "100",
+    "metrics.fetcher.update-interval": "100",
+}
+SETTINGS = {
+    "parallelism.default": "1",
+    # Checkpoints come when they are asked for: each then covers all that was read before.
+    "execution.checkpointing.interval": "1 h",
+    "pipeline.auto-watermark-interval": "20 ms",
+}
+HOW = (
+    "One JobManager, one TaskManager, SQL Gateway; heap state, canonical savepoint by stop without drain, no restarts, "
+    "ignore-unclaimed-state=false; session of both sides: "
+    + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
+    + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
+    "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
+    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows."
+)
+_PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
+_SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
+_OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
+_TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """What an old side left: its savepoint, and the folder its tables read from."""
+
+    path: str
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How one pair ended. ``old`` and ``new`` are the scripts as they ran, with ``file://DATA`` for the folder."""
+
+    pair: Pair
+    old: str
+    new: str
+    outcome: str
+    exception: str | None = None
+    restored_rows: tuple[str, ...] | None = None
+    expected_rows: tuple[str, ...] = ()
+
+
+class Bench:
+    """One running cluster and all that was already run on it."""
+
+    def __init__(self, flink: LocalFlink, folder: Path) -> None:
+        self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url)
+        self._gateway = SqlGateway(flink.gateway_url)
+        self._jobs = JobManager(flink.jobmanager_url)
+        self._printed = flink.work_dir / "log" / "taskmanager.out"
+        self._folder = folder
+        self._numbers = count(1)
+        self._made: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        for client in (self._target, self._gateway, self._jobs):
+            client.close()
+
+    def measure(self, pairs: list[Pair], threads: int, log: Callable[[str], None]) -> list[Measured]:
+        """Run all pairs, ``threads`` at a time. Raises MeasureError, naming every pair that could not be run."""
+        failures: list[str] = []
+
+        def one(pair: Pair) -> Measured | None:
+            try:
+                measured = self.run(pair)
+            except Exception as error:
+                log(f"{pair.id}: could not be run: {error}")
+                failures.append(f"{pair.id}: {error}")
+                return None
+            log(f"{pair.id}: {measured.outcome}")
+            return measured
+
+        with ThreadPoolExecutor(threads) as pool:
+            done = list(pool.map(one, pairs))
+        if failures:
+            raise MeasureError(f"{len(failures)} of {len(pairs)} pairs could not be run:\n" + "\n".join(failures))
+        return [measured for measured in done if measured]
+
+    def run(self, pair: Pair) -> Measured:
+        """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
+        old, new = self.complete(pair.old), self.complete(pair.new)
+        expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
+        savepoint = self._once(("savepoint", old), lambda: self._savepoint(old))
+        outcome, exception, restored = self._restore(new, savepoint)
+        if outcome is None:
+            outcome = outcomes.judge(restored or (), expected)
+        if outcome == outcomes.RIGHT and pair.caveat:
+            outcome = outcomes.ON_THIS_DATA
+        return Measured(pair, old.script, new.script, outcome, exception, restored, expected)
+
+    def complete(self, side: Side) -> Side:
+        """The side with a print sink of its own schema where it ends in a bare query."""
+        *setup, last = parse_script(side.script, "<pair>").statements
+        if not re.match(r"SELECT|WITH", last.text, re.IGNORECASE):
+            return side
+        with self._gateway.session({**SETTINGS, **dict(side.settings)}) as session:
+            for statement in setup:
+                session.execute(statement.text.replace("file://DATA", self._folder.as_uri()))
+            session.execute(f"CREATE TEMPORARY VIEW Measured AS {last.text}")
+            described = session.execute("DESCRIBE Measured").rows
+        columns = ", ".join(f"f{i} {_TIME_ATTRIBUTE.sub('', row[1])}" for i, row in enumerate(described))
+        sink = f"CREATE TABLE Printed ({columns}) WITH ('connector' = 'print');"
+        texts = [f"{statement.text};" for statement in setup]
+        script = "\n".join([*texts, sink, f"INSERT INTO Printed\n{last.text};\n"])
+        return Side(script, side.settings, side.rows_before)
+
+    def _once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+        """What ``make`` gives, made once for all pairs that ask for the same."""
+        with self._lock:
+            future = self._made.get(key)
+            mine = future is None
+            if future is None:
+                future = self._made[key] = Future()
+        if mine:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                future.set_exception(error)
+        made: _Made = future.result()
+        return made
+
+    def _savepoint(self, old: Side) -> Savepoint:
+        folder, _, job_id = self._first_rows(old)
+        path = self._target.stop_with_savepoint(job_id)
+        self._arrive(old, folder, "after")
+        return Savepoint(path, folder)
+
+    def _from_scratch(self, new: Side) -> tuple[str, ...]:
+        folder, run, job_id = self._first_rows(new)
+        seen = len(self._rows(run))
+        self._arrive(new, folder, "after")
+        try:
+            wait_read(self._jobs, job_id, arrival(new.script, "before", "after"))
+        except Ended as ended:
+            raise MeasureError(f"the new SQL fails from scratch: {ended}") from None
+        printed = self._rows(run)[seen:]
+        self._target.cancel(job_id)
+        return printed
+
+    def _first_rows(self, side: Side) -> tuple[Path, int, str]:
+        """Start the side from nothing over the rows before; its folder, run number and job, when they are read."""
+        run = next(self._numbers)
+        folder = self._folder / str(run)
+        self._arrive(side, folder, "before")
+        job_id = self._submit(side, folder, run, Start())
+        try:
+            wait_running(self._jobs, job_id)
+            wait_read(self._jobs, job_id, arrival(side.script, "before"))
+        except Ended as ended:
+            raise MeasureError(f"the SQL fails from scratch: {ended}") from None
+        try:
+            poll(lambda: len(self._rows(run)), lambda printed: printed < side.rows_before, timeout=SECONDS, every=EVERY)
+        except Overdue as overdue:
+            raise MeasureError(f"{overdue.last} of {side.rows_before} rows were printed before the savepoint") from None
+        return folder, run, job_id
+
+    def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
+        """Outcome (None: to be told from the rows), the exception, the rows."""
+        run = next(self._numbers)
+        for rows in tables_read(new.script).values():
+            if not (old.folder / rows).exists():  # a table that the old SQL did not read
+                _put(rows, old.folder, "before")
+                _put(rows, old.folder, "after")
+        try:
+            job_id = self._submit(new, old.folder, run, Start(old.path))
+        except TargetError as error:  # the same script has been started from scratch: it is the state that is refused
+            return outcomes.REFUSED_AT_SUBMIT, _lasting(error), None
+        try:
+            wait_running(self._jobs, job_id)
+            wait_read(self._jobs, job_id, arrival(new.script, "after"))
+        except Ended as ended:
+            at_restore = not ended.ran or "StateMigrationException" in str(ended)
+            return outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended), None
+        restored = self._rows(run)
+        self._target.cancel(job_id)
+        return None, None, restored
+
+    def _submit(self, side: Side, folder: Path, run: int, start: Start) -> str:
+        script = side.script.replace("file://DATA", folder.as_uri())
+        script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
+        return self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, source="<pair>")
+
+    def _rows(self, run: int) -> tuple[str, ...]:
+        """What the sinks of a run have printed so far, as ``table +I[…]``."""
+        line = re.compile(rf"{run}\.(\w+)(?::\d+)?> (.*)")
+        printed = self._printed.read_text("utf-8", "replace").splitlines()
+        return tuple(f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text)))
+
+    @staticmethod
+    def _arrive(side: Side, folder: Path, when: str) -> None:
+        for rows in tables_read(side.script).values():
+            _put(rows, folder, when)
+
+
+def _lasting(error: Exception) -> str:
+    """What it says, without what differs from run to run."""
+    return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
+
+
+def _put(rows: str, folder: Path, when: str) -> None:
+    """The file is complete the moment it is seen."""
+    (folder / rows).mkdir(parents=True, exist_ok=True)
+    hidden = folder / rows / f".{when}.csv.{threading.get_ident()}"
+    shutil.copyfile(DATA / rows / f"{when}.csv", hidden)
+    hidden.rename(folder / rows / f"{when}.csv")

@@ -1,0 +1,148 @@
+"""Results as JSON, what ``check`` says beside what was measured, and the summary.
+
+A file has the shape of ``tests/fixtures/measured/flink-2.3-restores.json``, so ``tests/measured.py`` reads it too: each
+pair's scripts are whole (``statements_are_dml``), and ``predicted`` holds outcome, consequence and deciding rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
+from measure import rows
+from measure.bench import HOW, Measured
+
+FOLDER = Path(__file__).parent / "results"
+EXPECTED_CONSEQUENCE = {
+    rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
+    rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
+    rows.WRONG: Consequence.SILENTLY_WRONG,
+}
+Entry = Mapping[str, Any]
+"""One pair of a results file."""
+
+
+def document(measured: Iterable[Measured], version: str, date: str) -> dict[str, Any]:
+    """The results file of one run on Flink ``version``, made on ``date`` (ISO), with predictions."""
+    pairs = [predicted({**_entry(each), "date": date}, version) for each in measured]
+    return {"flink": version, "date": date, "how": HOW, "outcomes": rows.OUTCOMES, "tables": {}, "pairs": pairs}
+
+
+def _entry(measured: Measured) -> dict[str, Any]:
+    pair = measured.pair
+    return {
+        "id": pair.id,
+        "area": pair.area,
+        "description": pair.about,
+        "outcome": measured.outcome,
+        "statements_are_dml": True,
+        "old": measured.old.strip().removesuffix(";"),
+        "new": measured.new.strip().removesuffix(";"),
+        "settings_old": dict(pair.old.settings),
+        "settings_new": dict(pair.new.settings),
+        "exception": measured.exception,
+        "restored_rows": None if measured.restored_rows is None else list(measured.restored_rows),
+        "expected_rows": list(measured.expected_rows),
+        "notes": pair.caveat,
+    }
+
+
+def predicted(entry: Entry, version: str) -> dict[str, Any]:
+    """The entry with what ``check`` says of it now."""
+    report = judged(entry, version)
+    consequence = stated_consequence(report)
+    prediction = {
+        "outcome": report.outcome.value,
+        "consequence": None if consequence is None else consequence.value,
+        "rules": [finding.rule for finding in report.deciding],
+    }
+    return {**entry, "predicted": prediction}
+
+
+def judged(entry: Entry, version: str) -> Report:
+    old, new = (
+        Side(
+            entry[side] + ";\n", entry[f"settings_{side}"], engine="flink", engine_version=version, source=f"{side}.sql"
+        )
+        for side in ("old", "new")
+    )
+    return check(old, new)
+
+
+def stated_consequence(report: Report) -> Consequence | None:
+    """How the restore is said to end: what happens first wins, a refusal before wrong rows."""
+    said = {finding.consequence for finding in report.deciding}
+    return next((each for each in Consequence if each in said), None)
+
+
+def is_unsafe(entry: Entry) -> bool:
+    """Called compatible, and not restored right: the one mistake that must not happen."""
+    return bool(entry["predicted"]["outcome"] == Outcome.COMPATIBLE and entry["outcome"] != rows.RIGHT)
+
+
+def mark(entry: Entry) -> str:
+    """One word on prediction and measurement."""
+    outcome, real = entry["predicted"]["outcome"], entry["outcome"]
+    if is_unsafe(entry):
+        return "UNSAFE"
+    if outcome == Outcome.COMPATIBLE:
+        return "right"
+    if real == rows.RIGHT:
+        return "too careful"
+    if outcome == Outcome.UNKNOWN:
+        return "doubted"
+    expected = EXPECTED_CONSEQUENCE.get(real)
+    return "right" if expected and entry["predicted"]["consequence"] == expected else "caught"
+
+
+def report(data: Mapping[str, Any]) -> str:
+    """Predicted beside real, a line a pair, and the summary."""
+    entries: Sequence[Entry] = data["pairs"]
+    lines = [("pair", "predicted", "measured", "")]
+    for entry in entries:
+        said = entry["predicted"]
+        words = f"{said['outcome']}: {said['consequence']}" if said["consequence"] else said["outcome"]
+        lines.append((entry["id"], words, entry["outcome"].replace("_", " "), mark(entry)))
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([*table, "", summary(data)])
+
+
+def summary(data: Mapping[str, Any]) -> str:
+    """What was measured and how well it had been predicted, in one line."""
+    entries: Sequence[Entry] = data["pairs"]
+    ends = Counter(entry["outcome"].replace("_", " ") for entry in entries)
+    right = [entry for entry in entries if entry["outcome"] == rows.RIGHT]
+    known = sum(entry["predicted"]["outcome"] == Outcome.COMPATIBLE for entry in right)
+    unsafe = [entry["id"] for entry in entries if is_unsafe(entry)]
+    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(ends.items()))
+    return (
+        f"Flink {data['flink']}, {data['date']}: {len(entries)} pairs: {told}. Unsafe misses: {len(unsafe)}"
+        f"{' (' + ', '.join(unsafe) + ')' if unsafe else ''}. Recognised {known} of {len(right)} restored right."
+    )
+
+
+def write(data: Mapping[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def renew(path: Path) -> dict[str, Any]:
+    """The results of a file with predictions as of now."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return {**data, "pairs": [predicted(entry, data["flink"]) for entry in data["pairs"]]}
+
+
+def newest(line: str) -> Path | None:
+    """The newest results file of a line of Flink."""
+    return max(FOLDER.glob(f"flink-{line}-*.json"), default=None)
+
+
+def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The old file with the new results in place of its own; each pair holds the date on which it was run."""
+    again = {entry["id"] for entry in new["pairs"]}
+    pairs = [*new["pairs"], *(entry for entry in old["pairs"] if entry["id"] not in again)]
+    return {**old, "pairs": sorted(pairs, key=lambda entry: entry["id"])}

@@ -1,0 +1,151 @@
+"""The parts of ``python -m measure`` that need no Flink."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from measure import __main__ as command
+from measure import progress, results, rows
+from measure.pairs import load_pairs, parse_pairs
+from tests.sections import FixtureError
+
+TABLE = (
+    "CREATE TABLE orders (a STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('path' = 'file://DATA/orders');\n"
+)
+GOOD = f"""\
+-- area: CUMULATE
+--- given
+{TABLE}--- case: step-halved
+-- about: half the step
+-- settings-new: table.exec.state.ttl=1 h
+-- rows-before: 3
+-- on-this-data: why
+--- old
+SELECT 1;
+--- new
+SELECT 2;
+"""
+
+
+def test_a_pair_holds_what_its_case_says() -> None:
+    (pair,) = parse_pairs(GOOD, "cumulate.sql")
+    assert (pair.id, pair.area, pair.about) == ("cumulate-step-halved", "CUMULATE", "half the step")
+    assert pair.old.script == TABLE + "SELECT 1;\n"
+    assert pair.new.settings == (("table.exec.state.ttl", "1 h"),)
+    assert pair.old.settings == ()
+    assert pair.new.rows_before == 3
+    assert pair.caveat == "why"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("-- about: half the step\n", "", r"x\.sql:4: '-- about: …' is missing"),
+        ("case: step-halved", "case: Step halved", r"x\.sql:4: a case is titled like step-halved"),
+        ("rows-before: 3", "rows-before: three", r"x\.sql:7: rows-before is 'three'"),
+        ("-- area: CUMULATE\n", "", r"x\.sql:1: '-- area: …' is missing"),
+    ],
+)
+def test_malformed_files_are_named_by_line(old: str, new: str, message: str) -> None:
+    with pytest.raises(FixtureError, match=message):
+        parse_pairs(GOOD.replace(old, new), "x.sql")
+
+
+def test_every_pair_file_can_be_read_and_its_rows_are_there() -> None:
+    pairs = load_pairs()
+    assert len({pair.id for pair in pairs}) == len(pairs)
+    for pair in pairs:
+        for side in (pair.old, pair.new):
+            due = progress.arrival(side.script, "before", "after")
+            assert sum(due.rows.values()) > 10, pair.id
+
+
+def test_nothing_matches() -> None:
+    with pytest.raises(FixtureError, match="holds no pair that matches 'nosuch'"):
+        load_pairs(only="nosuch")
+
+
+def test_what_is_due_ends_one_millisecond_before_its_latest_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "DATA", tmp_path)
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "before.csv").write_text("x,1970-01-01 00:00:02.000\ny,1970-01-01 00:00:01.000\n")
+    (tmp_path / "orders" / "after.csv").write_text("x,1970-01-01 00:00:05.000\n")
+    assert progress.arrival(TABLE, "before") == progress.Arrival({"orders": 2}, 1999)
+    assert progress.arrival(TABLE, "before", "after") == progress.Arrival({"orders": 3}, 4999)
+    assert progress.arrival(TABLE.replace("WATERMARK FOR ts AS ts", "PRIMARY KEY (a)"), "after").watermark is None
+
+
+@pytest.mark.parametrize(
+    ("restored", "expected", "outcome"),
+    [
+        (["t +I[x, 2]", "t +I[y, 1]"], ["t +I[y, 1]", "t +I[x, 2]"], rows.RIGHT),
+        (["t +I[x, 2]"], ["t +I[x, 3]"], rows.WRONG),
+        ([], ["t +I[x, 3]"], rows.WRONG),
+        (["t +I[x, 3]", "t +I[x, 3]"], ["t +I[x, 3]"], rows.WRONG),
+        (["s +I[x, 3]"], ["t +I[x, 3]"], rows.WRONG),
+        # An update in between that the other run did not see.
+        (["t -U[x, 1]", "t +U[x, 2]", "t -U[x, 2]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], rows.RIGHT),
+        (["t -U[x, 9]", "t +U[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"], rows.UPSERT_ONLY),
+    ],
+)
+def test_rows_are_judged(restored: list[str], expected: list[str], outcome: str) -> None:
+    assert rows.judge(restored, expected) == outcome
+
+
+def entry(outcome: str, said: str, consequence: str | None = None, name: str = "a-pair") -> dict[str, Any]:
+    return {"id": name, "outcome": outcome, "predicted": {"outcome": said, "consequence": consequence, "rules": []}}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said", "consequence", "word"),
+    [
+        (rows.RIGHT, "compatible", None, "right"),
+        (rows.RIGHT, "unknown", None, "too careful"),
+        (rows.WRONG, "compatible", None, "UNSAFE"),
+        (rows.ON_THIS_DATA, "compatible", None, "UNSAFE"),
+        (rows.REFUSED_AT_SUBMIT, "compatible", None, "UNSAFE"),
+        (rows.REFUSED_AT_SUBMIT, "unknown", None, "doubted"),
+        (rows.REFUSED_AT_SUBMIT, "incompatible", "refused at submit", "right"),
+        (rows.REFUSED_AT_SUBMIT, "incompatible", "silently wrong rows", "caught"),
+    ],
+)
+def test_prediction_beside_measurement(outcome: str, said: str, consequence: str | None, word: str) -> None:
+    assert results.mark(entry(outcome, said, consequence)) == word
+
+
+def test_the_summary_names_unsafe_misses() -> None:
+    pairs = [entry(rows.RIGHT, "compatible"), entry(rows.RIGHT, "unknown"), entry(rows.WRONG, "compatible", name="bad")]
+    told = results.summary({"flink": "2.3.0", "date": "2026-01-01", "pairs": pairs})
+    assert "Unsafe misses: 1 (bad). Recognised 1 of 2 restored right." in told
+
+
+def test_a_pair_run_again_replaces_itself_only() -> None:
+    old = {"flink": "2.3.0", "pairs": [entry("a", "unknown", name="one"), entry("b", "unknown", name="two")]}
+    new = {"flink": "2.3.0", "pairs": [entry("c", "unknown", name="two")]}
+    assert [(e["id"], e["outcome"]) for e in results.merge(old, new)["pairs"]] == [("one", "a"), ("two", "c")]
+
+
+def test_predictions_are_renewed_and_an_unsafe_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    script = (
+        "CREATE TABLE t (a STRING, b BIGINT) WITH ('connector' = 'datagen');\n"
+        "CREATE TABLE s (a STRING, n BIGINT) WITH ('connector' = 'print');\n"
+        "INSERT INTO s SELECT a, SUM(b) FROM t GROUP BY a"
+    )
+    stale = {**entry(rows.RIGHT, "unknown"), "old": script, "new": script, "settings_old": {}, "settings_new": {}}
+    path = tmp_path / "flink-2.3-2026-01-01.json"
+    path.write_text(json.dumps({"flink": "2.3.0", "date": "2026-01-01", "pairs": [stale]}))
+    assert command.main(["--predict-only"]) == 0
+    assert json.loads(path.read_text())["pairs"][0]["predicted"]["rules"] == ["unchanged"]
+    assert "Recognised 1 of 1" in capsys.readouterr().out
+    path.write_text(path.read_text().replace(rows.RIGHT, rows.WRONG))
+    assert command.main(["--predict-only"]) == 1
+    assert "UNSAFE" in capsys.readouterr().out
