@@ -6,12 +6,21 @@ The parts of a piece together hold all the plan holds about it, so pieces with e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from airflow_flinkcompat.plan.expressions import Expression, InputRef, transform
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import Operator, OtherOperator, Output, Region, Rows, Source
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    Region,
+    Rows,
+    Source,
+)
 from airflow_flinkcompat.plan.origins import SourceColumn, meaning
 from airflow_flinkcompat.sql import Span
 
@@ -64,12 +73,28 @@ def _region_parts(region: Region) -> dict[str, Any]:
 
 def operator_parts(operator: Operator) -> dict[str, Any]:
     """Everything an operator holds, by part; a lower operator is a pair of its own."""
+    if isinstance(operator, AggregateOperator):
+        return _aggregate_parts(operator)
     if isinstance(operator, OtherOperator):
-        parts: dict[str, Any] = {"kind": operator.kind, **dict(operator.detail)}
-        for i, region in enumerate(operator.regions):
-            parts |= {f"{part} of input {i + 1}": value for part, value in _region_parts(region).items()}
-            parts[f"windows of input {i + 1}"] = region.windows
-        return parts
+        own = dict(operator.detail)
+    else:
+        names = (field.name for field in fields(operator) if field.compare and field.name not in _BELOW)
+        own = {name.replace("_", " "): getattr(operator, name) for name in names}
+    parts = {"kind": operator.kind, **own}
+    if not isinstance(operator, JoinOperator | OtherOperator):
+        (region,) = operator.regions
+        return {**parts, **_region_parts(region), "windows": region.windows}
+    for i, region in enumerate(operator.regions):
+        parts |= {f"{part} of input {i + 1}": value for part, value in _region_parts(region).items()}
+        parts[f"windows of input {i + 1}"] = region.windows
+    return parts | {f"row of input {i + 1}": row for i, row in enumerate(operator.rows)}
+
+
+_BELOW = ("region", "regions", "rows")
+"""Fields of an operator that hold what it reads, as parts of their own."""
+
+
+def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
     window = operator.window
     return {
         **_region_parts(operator.region),

@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
-from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    OtherOperator,
+    Output,
+    OverOperator,
+    operators,
+    regions,
+)
+from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, PassedOutput
 
 
 def function_names(value: Any) -> Iterable[str]:
@@ -27,6 +35,8 @@ def function_names(value: Any) -> Iterable[str]:
         yield from function_names(value.output)
     elif isinstance(value, KeyOutput):
         yield from function_names(value.key)
+    elif isinstance(value, PassedOutput):
+        yield from function_names(value.column)
 
 
 def expressions(output: Output) -> Iterable[Any]:
@@ -48,5 +58,7 @@ def expressions(output: Output) -> Iterable[Any]:
                     yield aggregate.filter
             if operator.window is not None:
                 yield operator.window.time
-        else:
-            yield from (value for name, value in operator.detail if name == "row" for value in value)
+        elif isinstance(operator, OverOperator):
+            yield from operator.input_row
+        elif isinstance(operator, JoinOperator | OtherOperator):
+            yield from (column for row in operator.rows for column in row)

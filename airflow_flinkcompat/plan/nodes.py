@@ -255,15 +255,26 @@ class GroupWindowAggregate(Single):
 
 
 @dataclass(frozen=True)
-class OverCall:
-    """One function over a window: partition keys, order (expression, ascending, nulls first), frame as canonical
-    text.
+class Frame:
+    """The rows an OVER call sees, up to the current one: ``unit`` is RANGE or ROWS.
+
+    ``preceding`` is how far back it goes, in rows or milliseconds, None for all; ``other`` is the text of a frame that
+    says anything else.
     """
+
+    unit: str = "RANGE"
+    preceding: int | None = None
+    other: str = ""
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """One function over a window: partition keys, order (expression, ascending, nulls first) and frame."""
 
     call: AggregateCall
     partition_by: tuple[Expression, ...]
     order_by: tuple[tuple[Expression, bool, bool | None], ...]
-    frame: str
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -301,7 +312,6 @@ class Join:
     kind: str
     condition: Expression | None
     temporal: Expression | None = None
-    hints: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False)
 
     @property
@@ -331,7 +341,8 @@ class Union:
 class Opaque:
     """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), canonical text and inputs.
 
-    Unchanged it says nothing; any difference in it is ``unknown``; it cannot be backfilled.
+    Unchanged it says nothing; a difference in its text is ``unknown``; it cannot be backfilled. ``clauses`` is the text
+    of each clause by name, where the text can be taken apart, and ``keys`` are its partition keys.
     """
 
     stateful: ClassVar[bool] = True
@@ -341,6 +352,8 @@ class Opaque:
     schema: tuple[Column, ...]
     reason: str = ""
     span: Span | None = field(default=None, compare=False)
+    clauses: tuple[tuple[str, str], ...] = ()
+    keys: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)

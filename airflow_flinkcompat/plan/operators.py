@@ -7,10 +7,11 @@ exactly one field of one operator, region or output, so comparing fields finds e
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, ClassVar
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
-from airflow_flinkcompat.plan.nodes import Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.nodes import Frame, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.origins import uses_window_field, window_field
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 from airflow_flinkcompat.sql import Span
@@ -130,16 +131,142 @@ class AggregateOperator:
 
 
 @dataclass(frozen=True)
+class OverOperator:
+    """An OVER aggregation: every row goes on, with what its calls make of the rows before it.
+
+    ``aggregates`` are the distinct calls in order of first use, ``order`` the ORDER BY as (expression, ascending, nulls
+    first). ``row`` holds the columns somebody reads, ``input_row`` all there are below: which of them are stored
+    depends on the planner (measured).
+    """
+
+    region: Region
+    aggregates: tuple[AggregateCall, ...]
+    partition_by: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool | None], ...]
+    frame: Frame
+    clock: TimeAttribute | None
+    row: tuple[Expression, ...]
+    input_row: tuple[Expression, ...]
+    argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    kind: ClassVar[str] = "OVER aggregation"
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (self.region,)
+
+
+class JoinForm(StrEnum):
+    """How a join is planned; ``JOIN`` where the query does not tell."""
+
+    REGULAR = "regular join"
+    INTERVAL = "interval join"
+    TEMPORAL = "temporal join"
+    LOOKUP = "lookup join"
+    WINDOW = "window join"
+    JOIN = "join"
+
+
+@dataclass(frozen=True)
+class JoinOperator:
+    """A join of two inputs.
+
+    ``join`` is INNER, LEFT, RIGHT or FULL; ``keys`` the equated expressions of both sides in order; ``conditions`` what
+    else it asks of a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input stand in
+    that input's region where the planner moves them there. ``bounds`` is how far, in milliseconds and inclusive, the
+    left time may lie from the right one; ``times`` are these two time columns, or the one a temporal join looks up by.
+    ``rows`` are the columns that are read of each input, in its order, ``row_types`` their types.
+    """
+
+    form: JoinForm
+    join: str
+    regions: tuple[Region, ...]
+    keys: tuple[tuple[Expression, Expression], ...]
+    conditions: frozenset[Expression]
+    bounds: tuple[int, int] | None
+    times: tuple[Expression, ...]
+    clock: TimeAttribute | None
+    rows: tuple[tuple[Expression, ...], tuple[Expression, ...]]
+    row_types: tuple[tuple[DataType, ...], tuple[DataType, ...]] = field(default=((), ()), compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def kind(self) -> str:
+        return self.form.value
+
+
+@dataclass(frozen=True)
+class RankOperator:
+    """ROW_NUMBER with a constant range of ranks kept right above it: Top-N and deduplication.
+
+    ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
+    nulls first), ``clock`` the time attribute it orders by where it orders by nothing else. Ranks ``first`` to ``last``
+    are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys, keys of an
+    aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank makes it a
+    constant). ``window`` is the window whose both bounds are among the partition keys.
+    """
+
+    region: Region
+    partition: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool | None], ...]
+    first: int
+    last: int
+    row: tuple[Expression, ...]
+    number_read: bool
+    window: Windowing | None = None
+    clock: TimeAttribute | None = None
+    partition_types: tuple[DataType, ...] = field(default=(), compare=False)
+    order_types: tuple[DataType, ...] = field(default=(), compare=False)
+    row_types: tuple[DataType, ...] = field(default=(), compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """Deduplication keeps one row by time of rows that are never taken back; anything else is a Top-N."""
+        once = self.first == self.last == 1 and self.clock is not None and appends(self.region)
+        name = "deduplication" if once else "Top-N"
+        return f"window {name}" if self.window is not None else name
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return (self.region,)
+
+    @property
+    def assigned(self) -> Windowing | None:
+        """The window assigned to the ranked rows themselves, where no aggregation stands in between."""
+        return self.region.windows[-1] if self.region.windows else None
+
+
+def appends(region: Region) -> bool:
+    """Whether rows that leave a region are never taken back, if its tables only append."""
+    origin = region.origin
+    if isinstance(origin, AggregateOperator):
+        return origin.windowed
+    if isinstance(origin, RankOperator):
+        return origin.window is not None or (origin.kind == "deduplication" and origin.order[0][1])
+    if isinstance(origin, JoinOperator):
+        inner = origin.join == "INNER" or origin.form not in (JoinForm.REGULAR, JoinForm.JOIN)
+        return inner and all(appends(one) for one in origin.regions)
+    return not isinstance(origin, Operator) or (isinstance(origin, OverOperator) and appends(origin.region))
+
+
+@dataclass(frozen=True)
 class OtherOperator:
-    """A stateful construct without rules of its own: ``detail`` holds all it says, resolved, as named parts."""
+    """A construct of any other kind: ``detail`` holds all it says, resolved, as named parts.
+
+    ``rows`` are the columns of its inputs, ``row_types`` their types.
+    """
 
     kind: str
     regions: tuple[Region, ...]
     detail: tuple[tuple[str, Any], ...]
+    rows: tuple[tuple[Expression, ...], ...] = ()
+    row_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
     span: Span | None = field(default=None, compare=False)
 
 
-Operator = AggregateOperator | OtherOperator
+Operator = AggregateOperator | OverOperator | JoinOperator | RankOperator | OtherOperator
 
 
 @dataclass(frozen=True)
@@ -161,7 +288,7 @@ def operators(output: Output) -> tuple[Operator, ...]:
     """All stateful operators below a sink, nearest the sink first."""
 
     def below(region: Region) -> tuple[Operator, ...]:
-        if not isinstance(region.origin, AggregateOperator | OtherOperator):
+        if not isinstance(region.origin, Operator):
             return ()
         return (region.origin, *(found for inner in region.origin.regions for found in below(inner)))
 
@@ -175,7 +302,7 @@ def sources(output: Output) -> tuple[Source, ...]:
     def below(region: Region) -> None:
         if isinstance(region.origin, Source):
             found[region.origin] = None
-        elif isinstance(region.origin, AggregateOperator | OtherOperator):
+        elif isinstance(region.origin, Operator):
             for inner in region.origin.regions:
                 below(inner)
 

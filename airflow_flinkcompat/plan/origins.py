@@ -62,6 +62,19 @@ class ColumnOutput:
     index: int
 
 
+@dataclass(frozen=True)
+class PassedOutput:
+    """A column of input ``input`` that an operator hands on as it is."""
+
+    input: int
+    column: Expression
+
+
+@dataclass(frozen=True)
+class RankNumber:
+    """The number a ranking gives a row, as its output."""
+
+
 def meaning(value: Expression) -> Expression:
     """The expression without types; a CAST keeps its target as an argument, because the target decides the value."""
     if isinstance(value, Call):
@@ -100,12 +113,16 @@ def leaves(value: Expression) -> tuple[Expression, ...]:
 
 
 def window_field(value: Expression) -> WindowField | None:
-    """The window field a bare column is, also where an aggregation below passes it up as one of its keys."""
+    """The window field a bare column is, also where an operator below passes it up: an aggregation as one of its keys,
+    others as a column of their rows.
+    """
     if isinstance(value, WindowColumn):
         return value.field
     if isinstance(value, OperatorColumn):
         if isinstance(value.output, KeyOutput):
             return window_field(value.output.key)
+        if isinstance(value.output, PassedOutput):
+            return window_field(value.output.column)
         if isinstance(value.output, WindowColumn):
             return value.output.field
     return None
@@ -127,8 +144,12 @@ def describe(value: Any) -> str:
             return describe(value.output)
         case KeyOutput():
             return describe(value.key)
+        case PassedOutput():
+            return describe(value.column)
         case ColumnOutput():
             return f"column {value.index + 1}"
+        case RankNumber():
+            return "ROW_NUMBER()"
         case FunctionColumn():
             return f"{describe(value.call)} column {value.index + 1}"
         case AggregateCall():
@@ -184,6 +205,8 @@ __all__ = [
     "FunctionColumn",
     "KeyOutput",
     "OperatorColumn",
+    "PassedOutput",
+    "RankNumber",
     "SourceColumn",
     "WindowColumn",
     "aggregate_meaning",

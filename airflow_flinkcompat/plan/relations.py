@@ -15,6 +15,7 @@ from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Correlate,
     Filter,
+    Frame,
     Join,
     Node,
     Opaque,
@@ -30,7 +31,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
 )
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, overs_in, time_attribute_of, unread
-from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, Column
+from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, UNKNOWN, Column
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
     define_window,
@@ -72,7 +73,7 @@ class QueryBinder:
         inner = self._with_ctes(tree)
         match tree:
             case exp.Select():
-                return inner._ordered(tree, inner._select(tree))
+                return inner._ordered(tree, *inner._select(tree))
             case exp.Union() | exp.Intersect() | exp.Except():
                 return inner._ordered(tree, inner._set_operation(tree))
             case exp.Values():
@@ -115,11 +116,15 @@ class QueryBinder:
         union = Union(branches, schema, span)
         return union if not tree.args.get("distinct") else _distinct(union, span)
 
-    def _ordered(self, tree: exp.Expression, node: Node) -> Node:
+    def _ordered(self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None) -> Node:
+        """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from."""
         order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return node
         binder = ScalarBinder(self.environment, self.statement, _scope(node, None))
+        wanted = node.schema
+        if below is not None and isinstance(node, Project):
+            node, binder = self._with_sort_keys(order, node, binder, below)
         keys = self._order_keys(order, binder)
         numbers = []
         for part in (limit, offset):
@@ -131,7 +136,37 @@ class QueryBinder:
             if value is not None and not isinstance(value, exp.Literal):
                 raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
             numbers.append(None if value is None else int(value.name))
-        return Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
+        sort = Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
+        if len(node.schema) == len(wanted):
+            return sort
+        columns = tuple(InputRef(i, column.type) for i, column in enumerate(wanted))
+        return Project(sort, columns, wanted, span=node.span)
+
+    def _with_sort_keys(
+        self, order: exp.Expression | None, node: Project, binder: ScalarBinder, below: ScalarBinder
+    ) -> tuple[Project, ScalarBinder]:
+        """The projection with a column more for each sort key that the SELECT list does not hold."""
+        hidden: dict[exp.Expression, Expression] = {}
+        for key in [] if order is None else order.expressions:
+            tree = key.this if isinstance(key, exp.Ordered) else key
+            try:
+                binder.bind(tree)
+            except BindError as missing:
+                if missing.reason != "unknown-column":
+                    raise
+                hidden[tree] = below.bind(tree)
+        if not hidden:
+            return node, binder
+        found, columns = tuple(hidden.values()), below.scope.columns
+        added = tuple(Column(f"SORT${i}", e.type, time_attribute_of(e, columns)) for i, e in enumerate(found))
+        wider = replace(node, expressions=node.expressions + found, schema=node.schema + added)
+        places = {id(tree): len(node.schema) + i for i, tree in enumerate(hidden)}
+
+        def special(part: exp.Expression) -> Expression | None:
+            place = places.get(id(part))
+            return None if place is None else InputRef(place, wider.schema[place].type)
+
+        return wider, ScalarBinder(self.environment, self.statement, binder.scope, special)
 
     def _order_keys(
         self, order: exp.Expression | None, binder: ScalarBinder
@@ -291,14 +326,29 @@ class QueryBinder:
     def _match(self, tree: nodes.MatchRecognize) -> Relation:
         below = self.relation(tree.this)
         measures = [measure.alias for measure in tree.args.get("measures") or ()]
-        keys = [key.name for key in tree.args.get("partition_by") or ()]
-        schema = tuple(Column(name, UNKNOWN) for name in (*keys, *measures))
+        keys = tree.args.get("partition_by") or ()
+        schema = tuple(Column(name, UNKNOWN) for name in (*(key.name for key in keys), *measures))
         bare = tree.copy()
         bare.set("this", exp.to_identifier("input"))
-        bare.set("alias", None)
-        text = bare.sql(dialect="flink")
+        for clause in ("alias", "partition_by"):
+            bare.set(clause, None)
+        taken = {clause: bare.args[clause] for clause in ("measures", "within") if bare.args.get(clause) is not None}
+        for clause in taken:
+            bare.set(clause, None)
+        binder = ScalarBinder(self.environment, self.statement, below.scope)
+        within = None if "within" not in taken else binder.interval(taken["within"])
         node = Opaque(
-            "MATCH_RECOGNIZE", text, (below.node,), schema, "pattern recognition has no rules yet", self.span(tree)
+            "MATCH_RECOGNIZE",
+            bare.sql(dialect="flink"),
+            (below.node,),
+            schema,
+            "pattern recognition has no rules yet",
+            self.span(tree),
+            (
+                ("measures", ", ".join(part.sql(dialect="flink") for part in taken.get("measures", ()))),
+                ("within", "" if within is None else f"{within.value} {within.type}"),
+            ),
+            tuple(binder.bind(key) for key in keys),
         )
         return self._aliased(node, tree)
 
@@ -345,7 +395,8 @@ class QueryBinder:
         return replace(found, scope=replace(found.scope, optional=(*below.scope.flags, False, False, False)))
 
     # -------------------------------------------------------------------------------------------- SELECT
-    def _select(self, tree: exp.Select) -> Node:
+    def _select(self, tree: exp.Select) -> tuple[Node, ScalarBinder | None]:
+        """The plan of a SELECT, and what binds further expressions beside its list; None where DISTINCT hides it."""
         below = self._from(tree)
         where = tree.args.get("where")
         if where is not None:
@@ -389,7 +440,7 @@ class QueryBinder:
             aliases = {name: tree_ for name, tree_ in outputs if name and not isinstance(tree_, InputRef)}
             node = Filter(node, self._qualified(qualify.this, binder, aliases), span=self.span(qualify.this))
         node = Project(node, expressions, schema, _query_hints(tree), span=self.span(tree))
-        return _distinct(node, self.span(tree)) if tree.args.get("distinct") else node
+        return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
 
     def _qualified(
         self, tree: exp.Expression, binder: ScalarBinder, aliases: Mapping[str, exp.Expression | InputRef]
@@ -450,17 +501,34 @@ class QueryBinder:
                 spec = functions.lookup(name)
                 result = spec.result_type(tuple(a.type for a in args)) if spec else BIGINT
                 call = AggregateCall(name, args, result, span=self.span(function))
-            spec_tree = tree.args.get("spec")
             calls.append(
                 OverCall(
                     call,
                     tuple(binder.bind(key) for key in tree.args.get("partition_by") or ()),
                     self._order_keys(tree.args.get("order"), binder),
-                    "" if spec_tree is None else spec_tree.sql(dialect="flink").upper(),
+                    _frame(tree.args.get("spec"), binder),
                 )
             )
         schema = node.schema + tuple(Column(f"w${i}", call.call.type) for i, call in enumerate(calls))
         return Over(node, tuple(calls), schema, span=self.span(windows[0])), tuple(calls)
+
+
+def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
+    """The frame of an OVER call; without one it is all rows up to the current one's time, as in the standard."""
+    if tree is None:
+        return Frame()
+    start, unit = tree.args.get("start"), str(tree.args.get("kind")).upper()
+    if str(tree.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW":
+        match start:
+            case "UNBOUNDED":
+                return Frame(unit)
+            case "CURRENT ROW":
+                return Frame(unit, 0)
+            case exp.Literal() if start.name.isdigit() and unit == "ROWS":
+                return Frame(unit, int(start.name))
+            case exp.Interval() if unit == "RANGE" and (back := binder.interval(start)).type == INTERVAL_DAY_TIME:
+                return Frame(unit, int(str(back.value)))
+    return Frame(unit, None, tree.sql(dialect="flink").upper())
 
 
 def _conditions(*clauses: exp.Expression | None) -> list[exp.Expression]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,8 @@ from airflow_flinkcompat.plan.expressions import (
     conjuncts,
     transform,
 )
+from airflow_flinkcompat.plan.joining import filtered, join_operator
+from airflow_flinkcompat.plan.liveness import live
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Correlate,
@@ -37,8 +38,10 @@ from airflow_flinkcompat.plan.nodes import (
 )
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    JoinOperator,
     OtherOperator,
     Output,
+    OverOperator,
     Region,
     Rows,
     Source,
@@ -50,6 +53,8 @@ from airflow_flinkcompat.plan.origins import (
     FunctionColumn,
     KeyOutput,
     OperatorColumn,
+    PassedOutput,
+    RankNumber,
     SourceColumn,
     WindowColumn,
     aggregate_meaning,
@@ -58,19 +63,28 @@ from airflow_flinkcompat.plan.origins import (
     uses_window_field,
     window_field,
 )
-from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
+from airflow_flinkcompat.plan.ranks import computed_below, numbering, numbers_rows, ranked, stands_beside
+from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, DataType, TimeAttribute
 from airflow_flinkcompat.sql import Span
 
 SIZE_LIMIT = 20_000
 """Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
 
 
+RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
+"""Functions over a window that number its rows."""
+
+
 @dataclass(frozen=True)
 class _Stream:
-    """A relation while the plan is evaluated: its columns, resolved and typed, over the region below."""
+    """A relation while the plan is evaluated: its columns, resolved and typed, over the region below.
+
+    ``numbering`` is a ROW_NUMBER right below of which it is not settled yet which ranks are kept.
+    """
 
     columns: tuple[Expression, ...]
     region: Region
+    numbering: Over | None = None
 
 
 def view(sink: Sink) -> Output:
@@ -90,56 +104,50 @@ def view(sink: Sink) -> Output:
         types=tuple(column.type for column in sink.schema),
         span=sink.span,
     )
-    return replace(output, region=_live(output.region, output.columns))
-
-
-def _live(region: Region, read: Iterable[Expression]) -> Region:
-    """The region with metrics nobody reads left out of its aggregation, as Flink's planner leaves them out.
-
-    ``read`` is what is computed above the region. A construct without rules reads all its columns.
-    """
-    origin = region.origin
-    if isinstance(origin, OtherOperator):
-        row = [column for column in dict(origin.detail).get("row", ()) if isinstance(column, OperatorColumn)]
-        inputs = (
-            _live(inner, [column.output for column in row if column.operator == i])
-            for i, inner in enumerate(origin.regions)
-        )
-        return replace(region, origin=replace(origin, regions=tuple(inputs)))
-    if not isinstance(origin, AggregateOperator):
-        return region
-    above = (*read, *region.filters, *region.window_filters, *(call for call, _ in region.functions))
-    windows = (part for window in region.windows for part in (window.time, *window.partition_by))
-    wanted = {leaf.output for part in (*above, *windows) for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
-    places = [i for i, call in enumerate(origin.aggregates) if call in wanted]
-    kept = tuple(origin.aggregates[i] for i in places)
-    arguments = (part for call in kept for part in (*call.args, call.filter) if part is not None)
-    return replace(
-        region,
-        origin=replace(
-            origin,
-            aggregates=kept,
-            argument_types=tuple(origin.argument_types[i] for i in places),
-            region=_live(origin.region, (*origin.keys, *arguments)),
-        ),
-    )
+    return replace(output, region=live(output.region, output.columns))
 
 
 class _Evaluation:
     """Evaluates nodes to streams; one instance a pipeline, so that unfolded sizes are counted once."""
 
+    def __init__(self) -> None:
+        self._inputs: dict[int, _Stream] = {}
+        self._unranked: set[int] = set()
+        """The OVERs, by identity, that number rows of which no constant range is kept."""
+
     def stream(self, node: Node) -> _Stream:
+        """The relation a node makes, with every condition that stands right above a ROW_NUMBER taken together."""
+        stream = self._open(node)
+        if stream.numbering is None:
+            return stream
+        region = ranked(stream.region)
+        if region is not None:
+            return _Stream(stream.columns, region)
+        self._unranked.add(id(stream.numbering))
+        try:
+            return self._open(node)
+        finally:
+            self._unranked.discard(id(stream.numbering))
+
+    def _open(self, node: Node) -> _Stream:
         match node:
             case Scan():
                 return self._scan(node)
             case Values():
                 return self._values(node)
             case Project():
-                below = self.stream(node.input)
+                below = self._open(node.input)
                 region = replace(below.region, hints=below.region.hints + node.hints)
-                return _Stream(tuple(self._resolve(e, below) for e in node.expressions), region)
+                columns = tuple(self._resolve(e, below) for e in node.expressions)
+                if below.numbering is not None and stands_beside(node, below.numbering):
+                    columns, region = computed_below(columns, region)
+                return replace(below, columns=columns, region=region)
+            case Filter(input=Join(kind="CROSS" | "INNER", temporal=None) as join):
+                # FROM a, b WHERE …: the planner makes one join of it.
+                parts = tuple(part for part in (join.condition, node.condition) if part is not None)
+                return self._join(replace(join, kind="INNER", condition=Call("AND", parts, BOOLEAN)))
             case Filter():
-                below = self.stream(node.input)
+                below = self._open(node.input)
                 return self._filtered(below, self._resolve(node.condition, below))
             case WindowAssign():
                 return self._window(node)
@@ -149,6 +157,12 @@ class _Evaluation:
                 return self._group_window(node)
             case Aggregate():
                 return self._aggregate(node)
+            case Join():
+                return self._join(node)
+            case Over() if numbers_rows(node) and id(node) not in self._unranked:
+                return self._numbered(node)
+            case Over() if _one_window(node):
+                return self._over(node)
             case _:
                 return self._other(node)
 
@@ -293,23 +307,133 @@ class _Evaluation:
         )
         return _Stream(_outputs(keys, bare_keys, node.aggregates, calls) + properties, Region(operator))
 
-    def _other(self, node: Node) -> _Stream:
-        below = tuple(self.stream(inner) for inner in node.inputs)
-        # Each input's columns stay apart from the same columns of another input.
+    def _join(self, node: Join) -> _Stream:
+        sides = (self.stream(node.left), self.stream(node.right))
+        row = self._side_by_side(sides)
+        rows = tuple(tuple(meaning(column) for column in side.columns) for side in sides)
+        operator = join_operator(
+            node,
+            (sides[0].region, sides[1].region),
+            (rows[0], rows[1]),
+            lambda part: meaning(self._resolve(part, row)),
+            _with_filter,
+        )
+        kept = sides[:1] if node.kind in ("SEMI", "ANTI") else sides
+        return _Stream(
+            tuple(_passed(i, column) for i, side in enumerate(kept) for column in side.columns), Region(operator)
+        )
+
+    def _over(self, node: Over) -> _Stream:
+        below = self.stream(node.input)
+        bare, unique, types = self._aggregates(tuple(call.call for call in node.calls), below)
+        first = node.calls[0]
+        time = first.order_by[0][0] if first.order_by else None
+        row = tuple(meaning(column) for column in below.columns)
+        operator = OverOperator(
+            region=below.region,
+            aggregates=unique,
+            partition_by=tuple(meaning(self._resolve(key, below)) for key in first.partition_by),
+            order=self._sort_keys(first.order_by, below),
+            frame=first.frame,
+            clock=node.input.schema[time.index].time_attribute if isinstance(time, InputRef) else None,
+            row=row,
+            input_row=row,
+            argument_types=types,
+            span=node.span,
+        )
+        calls = tuple(OperatorColumn(0, call, type=over.call.type) for call, over in zip(bare, node.calls, strict=True))
+        return _Stream(tuple(_passed(0, column) for column in below.columns) + calls, Region(operator))
+
+    def _numbered(self, node: Over) -> _Stream:
+        below = self._below(node)
+        operator = numbering(node, below.columns, below.region, lambda key: self._resolve(key, below))
+        passed = tuple(column if isinstance(column, Literal) else _passed(0, column) for column in below.columns)
+        number = tuple(OperatorColumn(0, RankNumber(), type=c.type) for c in node.schema[len(passed) :])
+        return _Stream(passed + number, Region(operator), node)
+
+    def _below(self, node: Over) -> _Stream:
+        """The input of an OVER, evaluated once, though the OVER may be tried as a ranking first."""
+        if id(node) not in self._inputs:
+            self._inputs[id(node)] = self.stream(node.input)
+        return self._inputs[id(node)]
+
+    def _sort_keys(
+        self, keys: tuple[tuple[Expression, bool, bool | None], ...], below: _Stream
+    ) -> tuple[tuple[Expression, bool, bool | None], ...]:
+        return tuple((meaning(self._resolve(key, below)), ascending, nulls) for key, ascending, nulls in keys)
+
+    def _side_by_side(self, sides: tuple[_Stream, ...]) -> _Stream:
+        """Each input's columns stay apart from the same columns of another input."""
         columns = tuple(
-            OperatorColumn(i, column, type=column.type, span=column.span)
-            for i, stream in enumerate(below)
+            OperatorColumn(i, meaning(column), type=column.type, span=column.span)
+            for i, stream in enumerate(sides)
             for column in stream.columns
         )
-        row = _Stream(columns, Region(None))
+        return _Stream(columns, Region(None))
+
+    def _other(self, node: Node) -> _Stream:
+        below = (self._below(node),) if isinstance(node, Over) else tuple(self.stream(inner) for inner in node.inputs)
         operator = OtherOperator(
             kind=_kind(node),
             regions=tuple(stream.region for stream in below),
-            detail=(*_detail(node, row, self), ("row", tuple(meaning(column) for column in columns))),
+            detail=self._detail(node, below),
+            rows=tuple(tuple(meaning(column) for column in stream.columns) for stream in below),
+            row_types=tuple(tuple(column.type for column in stream.columns) for stream in below),
             span=node.span,
         )
+        if isinstance(node, Sort):
+            return _Stream(tuple(_passed(0, column) for column in below[0].columns), Region(operator))
         out = tuple(OperatorColumn(0, ColumnOutput(i), type=c.type) for i, c in enumerate(node.schema))
         return _Stream(out, Region(operator))
+
+    def _detail(self, node: Node, below: tuple[_Stream, ...]) -> tuple[tuple[str, Any], ...]:
+        match node:
+            case Over():
+                calls = tuple(
+                    (
+                        self._aggregates((over.call,), below[0])[0][0],
+                        tuple(meaning(self._resolve(key, below[0])) for key in over.partition_by),
+                        self._sort_keys(over.order_by, below[0]),
+                        over.frame,
+                    )
+                    for over in node.calls
+                )
+                return (("calls", calls),)
+            case Sort():
+                keys = self._sort_keys(node.keys, below[0])
+                time = keys[:1] if _clock(node) else ()
+                return (
+                    ("time key", time),
+                    ("clock", _clock(node)),
+                    ("sort keys", keys[len(time) :]),
+                    ("limit", node.limit),
+                    ("offset", node.offset or 0),
+                )
+            case Opaque():
+                # Its text names the columns of its inputs.
+                names = tuple(tuple(column.name for column in inner.schema) for inner in node.inputs)
+                named = (("input columns", names),) if node.kind == "MATCH_RECOGNIZE" else ()
+                partition = tuple(meaning(self._resolve(key, below[0])) for key in node.keys)
+                by = (("partition", frozenset(partition)), ("partition order", partition))
+                return (("text", node.text), *named, *node.clauses, *by)
+        return ()
+
+
+def _passed(place: int, column: Expression) -> OperatorColumn:
+    return OperatorColumn(0, PassedOutput(place, meaning(column)), type=column.type, span=column.span)
+
+
+def _one_window(node: Over) -> bool:
+    """True where all calls see the same rows and none of them ranks: one OVER aggregation."""
+    windows = {(call.partition_by, call.order_by, call.frame) for call in node.calls}
+    return len(windows) == 1 and not any(call.call.function in RANKING for call in node.calls)
+
+
+def _clock(node: Sort) -> TimeAttribute | None:
+    """The clock a sort runs on: that of its first key, where it is a time column in ascending order."""
+    if not node.keys or not isinstance(node.keys[0][0], InputRef) or not node.keys[0][1]:
+        return None
+    return node.schema[node.keys[0][0].index].time_attribute
 
 
 def _with_filter(region: Region, part: Expression) -> Region:
@@ -319,6 +443,10 @@ def _with_filter(region: Region, part: Expression) -> Region:
     aggregates stay above. The fields of a legacy group window exist only above it.
     """
     origin = region.origin
+    if isinstance(origin, JoinOperator) and not region.functions and not region.windows:
+        joined = filtered(origin, part, _with_filter)
+        if joined is not None:
+            return replace(region, origin=joined)
     read = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
     keys_only = read and all(isinstance(x, OperatorColumn) and isinstance(x.output, KeyOutput) for x in read)
     if (
@@ -409,44 +537,16 @@ def _kind(node: Node) -> str:
         case Over():
             return "OVER aggregation"
         case Sort():
-            return "ORDER BY" if node.keys else "LIMIT"
-        case Join():
-            return "temporal join" if node.temporal is not None else "join"
+            if not node.keys:
+                return "LIMIT"
+            if node.limit is not None:
+                return "ORDER BY with LIMIT"
+            return "temporal sort" if _clock(node) else "ORDER BY"
         case Union():
             return "UNION ALL"
         case Opaque():
             return node.kind
     return type(node).__name__
-
-
-def _detail(node: Node, row: _Stream, evaluation: _Evaluation) -> tuple[tuple[str, Any], ...]:
-    def resolved(value: Any) -> Any:
-        match value:
-            case tuple():
-                return tuple(resolved(part) for part in value)
-            case AggregateCall():
-                return evaluation._aggregates((value,), row)[0][0]
-            case InputRef() | Call():
-                return meaning(evaluation._resolve(value, row))
-        return value
-
-    match node:
-        case Over():
-            calls = tuple(
-                (resolved(c.call), resolved(c.partition_by), resolved(c.order_by), c.frame) for c in node.calls
-            )
-            return (("calls", calls),)
-        case Sort():
-            return (("keys", resolved(node.keys)), ("limit", node.limit), ("offset", node.offset))
-        case Join():
-            condition = None if node.condition is None else resolved(node.condition)
-            temporal = None if node.temporal is None else resolved(node.temporal)
-            return (("kind", node.kind), ("condition", condition), ("temporal", temporal), ("hints", node.hints))
-        case Opaque():
-            # Its text names the columns of its inputs.
-            names = tuple(tuple(column.name for column in inner.schema) for inner in node.inputs)
-            return (("text", node.text), *((("input columns", names),) if node.kind == "MATCH_RECOGNIZE" else ()))
-    return ()
 
 
 def _size(expression: Expression) -> int:

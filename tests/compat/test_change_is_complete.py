@@ -11,11 +11,14 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.parts import operator_parts, output_parts, table_parts
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Literal
-from airflow_flinkcompat.plan.nodes import Table, Watermark, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.nodes import Frame, Table, Watermark, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    JoinForm,
+    JoinOperator,
     OtherOperator,
     Output,
+    OverOperator,
     Region,
     Source,
     Windowing,
@@ -38,7 +41,28 @@ AGGREGATE = AggregateOperator(
     window=WINDOWING,
     windowed=True,
 )
-OTHER = OtherOperator("join", (REGION, REGION), (("condition", A),))
+OTHER = OtherOperator("UNION ALL", (REGION, REGION), (("condition", A),), ((A,), (A,)))
+OVER = OverOperator(
+    region=REGION,
+    aggregates=(AggregateCall("SUM", (B,), BIGINT),),
+    partition_by=(A,),
+    order=((A, True, None),),
+    frame=Frame("ROWS", 2),
+    clock=TimeAttribute.ROWTIME,
+    row=(A,),
+    input_row=(A, B),
+)
+JOIN = JoinOperator(
+    form=JoinForm.INTERVAL,
+    join="INNER",
+    regions=(REGION, REGION),
+    keys=((A, A),),
+    conditions=frozenset({A}),
+    bounds=(0, 1),
+    times=(A, A),
+    clock=TimeAttribute.ROWTIME,
+    rows=((A,), (A,)),
+)
 OUTPUT = Output(REGION, (A,), "sink")
 TABLE = Table(("", "", "t"), (Column("a", BIGINT),), ("a",), options=(("connector", "print"),))
 
@@ -80,6 +104,28 @@ OF_OTHER: dict[str, Any] = {
     "kind": "ORDER BY",
     "regions": (REGION, replace(REGION, filters=frozenset({A}))),
     "detail": (("condition", B),),
+    "rows": ((A,), (A, B)),
+}
+OF_OVER: dict[str, Any] = {
+    "region": replace(REGION, filters=frozenset({A})),
+    "aggregates": (AggregateCall("MAX", (B,), BIGINT),),
+    "partition_by": (B,),
+    "order": ((A, False, None),),
+    "frame": Frame("ROWS", 3),
+    "clock": TimeAttribute.PROCTIME,
+    "row": (A, B),
+    "input_row": (A,),
+}
+OF_JOIN: dict[str, Any] = {
+    "form": JoinForm.REGULAR,
+    "join": "LEFT",
+    "regions": (REGION, replace(REGION, filters=frozenset({A}))),
+    "keys": ((A, B),),
+    "conditions": frozenset({B}),
+    "bounds": (0, 2),
+    "times": (A, B),
+    "clock": TimeAttribute.PROCTIME,
+    "rows": ((A,), (A, B)),
 }
 OF_OUTPUT: dict[str, Any] = {
     "region": replace(REGION, filters=frozenset({A})),
@@ -112,6 +158,8 @@ def compared(cls: type) -> set[str]:
     [
         (AGGREGATE, OF_AGGREGATE, operator_parts),
         (OTHER, OF_OTHER, operator_parts),
+        (OVER, OF_OVER, operator_parts),
+        (JOIN, OF_JOIN, operator_parts),
         (OUTPUT, OF_OUTPUT, output_parts),
         (TABLE, OF_TABLE, table_parts),
         (REGION, OF_REGION, lambda region: operator_parts(replace(AGGREGATE, region=region))),

@@ -8,7 +8,7 @@ import pytest
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
-    OtherOperator,
+    JoinOperator,
     Output,
     Rows,
     TooLarge,
@@ -105,7 +105,7 @@ def test_repeated_keys_are_counted() -> None:
 @pytest.mark.parametrize(
     ("sql", "kinds"),
     [
-        ("SELECT a.customer FROM orders AS a JOIN orders AS b ON a.item = b.item;", ["join"]),
+        ("SELECT a.customer FROM orders AS a JOIN orders AS b ON a.item = b.item;", ["regular join"]),
         ("SELECT SUM(amount) OVER (PARTITION BY item ORDER BY placed) FROM orders;", ["OVER aggregation"]),
         ("SELECT customer FROM orders UNION ALL SELECT item FROM orders;", ["UNION ALL"]),
         ("SELECT customer FROM orders INTERSECT SELECT item FROM orders;", ["INTERSECT"]),
@@ -123,7 +123,7 @@ def test_the_sides_of_a_self_join_are_two() -> None:
     one, other = output(join), output(join.replace("a.customer, b.customer", "b.customer, a.customer"))
     assert one != other
     (operator,) = operators(one)
-    assert isinstance(operator, OtherOperator)
+    assert isinstance(operator, JoinOperator)
     assert len(operator.regions) == 2
 
 

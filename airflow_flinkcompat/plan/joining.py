@@ -1,0 +1,236 @@
+"""Joins as their operator sees them: equated keys, time bounds, what else is asked, what moves below to one input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal, conjuncts, transform, walk
+from airflow_flinkcompat.plan.nodes import Join, Scan, WindowField
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Region
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, WindowColumn, leaves
+from airflow_flinkcompat.plan.types import Column, TimeAttribute
+
+BOUNDS = frozenset({WindowField.START, WindowField.END})
+_FLIPPED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
+_MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
+"""The inputs to which the planner moves a condition of the join that asks about that input alone, by kind of join."""
+_KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
+"""The inputs to which it moves such a condition from above the join."""
+Resolve = Callable[[Expression], Expression]
+WithFilter = Callable[[Region, Expression], Region]
+
+
+def join_operator(
+    node: Join,
+    regions: tuple[Region, Region],
+    rows: tuple[tuple[Expression, ...], tuple[Expression, ...]],
+    resolve: Resolve,
+    with_filter: WithFilter,
+) -> JoinOperator:
+    """The operator of a join.
+
+    ``rows`` are the columns of both inputs without types; ``resolve`` turns an expression over the joined row into one
+    over ``OperatorColumn`` leaves, one a column of an input; ``with_filter`` adds a conjunct to a region.
+    """
+    schema = node.left.schema + node.right.schema
+    parts = [p for p in conjuncts(node.condition) if not _true(p)] if node.condition is not None else []
+    times = tuple(sorted({leaf.index for part in parts for leaf in _refs(part) if schema[leaf.index].time_attribute}))
+    join = "INNER" if node.kind == "CROSS" else node.kind
+    operator = JoinOperator(
+        form=JoinForm.REGULAR,
+        join=join,
+        regions=regions,
+        keys=(),
+        conditions=frozenset(),
+        bounds=None,
+        times=(),
+        clock=None,
+        rows=rows,
+        row_types=tuple(tuple(c.type for c in side.schema) for side in node.inputs),  # type: ignore[arg-type]
+        span=node.span,
+    )
+    if node.temporal is not None:
+        operator = _looked_up(operator, node, resolve)
+    elif times:
+        found = _bounded(parts, schema, len(node.left.schema))
+        if found is None:
+            operator = replace(operator, form=JoinForm.JOIN)
+        else:
+            clock = schema[times[0]].time_attribute
+            seen = tuple(resolve(InputRef(i, schema[i].type)) for i in times)
+            operator = replace(operator, form=JoinForm.INTERVAL, bounds=found.bounds, times=seen, clock=clock)
+            parts = found.others
+    if join not in _MOVES_BELOW:
+        operator = replace(operator, form=JoinForm.JOIN)
+    resolved = [resolve(part) for part in parts]
+    if operator.form is JoinForm.REGULAR:
+        operator, resolved = _windowed(operator, resolved)
+    for part in resolved:
+        operator = _asked(operator, part, _MOVES_BELOW, with_filter)
+    return operator
+
+
+def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) -> JoinOperator | None:
+    """The join with a conjunct from above it, where the planner moves it into or below the join; None elsewhere.
+
+    ``part`` is over the join's own columns. Moved below the side that an outer join keeps, into an inner join
+    otherwise; a WHERE stays above a temporal join (measured).
+    """
+    if operator.form not in (JoinForm.REGULAR, JoinForm.INTERVAL, JoinForm.WINDOW):
+        return None
+    own = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
+    if not own or not all(isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput) for leaf in own):
+        return None
+
+    part = transform(part, _below)
+    sides = _inputs(part)
+    if len(sides) == 1 and not sides & set(_KEPT[operator.join]):
+        return None
+    if len(sides) > 1:
+        if operator.join != "INNER":
+            return None
+        if not _equates(part):
+            # It may bound the time between both inputs, which makes another join of it.
+            operator = replace(operator, form=JoinForm.JOIN)
+    return _asked(operator, part, _KEPT, with_filter)
+
+
+def _below(leaf: Expression) -> Expression:
+    if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+        return replace(leaf, operator=leaf.output.input, output=leaf.output.column)
+    return leaf
+
+
+def _asked(
+    operator: JoinOperator, part: Expression, moves: dict[str, tuple[int, ...]], with_filter: WithFilter
+) -> JoinOperator:
+    """The join with one more conjunct, over ``OperatorColumn`` leaves: as a key, a condition or below one input."""
+    sides = _inputs(part)
+    stays = operator.form in (JoinForm.TEMPORAL, JoinForm.LOOKUP, JoinForm.JOIN)
+    if len(sides) == 1 and not stays and sides <= set(moves[operator.join]):
+        (side,) = sides
+        regions = list(operator.regions)
+        regions[side] = with_filter(regions[side], transform(part, _own))
+        return replace(operator, regions=tuple(regions))
+    if _equates(part) and operator.form is not JoinForm.JOIN:
+        assert isinstance(part, Call)
+        one, other = part.args
+        return replace(operator, keys=(*operator.keys, (one, other) if 0 in _inputs(one) else (other, one)))
+    return replace(operator, conditions=operator.conditions | {part})
+
+
+def _own(leaf: Expression) -> Expression:
+    return leaf.output if isinstance(leaf, OperatorColumn) else leaf
+
+
+def _equates(part: Expression) -> bool:
+    """True for an equality between something of one input and something of the other."""
+    if not isinstance(part, Call) or part.function != "=":
+        return False
+    sides = [_inputs(arg) for arg in part.args]
+    return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
+
+
+def _inputs(part: Expression) -> set[int]:
+    return {leaf.operator for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+
+
+def _refs(part: Expression) -> list[InputRef]:
+    return [leaf for leaf in walk(part) if isinstance(leaf, InputRef)]
+
+
+def _true(part: Expression) -> bool:
+    return isinstance(part, Literal) and part.value is True
+
+
+def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:
+    """A temporal join by event time, or a lookup by processing time in a table that is read directly."""
+    time, form = node.temporal, JoinForm.JOIN
+    clock = None
+    if isinstance(time, InputRef) and time.index < len(node.left.schema):
+        clock = node.left.schema[time.index].time_attribute
+        if clock is TimeAttribute.ROWTIME:
+            form = JoinForm.TEMPORAL
+        elif clock is TimeAttribute.PROCTIME and isinstance(node.right, Scan):
+            form = JoinForm.LOOKUP
+    assert time is not None
+    return replace(operator, form=form, times=(resolve(time),), clock=clock)
+
+
+def _windowed(operator: JoinOperator, parts: list[Expression]) -> tuple[JoinOperator, list[Expression]]:
+    """A window join, where both bounds of both inputs' windows are equated; the rest of the conditions."""
+    fields = {_window_bound(part) for part in parts} - {None}
+    if not fields:
+        return operator, parts
+    both = all(region.windows for region in operator.regions)
+    form = JoinForm.WINDOW if fields == BOUNDS and both else JoinForm.JOIN
+    return replace(operator, form=form), [part for part in parts if form is JoinForm.JOIN or not _window_bound(part)]
+
+
+def _window_bound(part: Expression) -> WindowField | None:
+    """The bound of both inputs' windows that a conjunct equates."""
+    if not _equates(part):
+        return None
+    assert isinstance(part, Call)
+    columns = [arg.output for arg in part.args if isinstance(arg, OperatorColumn)]
+    fields = {column.field for column in columns if isinstance(column, WindowColumn)}
+    return fields.pop() if len(columns) == 2 and len(fields) == 1 and fields <= BOUNDS else None
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    bounds: tuple[int, int]
+    others: list[Expression]
+
+
+def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
+    """Bounds on the left time minus the right one in milliseconds, and the conjuncts that say nothing of time.
+
+    None where there are not both, or time is used in any other way.
+    """
+    lower: list[int] = []
+    upper: list[int] = []
+    others: list[Expression] = []
+    columns: set[int] = set()
+    for part in parts:
+        times = {ref.index for ref in _refs(part) if schema[ref.index].time_attribute}
+        if not times:
+            others.append(part)
+            continue
+        columns |= times
+        if not isinstance(part, Call) or part.function not in _FLIPPED:
+            return None
+        one, other = (_shifted(arg, schema) for arg in part.args)
+        if one is None or other is None:
+            return None
+        operator = part.function
+        if one[0] >= width:
+            one, other, operator = other, one, _FLIPPED[operator]
+        difference = other[1] - one[1]
+        strict = operator in ("<", ">")
+        if operator.startswith(">"):
+            lower.append(difference + strict)
+        else:
+            upper.append(difference - strict)
+    sides = sorted(columns)
+    if len(sides) != 2 or not sides[0] < width <= sides[1] or not lower or not upper:
+        return None
+    if schema[sides[0]].time_attribute is not schema[sides[1]].time_attribute:
+        return None
+    return _Bounded((max(lower), min(upper)), others)
+
+
+def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] | None:
+    """A time column and how many milliseconds are added to it."""
+    if isinstance(value, InputRef):
+        return value.index, 0
+    if not isinstance(value, Call) or value.function not in ("+", "-") or len(value.args) != 2:
+        return None
+    one, other = value.args
+    if value.function == "+" and isinstance(one, Literal):
+        one, other = other, one
+    if not isinstance(one, InputRef) or not isinstance(other, Literal) or other.type.name != "INTERVAL_DAY_TIME":
+        return None
+    length = int(str(other.value))
+    return one.index, length if value.function == "+" else -length

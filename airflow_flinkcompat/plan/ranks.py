@@ -1,0 +1,235 @@
+"""Top-N and deduplication: ROW_NUMBER under a filter that keeps a constant range of ranks, as one operator.
+
+The shapes are those Flink 2.3's planner makes a ranking of, and the row is the one it stores (both by EXPLAIN): the
+range is bounded above by integer constants, and no other condition reads the number. Anything else stays an OVER
+aggregation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from airflow_flinkcompat.plan.expressions import Call, Expression, Literal, transform
+from airflow_flinkcompat.plan.nodes import Filter, Over, Project, Scan, WindowField, walk_nodes
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region, Windowing
+from airflow_flinkcompat.plan.origins import (
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    RankNumber,
+    SourceColumn,
+    WindowColumn,
+    leaves,
+    meaning,
+    window_field,
+)
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
+
+_BOUNDS = {WindowField.START, WindowField.END}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_NO_END = 0
+"""The last rank of a numbering before the conditions above it are known."""
+
+
+def numbers_rows(node: Over) -> bool:
+    """Whether an OVER does nothing but number rows by an order; a second call of the same kind adds nothing."""
+    call = node.calls[0]
+    return call.call.function == "ROW_NUMBER" and bool(call.order_by) and all(other == call for other in node.calls)
+
+
+def numbering(
+    node: Over, columns: tuple[Expression, ...], region: Region, resolve: Callable[[Expression], Expression]
+) -> RankOperator:
+    """The numbering of ``columns``, typed and resolved, over ``region``, with every one of them still in its row."""
+    call = node.calls[0]
+    partition: dict[Expression, DataType] = {}
+    for key in map(resolve, call.partition_by):
+        if not isinstance(key, Literal):
+            partition[meaning(key)] = key.type
+    order: dict[Expression, tuple[bool, bool | None, DataType, TimeAttribute | None]] = {}
+    for written, ascending, nulls_first in call.order_by:
+        key = resolve(written)
+        if not isinstance(key, Literal):
+            order.setdefault(
+                meaning(key), (ascending, nulls_first, key.type, _clock(node, meaning(key), columns, region))
+            )
+    types = {meaning(column): column.type for column in columns if not isinstance(column, Literal)}
+    row = _in_planned_order(types, node, region)
+    return RankOperator(
+        region=region,
+        partition=tuple(partition),
+        order=tuple((key, ascending, nulls) for key, (ascending, nulls, _, _) in order.items()),
+        first=1,
+        last=_NO_END,
+        row=row,
+        number_read=True,
+        window=_window(partition, region),
+        clock=next(iter(order.values()))[3] if len(order) == 1 else None,
+        partition_types=tuple(partition.values()),
+        order_types=tuple(kind for _, _, kind, _ in order.values()),
+        row_types=tuple(types[column] for column in row),
+        span=node.span,
+    )
+
+
+def stands_beside(node: Project, over: Over) -> bool:
+    """Whether a projection is the SELECT list the OVER stands in, with or without QUALIFY."""
+    return node.input is over or (isinstance(node.input, Filter) and node.input.input is over)
+
+
+def computed_below(columns: tuple[Expression, ...], region: Region) -> tuple[tuple[Expression, ...], Region]:
+    """A SELECT list beside a numbering: what it computes is computed below, and stored as computed (EXPLAIN)."""
+    rank = region.origin
+    assert isinstance(rank, RankOperator)
+    added: dict[Expression, DataType] = {}
+
+    def stored(column: Expression) -> Expression:
+        if not isinstance(column, Call) or _reads_number(column):
+            return column
+        below = meaning(transform(column, _taken_in))
+        added[below] = column.type
+        return OperatorColumn(0, PassedOutput(0, below), type=column.type, span=column.span)
+
+    found = tuple(stored(column) for column in columns)
+    new = {column: kind for column, kind in added.items() if column not in rank.row}
+    wider = replace(rank, row=(*rank.row, *new), row_types=(*rank.row_types, *new.values()))
+    return found, replace(region, origin=wider)
+
+
+def _taken_in(leaf: Expression) -> Expression:
+    if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+        return leaf.output.column
+    return leaf
+
+
+def ranked(region: Region) -> Region | None:
+    """The region above a numbering with the ranks its conditions keep; None where they are no constant range."""
+    rank = region.origin
+    assert isinstance(rank, RankOperator)
+    conditions = [part for part in region.filters | region.window_filters if _reads_number(part)]
+    kept = _range(conditions)
+    if kept is None:
+        return None
+    return replace(
+        region,
+        origin=replace(rank, first=kept[0], last=kept[1]),
+        filters=region.filters - set(conditions),
+        window_filters=region.window_filters - set(conditions),
+    )
+
+
+def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
+    first, last = 1, None
+    for part in conditions:
+        found = _comparison(part)
+        if found is None:
+            return None
+        sign, bound = found
+        if sign in (">", ">=", "="):
+            first = max(first, bound + (sign == ">"))
+        if sign in ("<", "<=", "="):
+            end = bound - (sign == "<")
+            last = end if last is None else min(last, end)
+    return (first, last) if last is not None and first <= last else None
+
+
+def _comparison(part: Expression) -> tuple[str, int] | None:
+    """Sign and constant of a comparison with the number, the number on the left."""
+    if not isinstance(part, Call) or part.function not in _FLIPPED or len(part.args) != 2:
+        return None
+    left, right = part.args
+    sign = part.function
+    if _is_number(right):
+        left, right, sign = right, left, _FLIPPED[sign]
+    bound = _integer(right)
+    return (sign, bound) if _is_number(left) and bound is not None else None
+
+
+def _is_number(value: Expression) -> bool:
+    return isinstance(value, OperatorColumn) and isinstance(value.output, RankNumber)
+
+
+def _reads_number(part: Expression) -> bool:
+    return any(_is_number(leaf) for leaf in leaves(part))
+
+
+def _integer(value: Expression) -> int | None:
+    """An integer constant; sums, differences and products of such are folded as the planner folds them."""
+    if isinstance(value, Literal):
+        return value.value if isinstance(value.value, int) and value.type.name in ("INT", "BIGINT") else None
+    if isinstance(value, Call) and value.function in ("+", "-", "*") and len(value.args) == 2:
+        left, right = map(_integer, value.args)
+        if left is not None and right is not None:
+            return {"+": left + right, "-": left - right, "*": left * right}[value.function]
+    return None
+
+
+def _in_planned_order(types: Mapping[Expression, DataType], node: Over, region: Region) -> tuple[Expression, ...]:
+    """Each column once: first those that stand below as they are, in the order they have there, then computed ones.
+
+    The planner moves projections above a ranking, so the order in which a SELECT list names columns says nothing.
+    """
+    scan = next((below for below in walk_nodes(node) if isinstance(below, Scan)), None)
+    declared = [] if scan is None else [column.name for column in scan.table.columns]
+    handed_up = _handed_up(region)
+
+    def place(column: Expression) -> tuple[int, ...]:
+        match column:
+            case SourceColumn() if column.column in declared:
+                return (0, declared.index(column.column))
+            case WindowColumn():
+                return (1, column.level, list(WindowField).index(column.field))
+            case OperatorColumn():
+                output = window_field(column) if is_key(column) else None
+                found = output or column.output
+                return (0, handed_up.index(found)) if found in handed_up else (2,)
+        return (2,)
+
+    return tuple(sorted(types, key=place))
+
+
+def _handed_up(region: Region) -> list[object]:
+    """What the operator below hands up, in its order, as far as that is known; bare window fields by their names."""
+    below = region.origin
+    if isinstance(below, AggregateOperator):
+        keys = [KeyOutput(below.keys[key]) if isinstance(key, int) else key for key in below.key_order]
+        return [*keys, *below.aggregates]
+    if isinstance(below, RankOperator):
+        return [*(PassedOutput(0, column) for column in below.row), RankNumber()]
+    return []
+
+
+def is_key(column: Expression) -> bool:
+    """Whether a column is a key of the aggregation below."""
+    return isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
+
+
+def _window(partition: Iterable[Expression], region: Region) -> Windowing | None:
+    """The window of a windowing function whose both bounds are among the keys."""
+    found: dict[Windowing, set[WindowField]] = {}
+    for key in partition:
+        field, window = window_field(key), _window_of(key, region)
+        if field is not None and window is not None:
+            found.setdefault(window, set()).add(field)
+    return next((window for window, fields in found.items() if fields >= _BOUNDS), None)
+
+
+def _window_of(key: Expression, region: Region) -> Windowing | None:
+    """The window a window field belongs to; None for those of a legacy group window, which are computed above it."""
+    if isinstance(key, WindowColumn):
+        return region.windows[key.level]
+    below = region.origin
+    if isinstance(below, AggregateOperator) and is_key(key) and below.windowed:
+        return below.window
+    if isinstance(below, RankOperator) and isinstance(key, OperatorColumn) and isinstance(key.output, PassedOutput):
+        return _window_of(key.output.column, below.region)
+    return None
+
+
+def _clock(node: Over, key: Expression, columns: tuple[Expression, ...], region: Region) -> TimeAttribute | None:
+    """The clock of a column that is a time attribute; the time column of a window stays one for a ranking (EXPLAIN)."""
+    for column, value in zip(node.input.schema, columns, strict=True):
+        if meaning(value) == key and column.time_attribute is not None:
+            return column.time_attribute
+    return next((window.time_attribute for window in region.windows if window.time == key), None)
