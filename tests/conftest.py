@@ -8,8 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -54,22 +53,28 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 REAL = frozenset({"airflow", "backfill", "deploy"})
-"""Folders whose slow tests start or use the one Flink, Airflow and Spark of a run."""
+"""Folders whose tests start or use the one Flink, Airflow and Spark of a run."""
+
+
+def _scope(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    return "real parts" if REAL & set(file.split("/")) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several processes one begins with the real parts and has them all; every other file stays whole."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class RealPartsTogether(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _scope(nodeid)
+
+    return RealPartsTogether(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several processes and ``--dist loadgroup``: real parts belong to one of them, which begins with them, and
-    every other file stays whole.
-    """
-    here = Path(__file__).parent
-
-    def uses_real_parts(item: pytest.Item) -> bool:
-        return item.get_closest_marker("slow") is not None and item.path.relative_to(here).parts[0] in REAL
-
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("real parts" if uses_real_parts(item) else str(item.path)))
-    items.sort(key=lambda item: not uses_real_parts(item))
+    items.sort(key=lambda item: _scope(item.nodeid) != "real parts")
 
 
 @pytest.fixture(scope="session")
