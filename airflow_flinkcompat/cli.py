@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.pages import write_pages
+from airflow_flinkcompat.compat.render import WIDTH
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script
 
@@ -118,7 +120,9 @@ def render(report: Report, style: str) -> str:
     """The report as ``text``, ``json`` or ``markdown``, ending in a line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
-    return render_markdown(report) if style == "markdown" else render_text(report)
+    if style == "markdown":
+        return render_markdown(report)
+    return render_text(report, min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120))
 
 
 @cli.command("batch")

@@ -65,6 +65,7 @@ Run = Callable[..., Result]
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Runs the command in a folder of its own, as the installed entry point does."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
 
     def call(*args: str, stdin: bytes = b"") -> Result:
         monkeypatch.setattr(sys, "argv", ["flinkcompat", *args])

@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import not_covered
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
+from airflow_flinkcompat.compat.sections import page_name
 from airflow_flinkcompat.compat.side import ENGINES
 
 ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE)
@@ -84,11 +85,6 @@ def as_data(rule: Rule) -> dict[str, Any]:
         "example": {heading.lower(): text for heading, text in example_parts(rule.example)},
         "page": page_name(rule.code),
     }
-
-
-def page_name(code: str) -> str:
-    """Where a rule's page stands in the project's documentation."""
-    return f"docs/rules/{code}.md"
 
 
 def example_parts(example: Example) -> Iterator[tuple[str, str]]:

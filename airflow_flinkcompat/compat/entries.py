@@ -96,7 +96,7 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
         before=_side(pair.old),
         after=_side(pair.new),
         keys=_keys(*sides) if sides else (),
-        metrics=tuple((metric, _fate(fate, outcome)) for metric, fate in fates(*sides).table()) if sides else (),
+        metrics=tuple((metric, fate.under(outcome)) for metric, fate in fates(*sides).table()) if sides else (),
         parts=tuple(
             (difference.part, plain(difference.before), plain(difference.after))
             for difference in pair.differences
@@ -134,13 +134,6 @@ def _side(operator: Operator) -> OperatorSide:
     windowing = operator.window if isinstance(operator, AggregateOperator) else None
     span: Span | None = operator.span
     return OperatorSide(operator.kind, window(windowing) if windowing else "", span)
-
-
-def _fate(fate: Fate, outcome: Outcome) -> Fate:
-    """What becomes of a metric that both sides have depends on whether the operator's state may be used at all."""
-    if fate is not Fate.KEPT:
-        return fate
-    return {Outcome.UNKNOWN: Fate.UNCLEAR, Outcome.INCOMPATIBLE: Fate.FROM_ZERO}.get(outcome, fate)
 
 
 def _keys(old: AggregateOperator, new: AggregateOperator) -> tuple[tuple[str, KeyFate], ...]:

@@ -153,7 +153,7 @@ def _finding(rule: Rule, hit: Hit, verdict: Verdict, target: Any) -> Finding:
         source=verdict.source,
         reason=verdict.reason,
         consequence=verdict.consequence,
-        fates=hit.fates,
+        fates=tuple((metric, fate.under(verdict.outcome)) for metric, fate in hit.fates),
         sink=_sink(target),
         before_span=hit.before_span or spans[0],
         after_span=hit.after_span or spans[1],

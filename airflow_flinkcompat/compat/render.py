@@ -1,12 +1,24 @@
-"""Renderings of a report for people: plain text, Markdown and log rows. All of them mask secrets."""
+"""Renderings of a report for people: plain text and log rows. Whatever is shown is masked before it is laid out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.report import Finding, Report
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.compat.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.compat.sections import (
+    Section,
+    basis_label,
+    engine_label,
+    overruled,
+    page_name,
+    rows,
+    sections,
+    shown,
+)
+from airflow_flinkcompat.sql import Span, mask_secrets
 
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
@@ -14,118 +26,48 @@ HEADLINES = {
     Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
 }
-NEXT_STEPS = {
-    Outcome.COMPATIBLE: "Stop with a savepoint and start the new script from it.",
-    Outcome.PARTIAL: "Resume if the metrics that start from zero may; otherwise start without state and backfill.",
-    Outcome.UNKNOWN: "Let a person decide. When in doubt start without state and backfill.",
-    Outcome.INCOMPATIBLE: "Start without state and backfill the history.",
-}
-CONSEQUENCES = {
-    Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
-    Consequence.REFUSED_AT_RESTORE: "Flink would accept the job, then fail it while restoring",
-    Consequence.SILENTLY_WRONG: "Flink would run on WITH WRONG ROWS AND NO ERROR",
-}
+WIDTH = 100
+"""Columns of a text, where nobody says how wide the terminal is."""
+_GAP = "   "
+_BESIDE = "  |  "
 
 
-def render_text(report: Report) -> str:
-    """The report for a terminal: verdict first, then each finding with both clauses, then what to do."""
-    lines = [f"{HEADLINES[report.outcome]} ({engine_label(report)})", ""]
-    for finding in report.deciding:
-        lines += _finding_text(finding)
-    overruled = [finding for finding in report.findings if finding.overruled_by]
-    if overruled:
-        lines.append("Also seen, but decided by the above:")
-        lines += [f"  - [{f.outcome.value}] {f.rule}: {f.message}" for f in overruled]
-        lines.append("")
-    lines.append(f"Next: {NEXT_STEPS[report.outcome]}")
+def render_text(report: Report, width: int = WIDTH) -> str:
+    """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next."""
+    lines = [HEADLINES[report.outcome], *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]
+    if len(report.sinks) > 1:
+        lines += ["", "Sinks"]
+        lines += _table(((shown(sink) or "query", outcome.value) for sink, outcome in report.sinks), "  ")
+    for section in sections(report):
+        lines += ["", *_section(section, width)]
+    lines += ["", *_overruled(report, width), "What to do next"]
+    for number, step in enumerate(steps(report), start=1):
+        lines += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
+        lines += [f"       {mask_secrets(command)}" for command in step.commands]
+    if ends := if_resumed(report):
+        lines += ["", *_wrapped(f"If it were resumed all the same: {ends[0]}.", width)]
+        lines += [line for end in ends[1:] for line in _wrapped(shown(end), width, "  - ", "    ")]
     if report.other is not None:
-        lines.append(f"On {_ENGINE_NAMES[report.other[0]]} this change would be {report.other[1].value}.")
-    lines += [f"Warning: {warning}" for warning in report.warnings]
+        lines += ["", f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."]
+    for warning in report.warnings:
+        lines += ["", *_wrapped(f"Warning: {shown(warning)}", width)]
     return mask_secrets("\n".join(lines) + "\n")
 
 
-_ENGINE_NAMES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
-
-
-def engine_label(report: Report) -> str:
-    """The engine with its version, as a reader knows it."""
-    name = _ENGINE_NAMES.get(report.engine, report.engine)
-    return f"{name} {report.engine_version}" if report.engine == "flink" else name
-
-
-def basis_label(finding: Finding) -> str:
-    """What the finding rests on, with its source."""
-    return f"{finding.basis.value}: {finding.source}" if finding.source else finding.basis.value
-
-
-def _finding_text(finding: Finding) -> list[str]:
-    lines = [f"[{finding.outcome.value}] {finding.rule}: {finding.message}"]
-    if finding.sink:
-        lines.append(f"    sink    {finding.sink}")
-    for label, clause, span in (
-        ("before", finding.before, finding.before_span),
-        ("after", finding.after, finding.after_span),
-    ):
-        if clause:
-            place = f"   ({span})" if span is not None else ""
-            lines.append(f"    {label:<7} {clause}{place}")
-    lines += [f"    metric  {metric}: {fate.value}" for metric, fate in finding.fates]
-    if finding.consequence is not None:
-        lines.append(f"    effect  {CONSEQUENCES[finding.consequence]}")
-    if finding.reason is not None:
-        lines.append(f"    why     {finding.reason.value}")
-    return [*lines, f"    basis   {basis_label(finding)}", ""]
-
-
-def render_markdown(report: Report) -> str:
-    """The report for an approval page: tables and code, no colours."""
-    lines = [f"## {HEADLINES[report.outcome]}", "", f"Engine: {engine_label(report)}", ""]
-    for finding in report.deciding:
-        lines += [f"### `{finding.rule}` · {finding.outcome.value}", "", f"{finding.message}.", ""]
-        if finding.before or finding.after:
-            lines += ["| | clause | where |", "|---|---|---|"]
-            for label, clause, span in (
-                ("before", finding.before, finding.before_span),
-                ("after", finding.after, finding.after_span),
-            ):
-                lines.append(f"| {label} | {_cell(clause)} | {span or ''} |")
-            lines.append("")
-        if finding.fates:
-            lines += ["| metric | fate |", "|---|---|"]
-            lines += [f"| {_cell(metric)} | {fate.value} |" for metric, fate in finding.fates]
-            lines.append("")
-        if finding.consequence is not None:
-            lines += [f"**{CONSEQUENCES[finding.consequence]}.**", ""]
-        reason = f" ({finding.reason.value})" if finding.reason is not None else ""
-        lines += [f"Basis: {basis_label(finding)}{reason}", ""]
-    overruled = [finding for finding in report.findings if finding.overruled_by]
-    if overruled:
-        lines += ["Also seen, but decided by the above:", ""]
-        lines += [f"* `{f.rule}` · {f.outcome.value}: {f.message}" for f in overruled]
-        lines.append("")
-    lines += [f"**Next:** {NEXT_STEPS[report.outcome]}", ""]
-    if report.other is not None:
-        lines += [f"On {_ENGINE_NAMES[report.other[0]]} this change would be *{report.other[1].value}*.", ""]
-    lines += [f"> Warning: {warning}" for warning in report.warnings]
-    return mask_secrets("\n".join(lines).rstrip() + "\n")
-
-
-def _cell(text: str) -> str:
-    clean = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
-    return f"`{clean}`" if clean else ""
-
-
 def report_rows(report: Report) -> list[str]:
-    """The verdict as table rows of equal width, one log record each: outcome, rule, message, effect."""
-    header = ("outcome", "rule", "what", "effect")
+    """The verdict as table rows of equal width, one log record each: outcome, where, rule, message, effect."""
+    header = ("outcome", "where", "rule", "what", "effect")
     rows = [
         (
-            f.outcome.value + (" (overruled)" if f.overruled_by else ""),
-            f.rule,
-            mask_secrets(f.message),
-            f.consequence.value if f.consequence is not None else (f.reason.name.lower() if f.reason else ""),
+            finding.outcome.value + (" (overruled)" if finding.overruled_by else ""),
+            shown(finding.operator or finding.sink or "script"),
+            finding.rule,
+            shown(finding.message),
+            finding.consequence.value
+            if finding.consequence is not None
+            else (finding.reason.name.lower() if finding.reason else ""),
         )
-        for f in report.findings
+        for finding in report.findings
     ]
     widths = [min(70, max(len(row[i]) for row in (header, *rows))) for i in range(len(header))]
 
@@ -135,9 +77,103 @@ def report_rows(report: Report) -> list[str]:
     return [
         f"{HEADLINES[report.outcome]} ({engine_label(report)})",
         line(header),
-        line("-" * w for w in widths),
+        line("-" * width for width in widths),
         *map(line, rows),
     ]
+
+
+def _sides(report: Report) -> str:
+    return f"{shown(report.old_source)} -> {shown(report.new_source)}"
+
+
+def _section(section: Section, width: int) -> Iterator[str]:
+    yield from _wrapped(section.heading, width)
+    if section.operator is not None:
+        yield from _operator(section.operator, width)
+    for i, finding in enumerate(section.findings):
+        if i or section.operator is not None:
+            yield ""
+        yield from _finding(finding, width, with_fates=section.operator is None)
+
+
+def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
+    """A row for the window, each key, each metric: what it is, and what happens to it."""
+    table = list(rows(operator))
+    longest = max((len(fate) for _, _, fate in table), default=0)
+    room = max(20, width - longest - 14)
+    column = min(room, max((len(text) for _, text, _ in table), default=0))
+    for label, text, fate in table:
+        first, *more = textwrap.wrap(text, room) or [""]
+        yield f"  {label:<8} {first:<{column}}{_GAP}{fate}".rstrip()
+        yield from (f"  {'':<8} {line}" for line in more)
+
+
+def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
+    yield from _wrapped(f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}", width, "  ", "    ")
+    yield from _clauses(finding, width)
+    notes = [("metric", f"{shown(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
+    if finding.consequence is not None:
+        notes.append(("effect", CONSEQUENCES[finding.consequence]))
+    if finding.reason is not None:
+        notes.append(("why", finding.reason.value))
+    notes += [("basis", basis_label(finding)), ("page", page_name(finding.rule))]
+    for label, text in notes:
+        yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)
+
+
+def _clauses(finding: Finding, width: int) -> Iterator[str]:
+    """Both clauses side by side under their places; one above the other where they are too long for that."""
+    before, after = shown(finding.before), shown(finding.after)
+    places = [_place(span) for span in (finding.before_span, finding.after_span)]
+    if not before and not after:
+        if any(places):
+            yield from _wrapped(" -> ".join(filter(None, places)), width, "    at      ", " " * 12)
+        return
+    heads = [f"{label} {place}".rstrip() for label, place in zip(("before", "after"), places, strict=True)]
+    room = (width - 4 - len(_BESIDE)) // 2
+    columns = [[head, *textwrap.wrap(text or "-", room)] for head, text in zip(heads, (before, after), strict=True)]
+    if max(map(len, heads)) <= room and max(map(len, columns)) <= 4:
+        left = max(len(line) for line in columns[0])
+        for i in range(max(map(len, columns))):
+            one, other = (column[i] if i < len(column) else "" for column in columns)
+            yield f"    {one:<{left}}{_BESIDE}{other}".rstrip()
+        return
+    for head, text in zip(heads, (before, after), strict=True):
+        yield f"    {head}"
+        yield from _wrapped(text or "-", width, "      ")
+
+
+def _overruled(report: Report, width: int) -> list[str]:
+    found, fine = overruled(report)
+    lines = [f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}" for finding in found]
+    if fine:
+        lines.append(f"[compatible] {', '.join(fine)}")
+    if not lines:
+        return []
+    items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
+    return ["Also seen, but decided by the above", *items, ""]
+
+
+def _place(span: Span | None) -> str:
+    return "" if span is None else shown(str(span))
+
+
+def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """Text in lines of at most ``width`` columns; words longer than that (paths) stay whole."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _table(rows: Iterable[tuple[str, str]], indent: str) -> list[str]:
+    every = list(rows)
+    width = max(len(row[0]) for row in every)
+    return [f"{indent}{left:<{width}}{_GAP}{right}" for left, right in every]
 
 
 def _fit(text: str, width: int) -> str:

@@ -1,0 +1,111 @@
+"""A report in sections for people: each operator with what was found about it, worst first. Secrets are masked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.sql import mask_secrets
+
+_ENGINES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
+_LONGEST = 600
+"""Characters of one clause; who wants to know the rest goes to the place that is named."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """An operator with its findings, or findings about a sink's pipeline or the script (no operator)."""
+
+    heading: str
+    outcome: Outcome
+    operator: OperatorReport | None
+    findings: tuple[Finding, ...]
+
+
+def sections(report: Report) -> tuple[Section, ...]:
+    """Everything that decides, worst first, and what was found before what follows from it.
+
+    What belongs to a sink with one operator is told there.
+    """
+    return tuple(sorted(_sections(report), key=lambda section: (-section.outcome.rank, not section.findings)))
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    left = list(report.deciding)
+
+    def take(sink: str | None, operator: str | None = None) -> tuple[Finding, ...]:
+        found = [f for f in left if f.sink == sink and (operator is None or f.operator == operator)]
+        left[:] = [f for f in left if f not in found]
+        return tuple(found)
+
+    of_sink = Counter(operator.sink for operator in report.operators)
+    for operator in report.operators:
+        alone = of_sink[operator.sink] == 1
+        found = take(operator.sink, None if alone else operator.path)
+        place = operator.sink or "query" if alone else operator.path
+        heading = f"{shown(place)}, {_kind(operator)}: {_FIT[operator.outcome]}"
+        yield Section(heading, operator.outcome, operator, found)
+    for sink in dict.fromkeys(f.sink for f in left):
+        found = take(sink)
+        worst = Outcome.worst(f.outcome for f in found)
+        about = "Script as a whole" if sink is None else f"{shown(sink) or 'query'}, above and below its operators"
+        yield Section(f"{about}: {worst.value}", worst, None, found)
+
+
+_FIT = {
+    Outcome.COMPATIBLE: "its state fits",
+    Outcome.PARTIAL: "its state fits in part",
+    Outcome.UNKNOWN: "it cannot be told whether its state fits",
+    Outcome.INCOMPATIBLE: "its state does not fit",
+}
+
+
+def _kind(operator: OperatorReport) -> str:
+    """The operator's kind, with what came of it where it is not on both sides."""
+    if operator.before is None or operator.after is None:
+        return f"{operator.kind} ({'new' if operator.before is None else 'gone'})"
+    return operator.kind
+
+
+def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
+    """Label, text and what happens, for the window, each key and each metric. Other parts are what findings tell of."""
+    before, after = (side.window if side else "" for side in (operator.before, operator.after))
+    changed = [(before, "replaced" if after else "gone"), (after, "new")]
+    fates = [(before, "same")] if before == after else changed
+    yield from (("window", shown(text), fate) for text, fate in fates if text)
+    yield from (("key", shown(key), fate.value) for key, fate in operator.keys)
+    yield from (("metric", shown(metric), fate.value) for metric, fate in operator.metrics)
+
+
+def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Findings that another one decides over, and the codes of those among them that would be fine by themselves."""
+    found = [finding for finding in report.findings if finding.overruled_by]
+    fine = dict.fromkeys(finding.rule for finding in found if finding.outcome is Outcome.COMPATIBLE)
+    return tuple(finding for finding in found if finding.outcome is not Outcome.COMPATIBLE), tuple(fine)
+
+
+def shown(text: str) -> str:
+    """Text as it may be shown: secrets masked while it is whole, on one line, cut where it is very long."""
+    clean = " ".join(mask_secrets(text).split())
+    return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
+
+
+def engine_label(report: Report | str) -> str:
+    """The engine, of a report with its version, as a reader knows it."""
+    if isinstance(report, str):
+        return _ENGINES.get(report, report)
+    name = _ENGINES.get(report.engine, report.engine)
+    return f"{name} {report.engine_version}" if report.engine == "flink" else name
+
+
+def basis_label(finding: Finding) -> str:
+    """What the finding rests on, with its source."""
+    return f"{finding.basis.value}: {finding.source}" if finding.source else finding.basis.value
+
+
+def page_name(code: str) -> str:
+    """Where a rule's page stands in the project's documentation."""
+    return f"docs/rules/{code}.md"

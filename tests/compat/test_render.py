@@ -1,0 +1,174 @@
+"""What people read of a report: text for a terminal and Markdown, for pairs that tell; widths, old reports, secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
+from airflow_flinkcompat.compat.advice import if_resumed, steps
+from airflow_flinkcompat.compat.catalogue import ENTRIES
+from airflow_flinkcompat.compat.pages import judged
+from airflow_flinkcompat.compat.rule import Rule
+
+TABLES = """\
+CREATE TABLE orders (
+  customer STRING, item STRING, region STRING, amount DECIMAL(10, 2), order_time TIMESTAMP(3),
+  WATERMARK FOR order_time AS order_time - INTERVAL '5' SECOND
+) WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');
+CREATE TABLE customer_minutes (customer STRING, window_start TIMESTAMP(3), total DECIMAL(38, 2), n BIGINT)
+  WITH ('connector' = 'blackhole');
+CREATE TABLE region_hours (region STRING, total DECIMAL(38, 2)) WITH ('connector' = 'blackhole');
+"""
+METRICS = "SUM(amount), COUNT(item)"
+
+
+def totals(metrics: str = METRICS, size: str = "'1' MINUTE", keys: str = "customer", where: str = "") -> str:
+    return f"""\
+INSERT INTO customer_minutes
+SELECT customer, window_start, {metrics}
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL {size}))
+{where}GROUP BY {keys}, window_start, window_end;
+"""
+
+
+def by_region(size: str = "'1' HOUR") -> str:
+    return f"""\
+INSERT INTO region_hours
+SELECT region, SUM(amount)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL {size}))
+GROUP BY region, window_start, window_end;
+"""
+
+
+def top(direction: str) -> str:
+    return f"""\
+SELECT * FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY total {direction}) AS place FROM (
+    SELECT customer, window_start, window_end, SUM(amount) AS total
+    FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '1' MINUTE))
+    GROUP BY customer, window_start, window_end))
+WHERE place <= 3;
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    old: str
+    new: str
+    engine: str = "vvr"
+
+
+LONG = ", ".join(f"SUM(CASE WHEN item = 'article number {i}' THEN amount END)" for i in range(6))
+PAIRS = {
+    "unchanged": Pair(totals(), totals(size="'60' SECOND").replace("SELECT", "SELECT -- once more\n")),
+    "compatible": Pair(totals(), totals("SUM(amount) * 100, COUNT(item)"), "flink"),
+    "partial": Pair(totals(), totals("SUM(amount), MAX(amount)")),
+    "partial without a window": Pair(
+        "SELECT customer, SUM(amount) FROM orders GROUP BY customer;",
+        "SELECT customer, SUM(amount), MAX(amount) FROM orders GROUP BY customer;",
+    ),
+    "refused at restore": Pair(totals(), totals("SUM(amount), COUNT(item), MAX(amount)"), "flink"),
+    "wrong rows": Pair(totals("MAX(item), COUNT(item)"), totals("MIN(item), COUNT(item)"), "flink"),
+    "another key": Pair(totals(), totals(keys="region, customer")),
+    "several INSERTs": Pair(totals() + by_region(), totals() + by_region("'2' HOUR")),
+    "several INSERTs on Flink": Pair(totals() + by_region(), totals("SUM(amount), MAX(item)") + by_region(), "flink"),
+    "overruled findings": Pair(totals(), totals("SUM(amount), MAX(amount)", where="WHERE amount > 10\n")),
+    "Top-N": Pair(top("DESC"), top("ASC")),
+    "a setting": Pair(totals(), "SET 'table.exec.mini-batch.enabled' = 'true';\n" + totals(), "flink"),
+    "unread": Pair(totals(), totals() + "SELECT FROM\n  WHERE;\n"),
+    "undeclared": Pair(totals(), totals("SUM(amount), weigh(item)")),
+    "long clauses": Pair(totals(LONG), totals(LONG.replace("amount END", "amount ELSE 0 END"))),
+}
+
+
+def report(pair: Pair) -> Report:
+    found = check(
+        Side(TABLES + pair.old, engine=pair.engine, source="orders_v1.sql"),
+        Side(TABLES + pair.new, engine=pair.engine, source="orders_v2.sql"),
+        with_other_engine=True,
+    )
+    return replace(found, tool_version="")
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_text(snapshot: SnapshotAssertion, name: str) -> None:
+    assert render_text(report(PAIRS[name]), 80) == snapshot
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_markdown(snapshot: SnapshotAssertion, name: str) -> None:
+    assert render_markdown(report(PAIRS[name])) == snapshot
+
+
+@pytest.mark.parametrize("name", ["several INSERTs on Flink", "overruled findings"])
+def test_rows(snapshot: SnapshotAssertion, name: str) -> None:
+    assert report_rows(report(PAIRS[name])) == snapshot
+
+
+def test_the_pairs_tell_of_every_outcome_on_both_engines() -> None:
+    seen = {(pair.engine, report(pair).outcome) for pair in PAIRS.values()}
+    assert {outcome for _, outcome in seen} == set(Outcome)
+    assert {engine for engine, _ in seen} == {"vvr", "flink"}
+
+
+# ---------------------------------------------------------------------------------------------- of any report
+@pytest.mark.parametrize("width", [72, 80, 100, 120])
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    for line in render_text(report(PAIRS[name]), width).splitlines():
+        assert len(line) <= width, line
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rule, engine: str) -> None:
+    found = judged(rule.code, engine)
+    for text, heading in ((render_text(found), "What to do next"), (render_markdown(found), "### What to do next")):
+        assert text.removeprefix("## ").startswith(found.outcome.value.upper())
+        findings, _, after = text.partition(heading)
+        assert after.strip()
+        for finding in found.deciding:
+            assert f"docs/rules/{finding.rule}.md" in findings
+        for finding in found.findings:
+            assert finding.rule in findings
+        for operator in found.operators:
+            for metric, fate in operator.metrics:
+                assert metric.replace("|", "\\|") in " ".join(findings.split())
+                assert fate.value in findings
+        assert "```" not in after or after.count("```") % 2 == 0
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+def test_steps_follow_the_outcome(rule: Rule, engine: str) -> None:
+    found = judged(rule.code, engine)
+    words = " ".join(step.text for step in steps(found))
+    if found.outcome is Outcome.INCOMPATIBLE:
+        assert words.startswith("Do not resume.")
+        assert "`resume`" not in words
+    if found.outcome is not Outcome.COMPATIBLE:
+        assert "flinkcompat backfill" in str(steps(found))
+    assert bool(if_resumed(found)) == (engine == "flink" and found.outcome is Outcome.INCOMPATIBLE)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_report_of_an_earlier_version_still_tells_its_findings(name: str) -> None:
+    whole = report(PAIRS[name])
+    old = replace(whole, sinks=(), operators=(), findings=tuple(replace(f, operator="") for f in whole.findings))
+    for text in (render_text(old), render_markdown(old)):
+        for finding in old.findings:
+            assert finding.rule in text
+        for metric, fate in (row for finding in old.deciding for row in finding.fates):
+            assert metric in " ".join(text.split())
+            assert fate.value in text
+
+
+def test_what_stands_in_a_clause_cannot_break_a_table() -> None:
+    pair = Pair(totals("MAX(item || '|' || '`x`'), COUNT(item)"), totals("MAX(item || '|*[x](y)<b>'), COUNT(item)"))
+    lines = render_markdown(report(pair)).splitlines()
+    columns = [line.replace("\\|", "").count("|") for line in lines if line.startswith("|")]
+    assert set(columns) <= {3, 4}
+    assert not any("<b>" in line.replace("\\<", "") for line in lines if "`" not in line)
