@@ -73,13 +73,11 @@ def split(text: str) -> Iterator[Chunk]:
                 yield _chunk(inside)
             inside = []
             continue
-        closes_set = in_set and lexeme.text.upper() == "END" and inside[-1].kind in ("semicolon", "word")
-        if closes_set and (inside[-1].kind == "semicolon" or inside[-1].text.upper() == "BEGIN"):
+        if in_set and lexeme.text.upper() == "END" and inside[-1].text.upper() in (";", "BEGIN"):
             in_set = False
         inside.append(lexeme)
-        words = tuple(item.text.upper() for item in inside[-3:])
-        if not in_set and words in _SET_STARTS and all(item.kind == "word" for item in inside[-3:]):
-            in_set = True
+        if not in_set and lexeme.kind == "word":
+            in_set = tuple(item.text.upper() for item in inside[-3:]) in _SET_STARTS
     if inside:
         yield _chunk(inside)
 

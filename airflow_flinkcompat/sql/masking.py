@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER
-from airflow_flinkcompat.sql.script import Script, Span, span_at
+from airflow_flinkcompat.sql.script import Places, Script, Span
 from airflow_flinkcompat.sql.secret_keys import is_secret_key
 
 #: What stands in the place of a secret.
@@ -131,16 +131,18 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
     A secret without quotes counts inside strings, comments and SET statements only: elsewhere it is an expression
     (``ON a.token = b.id``).
     """
-    literals, settings = _literals(script.text), _settings(script.text)
     merged = tuple(_merged(_hits(script.text)))
-    hits = (
-        hit
+    if not merged:
+        return ()
+    # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
+    values = _Extents((hit.start, hit.end) for hit in merged)
+    literals, settings = _literals(script.text), _settings(script.text)
+    places = Places(script.text, script.source)
+    return tuple(
+        Secret(hit.key, places.span(hit.start, hit.end))
         for hit in merged
-        # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
-        if not any(other.start <= hit.key_at < other.end for other in merged)
-        and (not hit.bare or hit.start in literals or hit.start in settings)
+        if hit.key_at not in values and (not hit.bare or hit.start in literals or hit.start in settings)
     )
-    return tuple(Secret(hit.key, span_at(script, hit.start, hit.end)) for hit in hits)
 
 
 def _mask_once(text: str) -> str:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from sqlglot import exp
@@ -46,6 +48,15 @@ class Statement:
     tree: exp.Expr | None = field(default=None, compare=False, repr=False)
     error: str | None = None
 
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.text, self.span.source)
+
+    @cached_property
+    def _extents(self) -> dict[int, tuple[int, int]]:
+        # Nodes by identity: the tree lives as long as the statement, and nothing changes it.
+        return {} if self.tree is None else _extents(self.tree)
+
 
 @dataclass(frozen=True)
 class Script:
@@ -78,7 +89,7 @@ def parse_script(text: str, source: str = "<script>") -> Script:
     Raises :class:`ScriptError` when there is no statement at all.
     """
     text = text.removeprefix("\ufeff")
-    places = _Places(text, source)
+    places = Places(text, source)
     statements = tuple(_statement(text, chunk, places) for chunk in lexer.split(text))
     if not statements:
         raise ScriptError(f"{source}: holds no SQL statement")
@@ -91,56 +102,55 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
     It covers every position the parser recorded on the node and below it; without any, the statement's own span.
     Nodes that were built rather than parsed have no position.
     """
-    starts: list[int] = []
-    ends: list[int] = []
-    for part in node.walk():
-        meta = part.meta if part._meta else {}
-        if "start" in meta and "end" in meta:
-            starts.append(meta["start"])
-            ends.append(meta["end"])
-    if not starts:
+    extent = statement._extents.get(id(node)) or _extents(node).get(id(node))
+    if extent is None:
         return statement.span
-    return _relative_span(statement, min(starts), max(ends))
-
-
-def span_at(script: Script, start: int, end: int) -> Span:
-    """The place of ``script.text[start:end]``."""
-    return _Places(script.text, script.source).span(start, end)
-
-
-def _relative_span(statement: Statement, start: int, end: int) -> Span:
-    line, column = _shift(statement, start)
-    end_line, end_column = _shift(statement, end)
+    (line, column), (end_line, end_column) = (_shift(statement, offset) for offset in extent)
     return Span(statement.span.source, line, column, end_line, end_column)
 
 
+def _extents(tree: exp.Expr) -> dict[int, tuple[int, int]]:
+    """By the ``id()`` of each node, the first and last offset the parser recorded on it and below it."""
+    found: dict[int, tuple[int, int]] = {}
+
+    def widen(node: exp.Expr | None, start: int, end: int) -> None:
+        first, last = found.get(id(node), (start, end))
+        found[id(node)] = (min(first, start), max(last, end))
+
+    for node in reversed(list(tree.walk())):  # whatever is below a node comes before it
+        meta = node.meta if node._meta else {}
+        if "start" in meta and "end" in meta:
+            widen(node, meta["start"], meta["end"])
+        if id(node) in found:
+            widen(node.parent, *found[id(node)])
+    return found
+
+
 def _shift(statement: Statement, offset: int) -> tuple[int, int]:
-    before = statement.text[:offset]
-    breaks = before.count("\n")
-    if not breaks:
-        return statement.span.line, statement.span.column + offset
-    return statement.span.line + breaks, offset - before.rfind("\n")
+    line, column = statement._places.at(offset)
+    return statement.span.line + line - 1, column if line > 1 else statement.span.column + offset
 
 
-class _Places:
+class Places:
     """Offsets of one text → 1-based line and column."""
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
-        self._starts = [0, *(index + 1 for index, char in enumerate(text) if char == "\n")]
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def span(self, start: int, end: int) -> Span:
         """Span of ``text[start:end]``."""
-        line, column = self._at(start)
-        end_line, end_column = self._at(max(end - 1, start))
+        line, column = self.at(start)
+        end_line, end_column = self.at(max(end - 1, start))
         return Span(self._source, line, column, end_line, end_column)
 
-    def _at(self, offset: int) -> tuple[int, int]:
+    def at(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
-def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
+def _statement(text: str, chunk: lexer.Chunk, places: Places) -> Statement:
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
     if chunk.unclosed:
@@ -164,7 +174,7 @@ def _statement(text: str, chunk: lexer.Chunk, places: _Places) -> Statement:
     return Statement(body, span, tree)
 
 
-def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: _Places) -> str:
+def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: Places) -> str:
     """``source:line:column: what was expected``, without an excerpt: it may hold a secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")
