@@ -17,6 +17,8 @@ from typing import Any
 from airflow_flinkcompat.compat import Side
 
 FOLDER = Path(__file__).parent / "fixtures" / "measured"
+AS_RUN = {"parallelism.default": "1"}
+"""What the session set for every restore, unless the pair says otherwise."""
 RIGHT = "restored_right"
 """The one outcome after which ``compatible`` is right; every other one, "right on this data" too, is not."""
 
@@ -68,7 +70,7 @@ def everything() -> tuple[Restore, ...]:
 
 def _restore(pair: Mapping[str, Any], data: Mapping[str, Any], version: str, outcome: str, wrap: bool) -> Restore:
     scripts = [_script(pair, data, side, wrap) for side in ("old", "new")]
-    settings = [pair.get(f"settings_{side}", {}) for side in ("old", "new")]
+    settings = [AS_RUN | pair.get(f"settings_{side}", {}) for side in ("old", "new")]
     return Restore(pair["id"], version, outcome, scripts[0], scripts[1], settings[0], settings[1])
 
 

@@ -44,6 +44,7 @@ KINDS: Mapping[Value, Mapping[str, str]] = {
         "table.optimizer.multi-join.enabled": "false",
     },
     str.upper: {
+        "table.exec.sink.type-length-enforcer": "IGNORE",
         "table.exec.sink.upsert-materialize": "AUTO",
         "table.exec.uid.generation": "PLAN_ONLY",
         "table.optimizer.agg-phase-strategy": "AUTO",

@@ -1,12 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink
+from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.clauses import setting
 from airflow_flinkcompat.compat.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.rules.output_changed import sink_connector
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
 from airflow_flinkcompat.plan.program import Program
@@ -54,10 +53,19 @@ def on_flink(pair: PipelinePair) -> Verdict | None:
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, "no operator of this query keeps state that could fire")
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
-    alone = fired and not pair.changed and {} in (old, new) and set(old or new) in MEASURED
+    alone = fired and not pair.changed and _one_job(pair) and {} in (old, new) and set(old or new) in MEASURED
     if alone and _measured_window(pair) and _takes_updates(pair):
         return RULE.verdicts["flink"]
     return inferred(Outcome.UNKNOWN, "measured: one fire on an event-time TUMBLE in front of a print sink, by itself")
+
+
+def _one_job(pair: PipelinePair) -> bool:
+    """No other query of a statement set shares the job."""
+    sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
+    return not any(
+        own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
+        for own, program in sides
+    )
 
 
 def _measured_window(pair: PipelinePair) -> bool:
@@ -79,7 +87,7 @@ def _takes_updates(pair: PipelinePair) -> bool:
     def keyed(program: Program) -> bool:
         return any(table.primary_key for table in program.tables if table.name == pair.new.sink)
 
-    old, new = sink_connector(pair)
+    old, new = sinks.connectors(pair)
     nameless = not pair.old.sink and not pair.new.sink
     plain = old == new and old in flink.STATELESS_SINKS
     return nameless or (plain and not keyed(pair.old_program) and not keyed(pair.new_program))

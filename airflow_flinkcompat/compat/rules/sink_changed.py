@@ -1,40 +1,48 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink
+from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.parts import table_parts
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
-from airflow_flinkcompat.compat.rules.output_changed import sink_connector
-
-UNKNOWN = {"flink": Verdict(Outcome.UNKNOWN, Basis.INFERRED, "this sink's state was not measured", Reason.NOT_COVERED)}
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page: {IGNORE} = false", Reason.DOCUMENTED)
-MEASURED_OPTIONS = frozenset({"print-identifier", "standard-error"})
-"""Options of a stateless sink that leave the job's topology alone; sink.parallelism does not."""
+MEASURED_OPTIONS = frozenset({"print-identifier", "standard-error", "sink.parallelism"})
+"""Options of a stateless sink that leave the job's topology alone, as long as its parallelism is the job's."""
+STATE_LOST = measured(
+    Outcome.INCOMPATIBLE, "a filesystem sink replaced by print: its state is mapped too", Consequence.REFUSED_AT_SUBMIT
+)
 
 
-def not_null(types: Mapping[str, str]) -> set[str]:
-    """The columns of a table that take no NULL: Flink checks that in an operator of its own."""
-    return {name for name, kind in types.items() if kind.endswith("NOT NULL")}
+def options_changed(old: Mapping[str, str], new: Mapping[str, str]) -> set[str]:
+    """The keys whose values differ."""
+    return {key for key in {*old, *new} if old.get(key) != new.get(key)}
 
 
-def on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
-    """Nothing, where both sinks keep no state and no operator in front of them comes or goes."""
-    connectors = sink_connector(pair)
-    if connectors[0] != connectors[1] or connectors[0] not in flink.STATELESS_SINKS:
-        return UNKNOWN
-    tables = (
-        next(table for table in program.tables if table.name == output.sink)
-        for program, output in ((pair.old_program, pair.old), (pair.new_program, pair.new))
-    )
-    old, new = (table_parts(table) for table in tables)
-    same = all(old[part] == new[part] for part in ("primary key", "partitions", "metadata", "computed"))
-    options = {key for key in {*old["options"], *new["options"]} if old["options"].get(key) != new["options"].get(key)}
-    alike = same and options <= MEASURED_OPTIONS and not_null(old["types"]) == not_null(new["types"])
-    return {} if alike else UNKNOWN
+def connector_on_flink(pair: PipelinePair) -> Verdict | None:
+    """Refused where a sink's state finds no operator any more; None where both connectors are the same."""
+    old, new = sinks.connectors(pair)
+    if old in flink.SINKS_WITH_KNOWN_CHAIN and new in flink.STATELESS_SINKS:
+        return STATE_LOST
+    return None if old == new else inferred(Outcome.UNKNOWN, "a change between these sink connectors was not measured")
+
+
+def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
+    """None, where both sinks keep no state and no operator in front of them comes or goes."""
+    for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
+        if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
+            return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
+    if connector := connector_on_flink(pair):
+        return connector
+    if reason := sinks.stays(pair):
+        return inferred(Outcome.UNKNOWN, reason)
+    before, after = (table_parts(table) for table in sinks.tables(pair) if table is not None)
+    same = all(before[part] == after[part] for part in ("metadata", "computed"))
+    if same and options_changed(before["options"], after["options"]) <= MEASURED_OPTIONS:
+        return None
+    return inferred(Outcome.UNKNOWN, "the sinks are not declared alike: not measured")
 
 
 def sink_state_checked(change: Change) -> Verdict | None:
@@ -61,7 +69,7 @@ def find(change: Change) -> Iterable[Hit]:
                 new or "a bare SELECT",
                 pair.old.span,
                 pair.new.span,
-                verdicts={**on_flink(pair), **({} if checked is None else {"vvr": checked})},
+                verdicts={k: v for k, v in (("flink", on_flink(pair, change)), ("vvr", checked)) if v is not None},
             )
 
 

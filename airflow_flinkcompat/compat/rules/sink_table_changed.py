@@ -1,16 +1,22 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink
+from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-from airflow_flinkcompat.compat.rules.sink_changed import MEASURED_OPTIONS, not_null, sink_state_checked
+from airflow_flinkcompat.compat.rules.sink_changed import (
+    MEASURED_OPTIONS,
+    connector_on_flink,
+    options_changed,
+    sink_state_checked,
+)
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, shown
 
-UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
+UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
 VVR: Mapping[str, Verdict] = {
@@ -20,18 +26,25 @@ VVR: Mapping[str, Verdict] = {
 }
 
 
-def on_flink(change: Change, table: str, difference: Difference) -> Verdict:
-    """A stateless sink may change its options and columns; a filesystem sink its columns with the projection."""
-    writers = [pair for pair in change.pipelines if pair.sink == table]
-    connectors = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
-    if difference.part == "types" and not_null(difference.before) != not_null(difference.after):
-        return Verdict(Outcome.UNKNOWN, Basis.INFERRED, "a NOT NULL enforcer comes or goes", Reason.NOT_COVERED)
-    if difference.part in FOLLOW and writers:
-        verdicts = [projection_on_flink(pair).get("flink", RULE.verdicts["flink"]) for pair in writers]
-        return max(verdicts, key=lambda verdict: verdict.outcome.rank)
-    if difference.part == "options" and connectors <= set(flink.STATELESS_SINKS):
-        old, new = difference.before, difference.after
-        if {key for key in {*old, *new} if old.get(key) != new.get(key)} <= MEASURED_OPTIONS:
+def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
+    """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
+    if difference.part == "connector":
+        return connector_on_flink(pair) or UNKNOWN
+    reason = sinks.stays(pair)
+    if not reason:
+        return _on_stateless(difference)
+    if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:
+        return projection_on_flink(pair).get("flink", UNKNOWN)
+    return inferred(Outcome.UNKNOWN, reason)
+
+
+def _on_stateless(difference: Difference) -> Verdict:
+    match difference.part:
+        case "columns" | "types" | "order":
+            return measured(Outcome.COMPATIBLE, "changed projections into print, tn-rank-add")
+        case "primary key":
+            return measured(Outcome.COMPATIBLE, "the primary key of a print sink changed: restored right")
+        case "options" if options_changed(difference.before, difference.after) <= MEASURED_OPTIONS:
             return measured(Outcome.COMPATIBLE, "x-sink-option")
     return UNKNOWN
 
@@ -39,8 +52,8 @@ def on_flink(change: Change, table: str, difference: Difference) -> Verdict:
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
-        written = {pair.sink for pair in change.pipelines}
-        if place != "table" or table not in written or difference.part == "declared":
+        writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
+        if place != "table" or not writers or difference.part == "declared":
             continue
         before, after = shown(difference)
         yield Hit(
@@ -52,7 +65,7 @@ def find(change: Change) -> Iterable[Hit]:
             difference.after_span,
             verdicts={
                 "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
-                "flink": on_flink(change, table, difference),
+                "flink": max((on_flink(pair, difference) for pair in writers), key=lambda each: each.outcome.rank),
             },
         )
 
