@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered
+from airflow_flinkcompat.compat import not_covered, planner
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.sections import page_name
 from airflow_flinkcompat.compat.side import ENGINES
 
-ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE)
+ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *planner.RULES)
 """Every code a finding can carry, in the order reports show them."""
 
 BY_CODE = {rule.code: rule for rule in ENTRIES}

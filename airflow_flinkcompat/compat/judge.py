@@ -14,10 +14,11 @@ from airflow_flinkcompat.compat.flink_jobs import disturbs
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
-from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, Side
+from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, InputError, Side
 from airflow_flinkcompat.sql import find_secrets
 
 TOO_DEEP = Finding(
@@ -29,12 +30,20 @@ TOO_DEEP = Finding(
 )
 
 
-def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_other_engine: bool = False) -> Report:
+def check(
+    old: Side | str,
+    new: Side | str,
+    engine: str | None = None,
+    *,
+    with_other_engine: bool = False,
+    plans: Plans | None = None,
+) -> Report:
     """What the change from ``old`` to ``new`` does to stored state.
 
     Strings are short for sides. ``engine`` overrides the sides' engine (default ``vvr``); the proposed side's
     engine judges.
-    ``with_other_engine`` adds what the other engine would say. Raises
+    ``with_other_engine`` adds what the other engine would say. ``plans``: what Flink compiled of both sides, for engine
+    ``flink``; they sharpen the judgement. Raises
     :class:`~airflow_flinkcompat.sql.ScriptError` where a
     script holds no statement, :class:`~airflow_flinkcompat.compat.side.InputError` where it holds no query.
     """
@@ -43,10 +52,13 @@ def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_o
         for side, name in ((old, "old"), (new, "new"))
     )
     change = Change(*sides)
+    if plans is not None and change.engine != "flink":
+        raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
+    explained = None if plans is None else Explained(change, plans)
     try:
         for side in sides:
             side.require_query()
-        fired = _fired(change)
+        fired = _fired(change, explained)
         findings = _decided(fired)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
@@ -71,19 +83,21 @@ def check(old: Side | str, new: Side | str, engine: str | None = None, *, with_o
             f"${{conn.my_connection.password}}"
             for side in sides
             for secret in find_secrets(side.parsed)
-        ),
+        )
+        + (() if explained is None else explained.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
     )
 
 
-def _fired(change: Change) -> list[tuple[Level, Finding]]:
+def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Finding]]:
     """Every finding with its rule's level; on ``flink``, where the worst wins, all are of one level."""
+    planned = () if explained is None else explained.findings
     if change.unchanged:
         rule = BY_CODE["unchanged"]
         same = [_finding(rule, hit, rule.verdicts[change.engine], None) for hit in rule.find(change)]
-        return [(rule.level, _numbered(finding, change)) for finding in same]
+        return [(rule.level, _numbered(finding, change)) for finding in (*same, *planned)]
     claimed: set[str] = set()
     fired: list[tuple[Level, Finding]] = []
     for rule in ALL:
@@ -99,7 +113,8 @@ def _fired(change: Change) -> list[tuple[Level, Finding]]:
         if difference.key not in claimed:
             fired.append((Level.REST, _unclaimed(difference)))
     if change.engine == "flink":
-        fired = [(Level.REST, _capped(finding, change)) for _, finding in fired]
+        every = (*(finding for _, finding in fired), *planned)
+        fired = [(Level.REST, _capped(finding, change, explained)) for finding in every]
     return fired
 
 
@@ -215,9 +230,12 @@ def _across(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def _capped(finding: Finding, change: Change) -> Finding:
+def _capped(finding: Finding, change: Change, explained: Explained | None) -> Finding:
     """A version that nobody measured caps what Flink would be said to accept."""
-    finding = _numbered(_shared(finding, change), change)
+    finding = _shared(finding, change)
+    if explained is not None:
+        finding = explained.settled(finding)
+    finding = _numbered(finding, change)
     measured = MEASURED_VERSIONS["flink"]
     if finding.outcome is not Outcome.COMPATIBLE or change.new.version in measured:
         return finding

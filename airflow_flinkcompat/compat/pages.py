@@ -9,6 +9,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat.catalogue import BY_CODE, ENTRIES, SCOPES, basis_text, example_parts, outcome_text
 from airflow_flinkcompat.compat.judge import check
+from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Rule
 from airflow_flinkcompat.compat.side import ENGINES, Side
@@ -33,7 +34,8 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
 @cache
 def judged(code: str, engine: str) -> Report:
     """The report on a rule's example."""
-    return check(*example_sides(BY_CODE[code], engine))
+    plans = example_plans(code) if engine == "flink" else None
+    return check(*example_sides(BY_CODE[code], engine), plans=plans)
 
 
 def pages() -> dict[str, str]:

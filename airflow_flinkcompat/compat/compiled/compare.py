@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan
-from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, operators
+from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, enforcers, operators, sink_identifier
 from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
 
 QUERY_SINK = "flinkcompat_query"
@@ -37,10 +37,21 @@ def compare_plans(
         return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
     tables = _names(old, new)
     return tuple(
-        difference
-        for one, other in zip(old, new, strict=True)
-        for difference in _compare(one, other, tables, stateless_sinks)
+        difference for one, other in _jobs(old, new) for difference in _compare(one, other, tables, stateless_sinks)
     )
+
+
+def _jobs(old: Sequence[Plan], new: Sequence[Plan]) -> list[tuple[Plan, Plan]]:
+    """The jobs of both sides by the sinks they write to; in order where that does not tell."""
+    left, right = ({sinks_of(plan): plan for plan in side} for side in (old, new))
+    if len(left) == len(old) and left.keys() == right.keys():
+        return [(plan, right[sinks]) for sinks, plan in left.items()]
+    return list(zip(old, new, strict=True))
+
+
+def sinks_of(plan: Plan) -> tuple[str, ...]:
+    """The tables a job writes to, as its plan names them."""
+    return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind == "sink"))
 
 
 def _identifiers(plans: Iterable[Plan]) -> list[str]:
@@ -59,31 +70,28 @@ def _names(old: Sequence[Plan], new: Sequence[Plan]) -> dict[str, str]:
 def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: frozenset[str]) -> Iterable[PlanDifference]:
     symbols = Symbols()
     sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
-    sinks = tuple(dict.fromkeys(sink_identifier(node) for node in new.nodes if node.kind == "sink"))
+    sinks = sinks_of(new)
     chains = [_chains(plan, found, symbols) for plan, found in sides]
     if [chain for chain, _ in chains[0]] != [chain for chain, _ in chains[1]]:
         yield _other_chain(sides[0], sides[1], chains, sinks)
         return
     changed: set[int] = set()
-    for (_, before), (_, after) in zip(*chains, strict=True):
-        apart = [
-            key
-            for key in dict.fromkeys((*before.facets, *after.facets))
-            if before.facets.get(key) != after.facets.get(key)
-        ]
-        if after.node.place in changed:  # what is below differs already
+    sinks_aside = [[each for each in found if not each.keeps] for _, found in sides]
+    if len(sinks_aside[0]) != len(sinks_aside[1]):
+        before, after = (f"{len(side)} sinks that keep nothing" for side in sinks_aside)
+        yield PlanDifference(Aspect.OTHER, "sink", ("number",), before, after, sinks)
+    pairs = [(before, after) for (_, before), (_, after) in zip(*chains, strict=True)]
+    for one, other in (*pairs, *zip(*sinks_aside, strict=False)):
+        keys = dict.fromkeys((*one.facets, *other.facets))
+        apart = [key for key in keys if one.facets.get(key) != other.facets.get(key)]
+        if other.node.place in changed:  # what is below differs already
             apart = [key for key in apart if key[0] is Aspect.LAYOUT]
         for aspect in (Aspect.LAYOUT, Aspect.MEANING, Aspect.OTHER):
             if what := tuple(name for found, name in apart if found is aspect):
-                texts = before.node.description, after.node.description
-                yield PlanDifference(aspect, after.node.kind, what, *texts, sinks)
+                texts = one.node.description, other.node.description
+                yield PlanDifference(aspect, other.node.kind, what, *texts, sinks)
         if any(aspect in (Aspect.LAYOUT, Aspect.MEANING) for aspect, _ in apart):
-            changed |= _above(new, after.node.place)
-
-
-def sink_identifier(node: Node) -> str:
-    """The table a sink node writes to, as the plan names it."""
-    return str(node.config["dynamicTableSink"]["table"]["identifier"])
+            changed |= _above(new, other.node.place)
 
 
 def _above(plan: Plan, place: int) -> set[int]:
@@ -110,14 +118,13 @@ def _chains(plan: Plan, found: Sequence[Operator], symbols: Symbols) -> list[tup
     ordered: list[tuple[Symbol, Operator]] = []
     for place in _order(plan):
         node = plan.nodes[place]
-        keeps = place in by_place
-        kind = (node.kind, _distribution(node), keeps and node.kind == "sink")
+        kind = (node.kind, _distribution(node), _in_front(plan, node, by_place))
         chain[place] = symbols.of(
             "chain", visited, kind, len(plan.readers[place]), tuple(chain[each] for each in node.inputs)
         )
         if node.kind not in VIRTUAL:
             visited = symbols.of("visited", visited, kind)
-        if keeps:
+        if place in by_place and by_place[place].keeps:
             ordered.append((chain[place], by_place[place]))
     return ordered
 
@@ -138,6 +145,13 @@ def _order(plan: Plan) -> Iterable[int]:
             if reader not in seen:
                 seen.add(reader)
                 waiting.append(reader)
+
+
+def _in_front(plan: Plan, node: Node, operators: Mapping[int, Operator]) -> Hashable:
+    """Of a sink, what it is made of: operators stand in front of it, and one that keeps state is several itself."""
+    if node.kind != "sink":
+        return None
+    return operators[node.place].keeps, enforcers(node, plan.nodes[node.inputs[0]].types)
 
 
 def _distribution(node: Node) -> str:

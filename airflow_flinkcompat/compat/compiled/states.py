@@ -33,16 +33,17 @@ Facets = dict[tuple[Aspect, str], Hashable]
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """A stateful operator: its node, and the facets of its state by aspect and name."""
+    """A stateful operator, or a sink that keeps nothing: its node, and the facets of its state by aspect and name."""
 
     node: Node
     facets: Facets
+    keeps: bool = True
 
 
 def operators(
     plan: Plan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: frozenset[str]
 ) -> list[Operator]:
-    """The plan's stateful operators, in its order.
+    """The plan's stateful operators, and all its sinks, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
     the sinks that keep nothing.
@@ -56,8 +57,8 @@ def operators(
             found.append(Operator(node, _source(node, tables)))
         elif node.kind == "sink":
             columns.append(inputs[0])
-            if _keeps_rows(node) or node.config["dynamicTableSink"]["table"]["identifier"] not in stateless_sinks:
-                found.append(Operator(node, _sink(node, inputs[0], symbols)))
+            keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
+            found.append(Operator(node, _sink(node, inputs[0], symbols, keeps), keeps))
         elif node.kind in LOCAL:
             columns.append(_local(node, inputs[0], symbols))
         elif is_stateless(node):
@@ -112,19 +113,36 @@ def _source(node: Node, tables: Mapping[str, str]) -> Facets:
     return {(Aspect.MEANING, "table"): tables.get(identifier, identifier), (Aspect.OTHER, "table"): identifier}
 
 
-def _keeps_rows(node: Node) -> bool:
-    return bool(node.config.get("state")) or bool(node.config.get("requireUpsertMaterialize"))
+def sink_identifier(node: Node) -> str:
+    """The table a sink node writes to, as the plan names it."""
+    return str(node.config["dynamicTableSink"]["table"]["identifier"])
 
 
-def _sink(node: Node, rows: Columns, symbols: Symbols) -> Facets:
-    schema = node.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
-    taken = own(node, "dynamicTableSink")
-    facets: Facets = {
-        (Aspect.OTHER, "declaration"): frozen(schema),
-        (Aspect.OTHER, "input"): resolved(taken, rows, symbols),
-        **_aside(node),
-    }
-    if _keeps_rows(node):
+def keeps_rows(sink: Node) -> bool:
+    """Whether a materializer stands in front of the sink."""
+    return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
+
+
+def enforcers(sink: Node, input_types: Sequence[str]) -> tuple[Hashable, ...]:
+    """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
+    schema = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
+    types = [column.get("dataType") for column in schema.get("columns", ())]
+    not_null = any(not _nullable(kind) for kind in types)
+    return not_null, frozen(schema.get("primaryKey")), any("ROWTIME" in kind for kind in input_types)
+
+
+def _nullable(kind: Any) -> bool:
+    return bool(kind.get("nullable", True)) if isinstance(kind, Mapping) else not str(kind).endswith(" NOT NULL")
+
+
+def _sink(node: Node, rows: Columns, symbols: Symbols, keeps: bool) -> Facets:
+    """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
+    facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **_aside(node)}
+    if keeps:
+        schema = node.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
+        facets[Aspect.OTHER, "declaration"] = frozen(schema)
+        facets[Aspect.OTHER, "input"] = resolved(own(node, "dynamicTableSink"), rows, symbols)
+    if keeps_rows(node):
         facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
     return facets
 

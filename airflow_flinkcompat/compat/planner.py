@@ -1,0 +1,225 @@
+"""What Flink's own planner says of a change, where its compiled plans of both sides are at hand.
+
+It may make an outcome worse. It may improve only ``unknown``, and only to ``compatible``, where chain, layout and
+meaning of everything that keeps state are equal, and where what was unknown shows in a plan at all: settings, sinks
+with state, functions, other tables and versions do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.compiled import (
+    QUERY_SINK,
+    Aspect,
+    Plan,
+    PlanDifference,
+    compare_plans,
+    read_plan,
+    sinks_of,
+)
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.flink import STATELESS_SINKS
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.rule import Example, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.side import MEASURED_VERSIONS
+
+Plans = tuple[Sequence[Plan], Sequence[Plan]]
+"""The compiled plans of the old and of the new side, a plan for each job."""
+
+_SOURCE = "compiled plans of the measured restores"
+CONSEQUENCES = {
+    Aspect.CHAIN: Consequence.REFUSED_AT_SUBMIT,
+    Aspect.LAYOUT: Consequence.REFUSED_AT_RESTORE,
+    Aspect.MEANING: Consequence.SILENTLY_WRONG,
+}
+_WORDS = {
+    Aspect.CHAIN: "other operators lead to it",
+    Aspect.LAYOUT: "its state is laid out otherwise",
+    Aspect.MEANING: "its state means something else",
+    Aspect.OTHER: "it is not known whether that matters to state",
+}
+
+DIFFERS = Rule(
+    code="plan-differs",
+    title="Flink plans another job",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "flink": measured(Outcome.INCOMPATIBLE, _SOURCE),
+    },
+    why="Asked for with --explain-plan: Flink's planner compiles both scripts. Other operators up to one that keeps "
+    "state are refused at submit, another layout of its state at restore, another meaning of it runs with wrong rows.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
+    find=lambda change: (),
+)
+EQUAL = Rule(
+    code="plan-equal",
+    title="Flink plans the same state",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "flink": measured(Outcome.COMPATIBLE, _SOURCE),
+    },
+    why="Asked for with --explain-plan: Flink's planner compiles both scripts, and chain, layout and meaning of all "
+    "state are equal. That settles what was unknown only where it shows in a plan: settings, sinks with state, "
+    "functions and other tables do not.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
+    find=lambda change: (),
+)
+RULES = (DIFFERS, EQUAL)
+
+
+def example_plans(code: str) -> Plans | None:
+    """The compiled plans of a rule's example; None for a rule that asks for none."""
+    file = files("airflow_flinkcompat.compat.compiled").joinpath("examples.json")
+    examples = json.loads(file.read_text(encoding="utf-8"))
+    if code not in examples:
+        return None
+    old, new = (read_plan(json.dumps(plan)) for plan in examples[code])
+    return (old,), (new,)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A change with the compiled plans of both sides."""
+
+    change: Change
+    plans: Plans
+
+    @cached_property
+    def differences(self) -> tuple[PlanDifference, ...]:
+        return compare_plans(*self.plans, self._stateless_sinks)
+
+    @property
+    def _stateless_sinks(self) -> frozenset[str]:
+        """Sinks that keep nothing, by the names the plans have for them."""
+        connectors: dict[str, set[str | None]] = {QUERY_SINK: {STATELESS_SINKS[0]}}
+        for program in self.change.programs:
+            for table in program.tables:
+                connectors.setdefault(_last(table.name), set()).add(table.option("connector"))
+        names = {name for name, found in connectors.items() if found <= set(STATELESS_SINKS)}
+        every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
+        return frozenset(identifier for identifier in every if _last(identifier) in names)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What differs, each by itself; or that all is equal, unless nothing was changed anyway."""
+        known = [difference for difference in self.differences if difference.aspect is not Aspect.OTHER]
+        if known:
+            return tuple(map(self._differs, known))
+        if self.differences or self.change.unchanged:
+            return ()
+        message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
+        return (_finding(EQUAL, message, EQUAL.verdicts["flink"]),)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What differs in the plans without its being known whether it matters."""
+        return tuple(
+            f"Flink's planner: {difference.operator}, {' and '.join(difference.what)}: {_WORDS[Aspect.OTHER]}"
+            for difference in self.differences
+            if difference.aspect is Aspect.OTHER
+        )
+
+    def _differs(self, difference: PlanDifference) -> Finding:
+        what = ", ".join(difference.what)
+        message = f"Flink's planner: {difference.operator}: {_WORDS[difference.aspect]} ({what})"
+        verdict = replace(DIFFERS.verdicts["flink"], consequence=CONSEQUENCES[difference.aspect])
+        names = {_last(identifier) for identifier in difference.sinks}
+        sinks = [pair.sink for pair in self.change.pipelines if _last(pair.sink) in names]
+        sink = sinks[0] if len(names) == len(sinks) == 1 else None
+        return replace(_finding(DIFFERS, message, verdict), before=difference.before, after=difference.after, sink=sink)
+
+    def settled(self, finding: Finding) -> Finding:
+        """An unknown that shows in plans is compatible where they are equal; any other finding stays as it is."""
+        versions = {self.change.old.version, self.change.new.version}
+        if (
+            finding.outcome is not Outcome.UNKNOWN
+            or finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS)
+            or finding.rule not in SHOWN_IN_PLANS
+            or not SHOWN_IN_PLANS[finding.rule](self.change)
+            or self.differences
+            or len(versions) > 1
+            or not versions <= set(MEASURED_VERSIONS["flink"])
+        ):
+            return finding
+        message = f"{finding.message} (unknown by the rules alone; the compiled plans are equal)"
+        return replace(
+            finding,
+            outcome=Outcome.COMPATIBLE,
+            reason=None,
+            message=message,
+            basis=EQUAL.verdicts["flink"].basis,
+            source=_SOURCE,
+        )
+
+
+def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
+    return Finding(
+        rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.source,
+        consequence=verdict.consequence,
+    )  # fmt: skip
+
+
+def _last(name: str) -> str:
+    """A table's own name, of ```catalog`.`database`.`table``` or of the name a script has for it."""
+    return name.rpartition(".")[2].strip("`")
+
+
+def _always(change: Change) -> bool:
+    return True
+
+
+def _one_job(change: Change) -> bool:
+    """Whether each side makes one job: which savepoint goes to which of several is in no plan."""
+    sets = [{pipeline.statement_set for pipeline in program.pipelines} for program in change.programs]
+    single = [len(program.pipelines) == 1 for program in change.programs]
+    return all(alone or (len(found) == 1 and None not in found) for alone, found in zip(single, sets, strict=True))
+
+
+def _columns_of_stateless_sinks(change: Change) -> bool:
+    """Whether written tables keep nothing, and changed their columns alone."""
+    written = {pair.sink for pair in change.pipelines}
+    tables = [table for program in change.programs for table in program.tables if table.name in written]
+    parts = {
+        difference.part
+        for difference in change.script_differences
+        for place, _, name in [difference.key.rpartition("/")[0].partition("/")]
+        if place == "table" and name in written
+    }
+    stateless = all(table.option("connector") in STATELESS_SINKS for table in tables)
+    return stateless and parts <= {"columns", "types", "order"}
+
+
+SHOWN_IN_PLANS: Mapping[str, Callable[[Change], bool]] = {
+    **dict.fromkeys(
+        (
+            "constant-condition",
+            "filter-above-state",
+            "grouping-sets-kept",
+            "insert-columns-changed",
+            "operator-not-covered",
+            "output-changed",
+            "window-field-computation-kept",
+            "window-field-mismatch",
+            "window-field-output",
+            "window-filter",
+            "window-filter-above-state",
+            "window-key-reordered",
+            "window-offset-respelled",
+            "window-time-key",
+            "windowed-rows-changed",
+        ),
+        _always,
+    ),
+    **dict.fromkeys(("pairing-ambiguous", "shared-operator-changed"), _one_job),
+    "sink-table-changed": _columns_of_stateless_sinks,
+}
+"""Rules whose unknown equal plans settle, and the condition under which all they look at shows in a plan."""
