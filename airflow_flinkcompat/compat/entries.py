@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.compat.aggregates import fates
+from airflow_flinkcompat.compat.aggregates import Fates
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain, values, window
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
 from airflow_flinkcompat.plan.nodes import WindowField
-from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, operators
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OverOperator,
+    RankOperator,
+    Windowing,
+    operators,
+)
 from airflow_flinkcompat.plan.origins import describe
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.plan.types import BOOLEAN
 
 Fired = Sequence[tuple[Level, Finding]]
 """Every finding with the level of its rule, before any is overruled."""
@@ -85,18 +95,57 @@ def _highest(group: Fired) -> Outcome:
     return Outcome.worst(finding.outcome for level, finding in group if level is top)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What an operator keeps, and by what: its window, keys, metrics, and rows it stores as they come."""
+
+    window: Windowing | None = None
+    keys: tuple[Any, ...] = ()
+    metrics: tuple[AggregateCall, ...] = ()
+    rows: str = ""
+
+
+def _held(operator: Operator) -> _Held:
+    match operator:
+        case AggregateOperator():
+            return _Held(operator.window, operator.keys, operator.aggregates)
+        case OverOperator():
+            return _Held(None, operator.partition_by, operator.aggregates)
+        case RankOperator():
+            ranks = (
+                f"rank {operator.last}"
+                if operator.first == operator.last
+                else f"ranks {operator.first} to {operator.last}"
+            )
+            rows = f"{ranks} by {_order(operator.order)}"
+            return _Held(operator.window, operator.partition, rows=rows)
+        case JoinOperator():
+            keys = tuple(Call("=", pair, BOOLEAN) for pair in operator.keys)
+            return _Held(None, keys, rows=" and ".join(f"({values(side)})" for side in operator.rows))
+    return _Held()
+
+
+def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
+    return ", ".join(describe(expression) + ("" if ascending else " DESC") for expression, ascending, _ in order)
+
+
 def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
     outcome = _outcome(group)
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
+    old, new = _held(pair.old), _held(pair.new)
     return OperatorReport(
         path=pair.path,
         sink=pair.pipeline.sink,
         outcome=outcome,
         before=_side(pair.old),
         after=_side(pair.new),
-        keys=_keys(*sides) if sides else (),
-        metrics=tuple((metric, fate.under(outcome)) for metric, fate in fates(*sides).table()) if sides else (),
+        keys=_keys(
+            [*old.keys, *(sorted(sides[0].window_keys - sides[1].window_keys) if sides else ())],
+            [*new.keys, *(sorted(sides[1].window_keys - sides[0].window_keys) if sides else ())],
+        ),
+        metrics=tuple((metric, fate.under(outcome)) for metric, fate in Fates(old.metrics, new.metrics).table()),
+        rows=_rows(old.rows, new.rows, outcome),
         parts=tuple(
             (difference.part, plain(difference.before), plain(difference.after))
             for difference in pair.differences
@@ -107,39 +156,42 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
     )
 
 
+def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], ...]:
+    """Stored rows have one fate, whatever became of the clause that says which rows they are."""
+    text = after if before == after else f"{before}, now {after}"
+    return ((text, Fate.KEPT.under(outcome)),) if text else ()
+
+
 def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
     """Operators without a partner. In an unknown change it cannot be told that they have none."""
     outcome = _outcome(group)
     consequence = ending(finding for _, finding in group)
-    unclear = Fate.UNCLEAR if outcome is Outcome.UNKNOWN else None
     for before, found in ((True, removed), (False, added)):
+        key_fate, fate = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
+        if outcome is Outcome.UNKNOWN:
+            fate = Fate.UNCLEAR
         for operator in found:
-            aggregation = operator if isinstance(operator, AggregateOperator) else None
-            key_fate, fate = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
+            held = _held(operator)
             yield OperatorReport(
                 path=sink or "query",
                 sink=sink,
                 outcome=outcome,
                 before=_side(operator) if before else None,
                 after=None if before else _side(operator),
-                keys=tuple((describe(key), key_fate) for key in aggregation.keys) if aggregation else (),
-                metrics=tuple((describe(call), unclear or fate) for call in aggregation.aggregates)
-                if aggregation
-                else (),
+                keys=tuple((describe(key), key_fate) for key in held.keys),
+                metrics=tuple((describe(call), fate) for call in held.metrics),
+                rows=((held.rows, fate),) if held.rows else (),
                 consequence=consequence,
             )
 
 
 def _side(operator: Operator) -> OperatorSide:
-    windowing = operator.window if isinstance(operator, AggregateOperator) else None
-    span: Span | None = operator.span
-    return OperatorSide(operator.kind, window(windowing) if windowing else "", span)
+    windowing = _held(operator).window
+    return OperatorSide(operator.kind, window(windowing) if windowing else "", operator.span)
 
 
-def _keys(old: AggregateOperator, new: AggregateOperator) -> tuple[tuple[str, KeyFate], ...]:
-    """All keys of both sides. Window fields among them count only where a side lacks them: they are no state key."""
-    before: list[Any] = [*old.keys, *sorted(old.window_keys - new.window_keys)]
-    after: list[Any] = [*new.keys, *sorted(new.window_keys - old.window_keys)]
+def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:
+    """All keys of both sides. Window fields come as keys only where a side lacks them: they are no state key."""
     common = [key for key in before if key in after]
     places = [key for key in after if key in before]
     rows = []

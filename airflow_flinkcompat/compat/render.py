@@ -99,12 +99,11 @@ def _section(section: Section, width: int) -> Iterator[str]:
 def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
     """A row for the window, each key, each metric: what it is, and what happens to it."""
     table = list(rows(operator))
-    longest = max((len(fate) for _, _, fate in table), default=0)
-    room = max(20, width - longest - 14)
-    column = min(room, max((len(text) for _, text, _ in table), default=0))
-    for label, text, fate in table:
-        first, *more = textwrap.wrap(text, room) or [""]
-        yield f"  {label:<8} {first:<{column}}{_GAP}{fate}".rstrip()
+    room = max(20, width - 14 - max((len(fate) for _, _, fate in table), default=0))
+    wrapped = [(label, textwrap.wrap(text, room), fate) for label, text, fate in table]
+    column = max((len(line) for _, lines, _ in wrapped for line in lines), default=0)
+    for label, (first, *more), fate in wrapped:
+        yield f"  {label:<8} {first:<{column}}{_GAP}{fate}"
         yield from (f"  {'':<8} {line}" for line in more)
 
 

@@ -116,9 +116,10 @@ class OperatorReport:
     """What becomes of the state of one stateful operator.
 
     ``before`` or ``after`` is None where the operator comes or goes. ``outcome`` is this operator's own: another one
-    of the job may fare worse. ``keys`` and ``metrics`` are all of both sides with what happens to each. ``parts`` are
-    the other parts that differ: name, before, after. ``consequence`` says how open-source Flink would end if it were
-    started from the savepoint all the same, ``resumed`` which stored value would be read as which.
+    of the job may fare worse. ``keys`` and ``metrics`` are all of both sides with what happens to each, ``rows`` says
+    which rows are stored as they come (Top-N, joins). ``parts`` are the other parts that differ: name, before, after.
+    ``consequence`` says how open-source Flink would end if it were started from the savepoint all the same,
+    ``resumed`` which stored value would be read as which.
     """
 
     path: str
@@ -128,6 +129,7 @@ class OperatorReport:
     after: OperatorSide | None
     keys: tuple[tuple[str, KeyFate], ...] = ()
     metrics: tuple[tuple[str, Fate], ...] = ()
+    rows: tuple[tuple[str, Fate], ...] = ()
     parts: tuple[tuple[str, str, str], ...] = ()
     consequence: Consequence | None = None
     resumed: tuple[str, ...] = ()
@@ -147,6 +149,7 @@ class OperatorReport:
             "after": None if self.after is None else self.after.to_dict(),
             "keys": [{"key": mask_secrets(key), "fate": fate.value} for key, fate in self.keys],
             "metrics": [{"metric": mask_secrets(metric), "fate": fate.value} for metric, fate in self.metrics],
+            "rows": [{"rows": mask_secrets(rows), "fate": fate.value} for rows, fate in self.rows],
             "parts": [
                 {"part": part, "before": mask_secrets(before), "after": mask_secrets(after)}
                 for part, before, after in self.parts
@@ -166,6 +169,7 @@ class OperatorReport:
             after=OperatorSide.from_dict(data.get("after")),
             keys=tuple((row["key"], KeyFate(row["fate"])) for row in data.get("keys", ())),
             metrics=tuple((row["metric"], Fate(row["fate"])) for row in data.get("metrics", ())),
+            rows=tuple((row["rows"], Fate(row["fate"])) for row in data.get("rows", ())),
             parts=tuple((row["part"], row["before"], row["after"]) for row in data.get("parts", ())),
             consequence=None if data.get("consequence") is None else Consequence(data["consequence"]),
             resumed=tuple(data.get("resumed", ())),

@@ -78,6 +78,7 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
     yield from (("window", shown(text), fate) for text, fate in fates if text)
     yield from (("key", shown(key), fate.value) for key, fate in operator.keys)
     yield from (("metric", shown(metric), fate.value) for metric, fate in operator.metrics)
+    yield from (("rows", shown(which), fate.value) for which, fate in operator.rows)
 
 
 def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:

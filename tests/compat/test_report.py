@@ -132,6 +132,35 @@ def test_window_bounds_count_as_keys_only_where_a_side_lacks_them() -> None:
     assert ("window_end", KeyFate.REMOVED) in operator.keys
 
 
+# ---------------------------------------------------------------------------------------------- other operators
+def test_a_top_n_tells_its_keys_and_the_rows_it_keeps() -> None:
+    query = """INSERT INTO a SELECT customer, amount FROM (
+      SELECT *, ROW_NUMBER() OVER (PARTITION BY region ORDER BY amount {}) AS place FROM orders) WHERE place <= {};
+    """
+    operator = only(query.format("DESC", 3), query.format("ASC", 5))
+    assert operator.kind == "Top-N"
+    assert operator.keys == (("region", KeyFate.SAME),)
+    ((rows, fate),) = operator.rows
+    assert rows == "ranks 1 to 3 by amount DESC, now ranks 1 to 5 by amount"
+    assert fate is Fate.KEPT.under(operator.outcome)
+
+
+def test_a_join_tells_its_keys_and_the_rows_of_both_inputs() -> None:
+    query = "INSERT INTO a SELECT o.customer, o.amount FROM orders o JOIN orders p ON o.item = p.item{};\n"
+    operator = only(query.format(""), query.format(" AND o.region = p.region"))
+    assert operator.kind == "regular join"
+    assert dict(operator.keys) == {"(item = item)": KeyFate.SAME, "(region = region)": KeyFate.ADDED}
+    assert "customer" in operator.rows[0][0]
+
+
+def test_an_over_aggregation_tells_its_keys_and_metrics() -> None:
+    query = "INSERT INTO a SELECT customer, {} OVER (PARTITION BY customer ORDER BY order_time) FROM orders;\n"
+    operator = only(query.format("SUM(amount)"), query.format("MAX(amount)"))
+    assert operator.kind == "OVER aggregation"
+    assert operator.keys == (("customer", KeyFate.SAME),)
+    assert dict(operator.metrics) == {"SUM(amount)": Fate.DROPPED, "MAX(amount)": Fate.FROM_ZERO}
+
+
 # ---------------------------------------------------------------------------------------------- restores
 def test_what_a_wrong_restore_reads_as_what() -> None:
     operator = only(insert("a", "UPPER(MAX(item))"), insert("a", "UPPER(MIN(item))"), "flink")
