@@ -20,6 +20,7 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.pages import write_pages
+from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script
@@ -81,6 +82,9 @@ def cli() -> None:
 @click.option(
     "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
 )
+@click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
+@click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
+@click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
 def check_command(
     old: str,
     new: str,
@@ -93,11 +97,19 @@ def check_command(
     catalog: str | None,
     style: str,
     fail_on: str,
+    explain_plan: bool,
+    gateway: str | None,
+    plan_dir: str | None,
 ) -> None:
     """Check the change from script OLD to script NEW.
 
-    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side.
+    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
+    --explain-plan (engine flink) both scripts are planned, and nothing is started.
     """
+    if explain_plan and engine != "flink":
+        raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
+    if (gateway or plan_dir) and not explain_plan:
+        raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
     shared = parse_settings(settings)
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
@@ -105,15 +117,31 @@ def check_command(
     def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
         return Side(read_script(path).text, {**shared, **own}, declared, ddl, engine, version, path)
 
-    report = check(
-        side(old, parse_settings(old_settings), old_engine_version or engine_version),
-        side(new, {}, engine_version),
-        with_other_engine=True,
-    )
+    before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
+    after = side(new, {}, engine_version)
+    plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
+    report = check(before, after, with_other_engine=True, plans=plans)
     click.echo(render(report, style), nl=False)
     gate = GATES[fail_on]
     if gate is not None and report.outcome.rank >= gate.rank:
         sys.exit(1)
+
+
+def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Plans:
+    """The compiled plans of both sides. Raises :class:`InputError` where they cannot be had."""
+    try:
+        from airflow_flinkcompat.deploy import DeployError, explain_plans
+    except ImportError as error:
+        raise InputError(
+            f"--explain-plan needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[local-flink]'"
+        ) from None
+    for each in (old, new):
+        each.require_query()
+    try:
+        return explain_plans(old, new, gateway, folder=folder)
+    except DeployError as error:
+        raise InputError(f"--explain-plan: {error}") from None
 
 
 def render(report: Report, style: str) -> str:

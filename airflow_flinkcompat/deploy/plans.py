@@ -97,7 +97,7 @@ def _run(
     except TargetError as error:
         if "Could not find any factory" in str(error) or "ClassNotFoundException" in str(error):
             raise PlansUnavailable(
-                f"{error} To plan it, ask a SQL Gateway that has the jar, or put the jar into the lib folder of the "
+                f"{error}. To plan it, ask a SQL Gateway that has the jar, or put the jar into the lib folder of the "
                 "local Flink"
             ) from None
         raise

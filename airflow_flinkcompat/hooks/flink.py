@@ -14,6 +14,8 @@ from airflow.sdk import BaseHook
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
     from airflow_flinkcompat.sql import Placeholder
 
@@ -117,6 +119,13 @@ class FlinkHook(BaseHook):
         with self.get_conn() as target:
             found = target.engine()
         return found.engine, found.version
+
+    def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
+        """Both sides' plans as the Gateway compiles them into ``folder``; nothing is started. Raises DeployError."""
+        from airflow_flinkcompat.deploy import explain_plans
+
+        lookup = connection_lookup(self.get_connection)
+        return explain_plans(old, new, self._endpoint(self.gateway_url), folder=folder, lookup=lookup)
 
     def ledger_uri(self, uri: str | None = None) -> str:
         """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Policy, Report, Side
+    from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
@@ -45,9 +46,13 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     :param engine_version: version of that engine; with ``auto`` the Gateway's. (templated)
     :param policy: outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, partial and
         unknown ask for approval, incompatible restarts.
+    :param explain_plan: have the Gateway compile both scripts and compare the plans (engine ``flink``). The task fails
+        where that cannot be done.
+    :param plan_dir: path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
+        both run on one machine. (templated)
     """
 
-    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "engine", "engine_version")
+    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "engine", "engine_version", "plan_dir")
     operator_extra_links = (FlinkJobLink(),)
     inherits_from_skipmixin = True
     ui_color = "#e8f0fe"
@@ -59,6 +64,8 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         engine: str = "auto",
         engine_version: str | None = None,
         policy: Mapping[str, str] | Policy | None = None,
+        explain_plan: bool = False,
+        plan_dir: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -67,10 +74,14 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
             _check_policy(policy)
         if engine not in ENGINES and "{{" not in engine:
             raise ValueError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+        if explain_plan and engine == "vvr":
+            raise ValueError("explain_plan compares plans of open-source Flink: engine must be flink or auto")
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
         self.engine_version = engine_version
         self.policy = policy
+        self.explain_plan = explain_plan
+        self.plan_dir = plan_dir
         self.job_url = ""
 
     def execute(self, context: Context) -> Any:
@@ -115,7 +126,9 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat import check, render_markdown
 
         self.job_url = job_url(self.hook.jobmanager_url, head.job_id) if self.hook.exists else ""
-        report = check(side_of(head), new, new.engine)
+        old = side_of(head).on(new.engine)
+        plans = self._plans(old, new) if self.explain_plan else None
+        report = check(old, new, plans=plans)
         branch = self._branch(report)
         pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report)))
         self._log_verdict(report, head, branch, pointer)
@@ -133,6 +146,12 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
             findings=summaries.brief(report.findings),
             findings_total=len(report.findings),
         )
+
+    def _plans(self, old: Side, new: Side) -> Plans:
+        if new.engine != "flink":
+            raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
+        self.log.info("The SQL Gateway compiles both scripts; the plans sharpen the verdict")
+        return self.hook.explain_plans(old, new, self.plan_dir or None)
 
     def _branch(self, report: Report) -> str:
         from airflow_flinkcompat.compat import Policy
