@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -36,6 +37,9 @@ from airflow_flinkcompat.plan.windows import (
     window_property,
 )
 from airflow_flinkcompat.sql import Span
+
+SETS_LIMIT = 4_096
+"""Grouping sets beyond which a GROUP BY is kept whole: a CUBE of 40 columns stands for 2 to the 40th of them."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,10 @@ def _special(
     node: Node,
     fields: Mapping[exp.Expression, int],
 ) -> Special:
+    places: dict[Expression | AggregateCall, int] = {}
+    for index, column in enumerate((*keys, *aggregates)):
+        places.setdefault(column, index)
+
     def special(part: exp.Expression) -> Expression | None:
         if isinstance(part, exp.Anonymous) and part in fields:
             index = fields[part]
@@ -163,10 +171,10 @@ def _special(
                 call = None
             if (
                 call is not None
-                and call in aggregates
+                and call in places
                 and (call.language != "builtin" or is_aggregate(part, environment))
             ):
-                return InputRef(len(keys) + aggregates.index(call), call.type)
+                return InputRef(places[call], call.type)
         if isinstance(part, exp.Literal | exp.Interval | exp.Var | exp.Null | exp.Boolean):
             return None
         try:
@@ -175,8 +183,8 @@ def _special(
             if isinstance(part, exp.Column | exp.Dot):
                 raise
             return None
-        if bound in keys:
-            return InputRef(keys.index(bound), bound.type)
+        if bound in places:
+            return InputRef(places[bound], bound.type)
         if isinstance(bound, InputRef):
             raise BindError(
                 "construct", f"{part.sql(dialect='flink')} is neither grouped nor aggregated", scalars.span(part)
@@ -215,6 +223,7 @@ def _group_item(tree: exp.Expression) -> _GroupItem:
             return _GroupItem(tuple(one for item in inner for one in item.sets), simple=False)
         case exp.Cube():
             parts = [_flat(part) for part in tree.expressions]
+            _limited(2 ** len(parts))
             subsets = [c for size in range(len(parts), -1, -1) for c in combinations(parts, size)]
             return _GroupItem(tuple(tuple(p for part in one for p in part) for one in subsets), simple=False)
         case exp.Rollup():
@@ -222,6 +231,11 @@ def _group_item(tree: exp.Expression) -> _GroupItem:
             prefixes = [parts[:size] for size in range(len(parts), -1, -1)]
             return _GroupItem(tuple(tuple(p for part in one for p in part) for one in prefixes), simple=False)
     return _GroupItem((_flat(tree),), simple=True)
+
+
+def _limited(sets: int) -> None:
+    if sets > SETS_LIMIT:
+        raise BindError("too-large", f"more than {SETS_LIMIT} grouping sets are not taken apart")
 
 
 def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
@@ -238,17 +252,20 @@ def _keys(
 ) -> tuple[tuple[Expression, ...], tuple[tuple[int, ...], ...] | None, int]:
     """The distinct keys in order of first mention, the grouping sets by position, the window call's place."""
     keys: dict[Expression, int] = {}
+    places: dict[int, int] = {}
+    """Of each part, by identity: a CUBE names its parts in many sets."""
     position = 0
     for item in items:
         for part in item.all:
             if part is window_call:
                 position = len(keys)
-            elif not is_group_window(part):
-                keys.setdefault(scalars.bind(part), len(keys))
+            elif not is_group_window(part) and id(part) not in places:
+                places[id(part)] = keys.setdefault(scalars.bind(part), len(keys))
     if all(item.simple for item in items):
         return tuple(keys), None, position
+    _limited(math.prod(len(item.sets) for item in items))
     sets = tuple(
-        tuple(sorted({keys[scalars.bind(part)] for one in combined for part in one if not is_group_window(part)}))
+        tuple(sorted({places[id(part)] for one in combined for part in one if id(part) in places}))
         for combined in product(*(item.sets for item in items))
     )
     return tuple(keys), sets, position

@@ -397,7 +397,12 @@ Node = (
 
 
 def walk_nodes(root: Node) -> Iterator[Node]:
-    """The node and everything below it, outermost first; a shared node is met once for each reader."""
-    yield root
-    for node in root.inputs:
-        yield from walk_nodes(node)
+    """The node and everything below it, outermost first; a node with several readers is met once."""
+    seen: set[int] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            pending.extend(reversed(node.inputs))

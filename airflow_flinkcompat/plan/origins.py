@@ -9,6 +9,7 @@ layout of state is compared apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Leaf, Literal
@@ -68,6 +69,14 @@ class PassedOutput:
 
     input: int
     column: Expression
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.input, self.column))
+
+    def __hash__(self) -> int:
+        # Kept, because through a chain of joins every column is passed on, and looked up, at each of them.
+        return self._hash
 
 
 @dataclass(frozen=True)

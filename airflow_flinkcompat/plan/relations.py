@@ -421,12 +421,13 @@ class QueryBinder:
             over, calls = self._over(node, windows, binder, named)
             node = over
             base = binder.special
-            width = len(node.schema) - len(calls)
+            places: dict[exp.Expression, int] = {}
+            for index, window in enumerate(windows, start=len(node.schema) - len(calls)):
+                places.setdefault(window, index)
 
             def special(part: exp.Expression) -> Expression | None:
                 if isinstance(part, exp.Window):
-                    index = width + windows.index(part)
-                    return InputRef(index, over.schema[index].type)
+                    return InputRef(places[part], over.schema[places[part]].type)
                 return base(part) if base is not None else None
 
             binder = ScalarBinder(self.environment, self.statement, binder.scope, special)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -73,13 +74,16 @@ class Scope:
         """``optional`` for every column."""
         return self.optional or (False,) * len(self.columns)
 
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[int]]:
+        found: dict[str, list[int]] = {}
+        for i, column in enumerate(self.columns):
+            found.setdefault(column.name, []).append(i)
+        return found
+
     def find(self, name: str, qualifier: str | None = None) -> int | None:
         """The position of a column, None where there is none; ambiguous names raise :class:`BindError`."""
-        hits = [
-            i
-            for i, column in enumerate(self.columns)
-            if column.name == name and (qualifier is None or self.qualifiers[i] == qualifier)
-        ]
+        hits = [i for i in self._places.get(name, ()) if qualifier is None or self.qualifiers[i] == qualifier]
         if len(hits) > 1:
             declared = [i for i in hits if not self.flags[i]]
             hits = declared or hits

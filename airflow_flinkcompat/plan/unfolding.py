@@ -69,6 +69,8 @@ from airflow_flinkcompat.sql import Span
 
 SIZE_LIMIT = 20_000
 """Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
+RELATIONS_LIMIT = 10_000
+"""Relations of one pipeline beyond which it is not: 30 views, each of which reads the one before twice, are 2**30."""
 
 
 RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
@@ -90,7 +92,8 @@ class _Stream:
 def view(sink: Sink) -> Output:
     """The pipeline of one sink as its stateful operators see it.
 
-    Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts.
+    Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts of an expression, or
+    :data:`RELATIONS_LIMIT` relations.
     """
     stream = _Evaluation().stream(sink.input)
     output = Output(
@@ -111,6 +114,7 @@ class _Evaluation:
     """Evaluates nodes to streams; one instance a pipeline, so that unfolded sizes are counted once."""
 
     def __init__(self) -> None:
+        self._opened = 0
         self._inputs: dict[int, _Stream] = {}
         self._unranked: set[int] = set()
         """The OVERs, by identity, that number rows of which no constant range is kept."""
@@ -130,6 +134,9 @@ class _Evaluation:
             self._unranked.discard(id(stream.numbering))
 
     def _open(self, node: Node) -> _Stream:
+        self._opened += 1
+        if self._opened > RELATIONS_LIMIT:
+            raise TooLarge(f"a query grows beyond {RELATIONS_LIMIT} relations when its views are unfolded")
         match node:
             case Scan():
                 return self._scan(node)
@@ -175,7 +182,7 @@ class _Evaluation:
             return part
 
         resolved = transform(expression, leaf)
-        if _size(resolved) > SIZE_LIMIT:
+        if _too_large(resolved):
             raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
         return resolved
 
@@ -247,8 +254,9 @@ class _Evaluation:
             for call in calls
         )
         bare = tuple(aggregate_meaning(call) for call in resolved)
+        first = dict(zip(reversed(bare), reversed(resolved), strict=True))
         unique = tuple(dict.fromkeys(bare))
-        types = tuple(tuple(arg.type for arg in resolved[bare.index(call)].args) for call in unique)
+        types = tuple(tuple(arg.type for arg in first[call].args) for call in unique)
         return bare, unique, types
 
     def _aggregate(self, node: Aggregate) -> _Stream:
@@ -499,9 +507,9 @@ def _aggregate_operator(
     span: Span | None,
 ) -> AggregateOperator:
     plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
-    order: dict[int | WindowField, None] = {}
-    for key in bare_keys:
-        order[window_field(key) or plain.index(key)] = None
+    places = {key: i for i, key in enumerate(plain)}
+    order = dict.fromkeys(window_field(key) or places[key] for key in bare_keys)
+    written = dict(zip(reversed(bare_keys), reversed(keys), strict=True))
     below = region.origin
     if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
         # Window fields that an aggregation below hands up: this one runs on the same window.
@@ -516,9 +524,9 @@ def _aggregate_operator(
         window=window,
         windowed=windowed,
         repeated_keys=len(bare_keys) - len(set(bare_keys)),
-        key_types=tuple(keys[bare_keys.index(key)].type for key in plain),
+        key_types=tuple(written[key].type for key in plain),
         argument_types=argument_types,
-        key_spans=tuple(keys[bare_keys.index(key)].span for key in plain),
+        key_spans=tuple(written[key].span for key in plain),
         span=span,
     )
 
@@ -549,7 +557,19 @@ def _kind(node: Node) -> str:
     return type(node).__name__
 
 
-def _size(expression: Expression) -> int:
-    if isinstance(expression, Call):
-        return 1 + sum(_size(arg) for arg in expression.args)
-    return 1
+def _too_large(expression: Expression) -> bool:
+    """Whether it has more than :data:`SIZE_LIMIT` parts, those of the operators' outputs it reads included."""
+    parts = 0
+    pending: list[Any] = [expression]
+    while pending and parts <= SIZE_LIMIT:
+        parts += 1
+        match pending.pop():
+            case Call(args=args):
+                pending += args
+            case AggregateCall(args=args, filter=condition):
+                pending += (*args, condition)
+            case FunctionColumn(call=inner) | OperatorColumn(output=inner) | KeyOutput(key=inner):
+                pending.append(inner)
+            case PassedOutput(column=inner):
+                pending.append(inner)
+    return parts > SIZE_LIMIT
