@@ -44,6 +44,15 @@ def conditions(filters: Iterable[Any]) -> str:
     return " AND ".join(sorted(describe(part) for part in filters)) or "no condition"
 
 
+def order_by(keys: Iterable[tuple[Any, bool, bool | None]]) -> str:
+    """The ORDER BY of sort keys (expression, ascending, nulls first); where NULLs go only if not as by default."""
+    parts = []
+    for key, ascending, nulls_first in keys:
+        where = "" if nulls_first in (None, ascending) else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
+        parts.append(f"{describe(key)}{'' if ascending else ' DESC'}{where}")
+    return "ORDER BY " + ", ".join(parts) if parts else "no ORDER BY"
+
+
 def group_by(operator: AggregateOperator) -> str:
     """The GROUP BY list of an aggregation in its order."""
     parts = [

@@ -95,7 +95,7 @@ def _ttl_out_of_reach(changed: Changed) -> bool:
     return _only_windowed(changed) and quiet
 
 
-TTL_TAKEN = frozenset({"group aggregation", "OVER aggregation", "window aggregation"})
+TTL_TAKEN = frozenset({"group aggregation", "OVER aggregation", "window aggregation", "Top-N", "deduplication"})
 """Operators over whose state a time to live was set or taken away on 2.3 and restored right."""
 
 

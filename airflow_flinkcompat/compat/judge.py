@@ -15,6 +15,7 @@ from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.planner import Explained, Plans
+from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
@@ -207,12 +208,16 @@ def _decided(fired: Fired) -> list[Finding]:
 def _marked(group: Iterable[tuple[Level, Finding]], deciders: list[tuple[Level, Finding]]) -> list[Finding]:
     worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
     deciding = {id(finding) for _, finding in deciders}
+    group = list(group)
+    ranks = {finding.rule: finding.outcome.rank for _, finding in group}
     marked = []
     for _, finding in group:
         loses = finding.outcome.rank < worst.outcome.rank or (
             id(finding) not in deciding and finding.outcome is not worst.outcome
         )
-        marked.append(replace(finding, overruled_by=worst.rule) if loses else finding)
+        page = WINDOW_TOP_N_DECIDES.get(finding.rule, "")
+        by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
+        marked.append(replace(finding, overruled_by=by) if loses else finding)
     return marked
 
 

@@ -12,9 +12,12 @@ from airflow_flinkcompat.plan.operators import (
     Operator,
     OtherOperator,
     Output,
+    OverOperator,
+    RankOperator,
     Region,
     Rows,
     Source,
+    Windowing,
     operators,
     regions,
 )
@@ -54,9 +57,26 @@ class OperatorPair:
         return pair if pair is not None and (pair[0].window or pair[1].window) else None
 
     @property
+    def ranks(self) -> tuple[RankOperator, RankOperator] | None:
+        """Both sides where both are Top-Ns or deduplications."""
+        if isinstance(self.old, RankOperator) and isinstance(self.new, RankOperator):
+            return self.old, self.new
+        return None
+
+    @property
+    def windows(self) -> tuple[Windowing | None, Windowing | None] | None:
+        """The windows of both sides, an aggregation's or that of ranked rows, where at least one side has one."""
+        if self.windowed is not None:
+            return self.windowed[0].window, self.windowed[1].window
+        assigned = (None, None) if self.ranks is None else (self.ranks[0].assigned, self.ranks[1].assigned)
+        return assigned if any(assigned) else None
+
+    @property
     def fates(self) -> Fates | None:
-        """What becomes of the metrics of a windowed aggregation."""
-        return None if self.windowed is None else fates(*self.windowed)
+        """What becomes of the metrics of an aggregation, OVER aggregations among them."""
+        if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):
+            return fates(self.old, self.new)
+        return None if self.aggregations is None else fates(*self.aggregations)
 
     def claim(self, *parts: str) -> tuple[str, ...]:
         """The keys of the differences in these parts."""
@@ -144,7 +164,7 @@ class PipelinePair:
     def others(self) -> tuple[Operator, ...]:
         """Operators of either side that have no rules of their own."""
         every = (*operators(self.old), *operators(self.new))
-        return tuple(o for o in every if not isinstance(o, AggregateOperator) or o.window is None)
+        return tuple(o for o in every if not _has_rules(o))
 
     @property
     def regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
@@ -153,6 +173,10 @@ class PipelinePair:
 
     def claim(self, *parts: str) -> tuple[str, ...]:
         return tuple(difference.key for difference in self.differences if difference.part in parts)
+
+
+def _has_rules(operator: Operator) -> bool:
+    return isinstance(operator, AggregateOperator | OverOperator | RankOperator)
 
 
 def _alike(old: Operator, new: Operator) -> bool:

@@ -17,9 +17,11 @@ from airflow_flinkcompat.plan.operators import (
     Operator,
     OtherOperator,
     Output,
+    RankOperator,
     Region,
     Rows,
     Source,
+    Windowing,
 )
 from airflow_flinkcompat.plan.origins import SourceColumn, meaning
 from airflow_flinkcompat.sql import Span
@@ -81,6 +83,9 @@ def operator_parts(operator: Operator) -> dict[str, Any]:
         names = (field.name for field in fields(operator) if field.compare and field.name not in _BELOW)
         own = {name.replace("_", " "): getattr(operator, name) for name in names}
     parts = {"kind": operator.kind, **own}
+    if isinstance(operator, RankOperator):
+        lower = operator.region.windows[:-1]
+        return {**parts, **_region_parts(operator.region), **_window_parts(operator.assigned), "lower windows": lower}
     if not isinstance(operator, JoinOperator | OtherOperator):
         (region,) = operator.regions
         return {**parts, **_region_parts(region), "windows": region.windows}
@@ -94,12 +99,8 @@ _BELOW = ("region", "regions", "rows")
 """Fields of an operator that hold what it reads, as parts of their own."""
 
 
-def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
-    window = operator.window
+def _window_parts(window: Windowing | None) -> dict[str, Any]:
     return {
-        **_region_parts(operator.region),
-        "kind": operator.kind,
-        "windowed": operator.windowed,
         "window": window
         and (
             window.window.kind,
@@ -113,12 +114,22 @@ def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
         "clock": window and window.time_attribute,
         "notation": window and window.notation,
         "session keys": window and window.partition_by,
+        "window field calls": window and window.mismatched,
+    }
+
+
+def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
+    window = operator.window
+    return {
+        **_region_parts(operator.region),
+        "kind": operator.kind,
+        "windowed": operator.windowed,
+        **_window_parts(window),
         "lower windows": operator.region.windows[:-1] if window in operator.region.windows else operator.region.windows,
         "keys": operator.keys,
         "window keys": operator.window_keys,
         "key order": operator.key_order,
         "repeated keys": operator.repeated_keys,
-        "window field calls": window and window.mismatched,
         "aggregates": operator.aggregates,
         "grouping sets": operator.grouping_sets,
     }

@@ -9,9 +9,11 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Call
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
+    Operator,
     OtherOperator,
     Output,
     OverOperator,
+    RankOperator,
     operators,
     regions,
 )
@@ -41,6 +43,13 @@ def function_names(value: Any) -> Iterable[str]:
 
 def expressions(output: Output) -> Iterable[Any]:
     """Every resolved expression between the sources and the sink."""
+    yield from stateless_expressions(output)
+    for operator in operators(output):
+        yield from operator_expressions(operator)
+
+
+def stateless_expressions(output: Output) -> Iterable[Any]:
+    """The resolved expressions around the operators of a pipeline."""
     yield from output.columns
     for region in regions(output):
         yield from region.filters | region.window_filters
@@ -49,16 +58,21 @@ def expressions(output: Output) -> Iterable[Any]:
         for window in region.windows:
             yield window.time
             yield from window.partition_by
-    for operator in operators(output):
-        if isinstance(operator, AggregateOperator):
-            yield from operator.keys
-            for aggregate in operator.aggregates:
-                yield from aggregate.args
-                if aggregate.filter is not None:
-                    yield aggregate.filter
-            if operator.window is not None:
-                yield operator.window.time
-        elif isinstance(operator, OverOperator):
-            yield from operator.input_row
-        elif isinstance(operator, JoinOperator | OtherOperator):
-            yield from (column for row in operator.rows for column in row)
+
+
+def operator_expressions(operator: Operator) -> Iterable[Any]:
+    """The resolved expressions an operator is made of; those of its inputs' stretches are not among them."""
+    if isinstance(operator, AggregateOperator):
+        yield from operator.keys
+        for aggregate in operator.aggregates:
+            yield from aggregate.args
+            if aggregate.filter is not None:
+                yield aggregate.filter
+        if operator.window is not None:
+            yield operator.window.time
+    elif isinstance(operator, OverOperator):
+        yield from operator.input_row
+    elif isinstance(operator, RankOperator):
+        yield from (*operator.row, *operator.partition, *(key for key, _, _ in operator.order))
+    elif isinstance(operator, JoinOperator | OtherOperator):
+        yield from (column for row in operator.rows for column in row)

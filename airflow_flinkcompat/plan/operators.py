@@ -201,10 +201,10 @@ class RankOperator:
     """ROW_NUMBER with a constant range of ranks kept right above it: Top-N and deduplication.
 
     ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
-    nulls first), ``clock`` the time attribute it orders by where it orders by nothing else. Ranks ``first`` to ``last``
-    are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys, keys of an
-    aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank makes it a
-    constant). ``window`` is the window whose both bounds are among the partition keys.
+    nulls first), ``order_clock`` the time attribute it orders by where it orders by nothing else. Ranks ``first`` to
+    ``last`` are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys,
+    keys of an aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank
+    makes it a constant). ``window`` is the window whose both bounds are among the partition keys, assigned below.
     """
 
     region: Region
@@ -214,8 +214,8 @@ class RankOperator:
     last: int
     row: tuple[Expression, ...]
     number_read: bool
-    window: Windowing | None = None
-    clock: TimeAttribute | None = None
+    window: Windowing | None = field(default=None, compare=False)
+    order_clock: TimeAttribute | None = None
     partition_types: tuple[DataType, ...] = field(default=(), compare=False)
     order_types: tuple[DataType, ...] = field(default=(), compare=False)
     row_types: tuple[DataType, ...] = field(default=(), compare=False)
@@ -224,7 +224,7 @@ class RankOperator:
     @property
     def kind(self) -> str:
         """Deduplication keeps one row by time of rows that are never taken back; anything else is a Top-N."""
-        once = self.first == self.last == 1 and self.clock is not None and appends(self.region)
+        once = self.first == self.last == 1 and self.order_clock is not None and appends(self.region)
         name = "deduplication" if once else "Top-N"
         return f"window {name}" if self.window is not None else name
 

@@ -65,7 +65,7 @@ def numbering(
         row=row,
         number_read=True,
         window=_window(partition, region),
-        clock=next(iter(order.values()))[3] if len(order) == 1 else None,
+        order_clock=next(iter(order.values()))[3] if len(order) == 1 else None,
         partition_types=tuple(partition.values()),
         order_types=tuple(kind for _, _, kind, _ in order.values()),
         row_types=tuple(types[column] for column in row),

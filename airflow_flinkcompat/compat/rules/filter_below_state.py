@@ -11,7 +11,7 @@ IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGN
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.aggregations or pair.ranks
     if sides is None or "filters" not in pair.parts:
         return
     old, new = (side.region.filters for side in sides)

@@ -5,10 +5,11 @@ from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Call, walk
-from airflow_flinkcompat.plan.operators import AggregateOperator, Source
+from airflow_flinkcompat.plan.expressions import Call, Expression, walk
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source
 from airflow_flinkcompat.plan.origins import window_field
 
 
@@ -20,8 +21,12 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     """
     if reason := _unmeasured(pair):
         return _unknown(reason)
-    old, new = sinks.connectors(pair)
     nameless = not pair.old.sink and not pair.new.sink
+    if (seen := _seen(pair)) is not None:
+        # Updates may be kept once more, or whole rows, in front of any other sink.
+        moved = "" if nameless else sinks.stays(pair)
+        return _unknown(moved) if moved else {"flink": seen}
+    old, new = sinks.connectors(pair)
     if nameless or (old == new and old in flink.STATELESS_SINKS):
         return {}
     if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN:
@@ -37,8 +42,9 @@ def _unknown(reason: str) -> Mapping[str, Verdict]:
 
 def _unmeasured(pair: PipelinePair) -> str:
     """Why no measurement speaks of this projection; "" where one does."""
-    if not _measured_top(*sinks.tops(pair), pair):
-        return "only projections of sources and of windowed aggregations were measured"
+    if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
+        kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
+        return f"another projection of {kinds} was not measured"
     shown = (part for side in (pair.old, pair.new) for part in (*side.columns, *side.region.filters))
     calls = {part.function for whole in shown for part in walk(whole) if isinstance(part, Call)}
     own = sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
@@ -56,7 +62,38 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
         read = (sinks.table(pair.old_program, old.table), sinks.table(pair.new_program, new.table))
         kept = any(table is None or table.primary_key for table in read)
         return not kept and not any(side.region.functions or side.region.windows for side in (pair.old, pair.new))
+    if isinstance(old, RankOperator) and isinstance(new, RankOperator):
+        return _measured_ranking(old, new) or computed_columns(pair.old) == computed_columns(pair.new)
     return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
+
+
+def _measured_ranking(old: RankOperator, new: RankOperator) -> bool:
+    """A window Top-N, or a deduplication that stores no row; over any other only its number came and went."""
+    return old.kind == new.kind == "window Top-N" or (stores_no_row(old) and stores_no_row(new))
+
+
+def computed_columns(output: Output) -> list[Expression]:
+    """What an output shows besides window fields and the number of a rank, which have rules of their own."""
+    return [column for column in output.columns if window_field(column) is None and not is_number(column)]
+
+
+ABOVE = {
+    "group aggregation": "ga-outer-calc, ga-having-add, ga-dup-agg",
+    "regular join": "rj-output-expr, rj-output-expr-one",
+    "temporal join": "tj-output-expr, tj-output-reorder, tj-push-left-add, tj-push-left-change",
+    "interval join": "as above other joins: rj-output-expr, tj-output-expr",
+    "window join": "as above other joins: rj-output-expr, tj-output-expr",
+    "temporal sort": "so-drop-ts",
+}
+"""Operators of Flink 2.3 above which another projection or condition was restored right, into sinks without state."""
+
+
+def _seen(pair: PipelinePair) -> Verdict | None:
+    old, new = (getattr(top, "kind", "") for top in sinks.tops(pair))
+    windowed = any(isinstance(top, AggregateOperator) and top.windowed for top in sinks.tops(pair))
+    if old != new or new not in ABOVE or windowed:
+        return None
+    return measured(Outcome.COMPATIBLE, ABOVE[new], versions=("2.3",))
 
 
 PLAIN = frozenset({"FIELD", "ITEM"})
@@ -66,8 +103,7 @@ PLAIN = frozenset({"FIELD", "ITEM"})
 def find(pair: PipelinePair) -> Iterable[Hit]:
     if "columns" not in pair.parts or pair.others:
         return
-    old, new = ([c for c in side.columns if window_field(c) is None] for side in (pair.old, pair.new))
-    if old == new and pair.operators:
+    if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
         return
     yield Hit(
         "the output computes its columns differently above the state",

@@ -10,10 +10,10 @@ PARTS = ("window", "time", "clock", "session keys", "lower windows")
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.windows
     if sides is None or not pair.parts & set(PARTS):
         return
-    old, new = sides[0].window, sides[1].window
+    old, new = sides
     moved_time = "time" in pair.parts and old is not None and new is not None and old.window == new.window
     yield Hit(
         "the window runs on another time column" if moved_time else "the window definition changed",

@@ -4,15 +4,15 @@ from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
-from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-from airflow_flinkcompat.plan.origins import window_field
+from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
 
 
 def only_window_fields(pair: PipelinePair) -> bool:
-    """Only bare window fields came into or left the output; everything else stands as before."""
-    old, new = ([c for c in side.columns if window_field(c) is None] for side in (pair.old, pair.new))
-    return "columns" in pair.parts and old == new
+    """Bare window fields came into or left the output; everything else but the number of a rank stands as before."""
+    old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
+    return old != new and computed_columns(pair.old) == computed_columns(pair.new)
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

@@ -16,7 +16,7 @@ ADDED = {
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.aggregations
+    sides = pair.aggregations or pair.ranks
     if sides is None:
         return
     old, new = (side.region.window_filters for side in sides)

@@ -16,13 +16,13 @@ def _refused(windowing: Windowing | None) -> bool:
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
-    if sides is not None and _refused(sides[1].window):
+    sides = pair.windows
+    if sides is not None and _refused(sides[1]):
         yield Hit(
             "open-source Flink refuses a TUMBLE whose offset is not smaller than its size",
             (),
-            window(sides[0].window),
-            window(sides[1].window),
+            window(sides[0]),
+            window(sides[1]),
         )
 
 

@@ -9,14 +9,14 @@ from airflow_flinkcompat.compat.rules.window_changed import PARTS
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.windows
     if sides is None or "offset" not in pair.parts or pair.parts & set(PARTS):
         return
     yield Hit(
         "another offset assigns every row to the same window",
         pair.claim("offset"),
-        window(sides[0].window),
-        window(sides[1].window),
+        window(sides[0]),
+        window(sides[1]),
     )
 
 

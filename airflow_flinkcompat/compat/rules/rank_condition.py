@@ -1,0 +1,45 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.clauses import conditions
+from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.ranking import regions_above
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.plan.operators import RankOperator, Region
+
+KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows")}
+
+
+def _of_window_top_n(region: Region) -> bool:
+    return isinstance(region.origin, RankOperator) and region.origin.kind == "window Top-N"
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    for old, new, claims in regions_above(pair):
+        before, after = (side.filters | side.window_filters for side in (old, new))
+        kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
+        if before != after or kept:
+            yield Hit(
+                "a condition stands beside that on the rank, on both sides"
+                if kept
+                else "a condition beside that on the rank changed",
+                claims,
+                conditions(before),
+                conditions(after),
+                verdicts=KEPT if kept else {},
+            )
+
+
+RULE = Rule(
+    code="rank-condition",
+    title="A condition beside that on the rank",
+    scope=Scope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "the page shows nothing but WHERE rk < N"),
+        "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
+    },
+    why="The page of Window Top-N knows a condition on the rank and no other beside it.",
+    example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
+    find=find,
+)

@@ -1,0 +1,39 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import flink_ranking
+from airflow_flinkcompat.compat.clauses import order_by
+from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.ranking import Ranking
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    ranking = Ranking.of(pair)
+    if ranking is None or not pair.parts & {"order", "order clock"}:
+        return
+    yield Hit(
+        "the rows are ranked in another order",
+        pair.claim("order", "order clock", "kind"),
+        order_by(ranking.old.order),
+        order_by(ranking.new.order),
+        verdicts={
+            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
+            "flink": flink_ranking.order(ranking),
+        },
+    )
+
+
+RULE = Rule(
+    code="rank-order-changed",
+    title="The ORDER BY of a ranking changed",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
+        "flink": inferred(Outcome.UNKNOWN, "t-order-dir was right at parallelism 1, tn-dir and wd-dir were wrong"),
+    },
+    why="Rows are stored by the values they are ordered by, and rows that ranked too low are gone.",
+    example=Example(ranked(), ranked(order="total")),
+    find=find,
+)

@@ -1,0 +1,41 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import flink_ranking
+from airflow_flinkcompat.compat.clauses import values
+from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.ranking import Ranking
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    old, new = ranking.old.partition, ranking.new.partition
+    if set(old) != set(new):
+        yield Hit(
+            "the rows are ranked within other partitions",
+            pair.claim("partition", "kind"),
+            f"PARTITION BY {values(old)}",
+            f"PARTITION BY {values(new)}",
+            verdicts={
+                "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
+                "flink": flink_ranking.partition_changed(ranking),
+            },
+        )
+
+
+RULE = Rule(
+    code="rank-partition-changed",
+    title="A partition key of a ranking was added, deleted or computed differently",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
+        "flink": measured(Outcome.INCOMPATIBLE, "t-part-add, tn-part-add, dd-rd-part-othercol"),
+    },
+    why="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
+    example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
+    find=find,
+)

@@ -1,0 +1,52 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import flink_ranking
+from airflow_flinkcompat.compat.clauses import values
+from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.ranking import Ranking
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    old, new = ranking.old.partition, ranking.new.partition
+    if old != new and set(old) == set(new):
+        yield Hit(
+            "the same PARTITION BY keys stand in another order",
+            pair.claim("partition"),
+            f"PARTITION BY {values(old)}",
+            f"PARTITION BY {values(new)}",
+            verdicts={
+                "vvr": ranking.on_page(Outcome.COMPATIBLE, "reorder partition keys"),
+                "flink": flink_ranking.partition_reordered(ranking),
+            },
+        )
+
+
+RULE = Rule(
+    code="rank-partition-reordered",
+    title="Partition keys of a ranking changed places",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
+        "flink": measured(Outcome.COMPATIBLE, "t-part-reorder"),
+    },
+    why="The planner puts partition keys in an order of its own, so both orders make the same state.",
+    example=Example(
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="customer, region, window_start, window_end",
+        ),
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="region, customer, window_start, window_end",
+        ),
+    ),
+    find=find,
+)

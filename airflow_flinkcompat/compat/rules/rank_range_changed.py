@@ -1,0 +1,43 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import flink_ranking
+from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.ranking import Ranking
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
+from airflow_flinkcompat.plan.operators import RankOperator
+
+
+def _ranks(rank: RankOperator) -> str:
+    return f"rank {rank.last}" if rank.first == rank.last else f"ranks {rank.first} to {rank.last}"
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    ranking = Ranking.of(pair)
+    if ranking is None or not pair.parts & {"first", "last"}:
+        return
+    yield Hit(
+        "other ranks are kept",
+        pair.claim("first", "last", "kind"),
+        _ranks(ranking.old),
+        _ranks(ranking.new),
+        verdicts={
+            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
+            "flink": flink_ranking.kept_ranks(ranking),
+        },
+    )
+
+
+RULE = Rule(
+    code="rank-range-changed",
+    title="The N of a Top-N changed",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
+        "flink": inferred(Outcome.UNKNOWN, "t-n and t-n-up were right at parallelism 1, tn-n-up and tn-n-down wrong"),
+    },
+    why="Rows below the old N were never kept, so a larger N has nothing to show for them.",
+    example=Example(ranked(), ranked(condition="place <= 5")),
+    find=find,
+)
