@@ -2,12 +2,14 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
+from airflow_flinkcompat.compat.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
+from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
 from airflow_flinkcompat.plan.nodes import Watermark
+from airflow_flinkcompat.plan.operators import operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -21,13 +23,23 @@ CONDITIONAL = frozenset(
 )
 """Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode."""
 
-UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
+UNKNOWN = inferred(Outcome.UNKNOWN)
+UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
+RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed: an unused column under another name", versions=("2.3",))
+KEYED = Verdict(
+    Outcome.UNKNOWN,
+    Basis.DOCUMENT,
+    "Source table page (its summary): a primary key is compatible on conditions, as what follows takes its key from it",
+    Reason.DOCUMENTED,
+)
+JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col, rj: a primary key declared", Consequence.REFUSED_AT_RESTORE)
 PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "columns added": {"vvr": documented(Outcome.COMPATIBLE, "Source table page: an unused field"), "flink": UNKNOWN},
+    "columns added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "columns renamed": {"vvr": UNKNOWN, "flink": RENAMED},
     "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "types used": {"vvr": UNKNOWN, "flink": measured(Outcome.INCOMPATIBLE, "x-source-b-int")},
-    "types added": {"vvr": documented(Outcome.COMPATIBLE, "Source table page: an unused field"), "flink": UNKNOWN},
+    "types added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
     # What a computed column means shows in every query that reads it.
     "computed": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page: judged where it is used"),
@@ -39,7 +51,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     },
     "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "watermark delay": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page: watermark interval"),
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
         "flink": measured(Outcome.COMPATIBLE, "watermark delay changed: restored right"),
     },
     "connector": {"vvr": documented(Outcome.INCOMPATIBLE, "Source table page: connector type"), "flink": UNKNOWN},
@@ -56,7 +68,9 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
         "flink": measured(Outcome.COMPATIBLE, "source options changed: restored right"),
     },
     "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
-    "primary key": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "metadata added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "primary key": {"vvr": KEYED, "flink": UNKNOWN},
+    "primary key joined": {"vvr": KEYED, "flink": JOINED},
     "partitions": {"vvr": UNKNOWN, "flink": UNKNOWN},
 }
 
@@ -66,13 +80,19 @@ def refined(change: Change, table: str, difference: Difference) -> str:
     old, new = difference.before, difference.after
     match difference.part:
         case "columns":
+            if _renamed(change, table, old, new):
+                return "columns renamed"
             kept = tuple(column for column in new if column in old)
             return "columns added" if kept == old else "columns"
         case "types":
-            changed = {name for name in old if name in new and old[name] != new[name]}
-            if not changed:
-                return "types added" if set(old) <= set(new) else "types"
-            return "types used" if changed & change.used_columns(table) else "types"
+            if _renamed(change, table, tuple(old), tuple(new)) and list(old.values()) == list(new.values()):
+                return "types renamed"
+            same = all(old[name] == new[name] for name in old if name in new)
+            return "types added" if same and set(old) <= set(new) else "types"
+        case "metadata" if old == tuple(each for each in new if each in old):
+            return "metadata added"
+        case "primary key" if _joined(change, table):
+            return "primary key joined"
         case "watermark" if old is not None and new is not None and old.column == new.column:
             return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
         case "options":
@@ -107,15 +127,50 @@ def shown(difference: Difference) -> tuple[str, str]:
     return plain(old), plain(new)
 
 
-def verdicts_of(change: Change, table: str, row: str) -> Mapping[str, Verdict]:
+def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """Columns in their places got other names, none of which any query uses."""
+    names = {name for pair in zip(old, new, strict=False) if pair[0] != pair[1] for name in pair}
+    return len(old) == len(new) and not names & change.used_columns(table)
+
+
+def _joined(change: Change, table: str) -> bool:
+    """Whether a regular join reads the table: it stores its rows by their key."""
+    return any(
+        operator.kind == "regular join" and any(region.origin == source for region in operator.regions)
+        for pair in change.pipelines
+        for operator in (*operators(pair.old), *operators(pair.new))
+        for source in (*sources(pair.old), *sources(pair.new))
+        if source.table == table
+    )
+
+
+def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict] | None:
+    """What other types of columns mean by what they are used for; None where no used column got another type."""
+    old, new = difference.before, difference.after
+    changed = {name for name in old if name in new and old[name] != new[name]} & change.used_columns(table)
+    if not changed:
+        return None
+    kinds = [{c.name: c.type for t in p.tables if t.name == table for c in t.columns} for p in change.programs]
+    found = {name: uses(change, table, name) for name in changed}
+    flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
+    return {
+        "vvr": max((retyped_on_vvr(used) for used in found.values()), key=lambda verdict: verdict.outcome.rank),
+        "flink": max(flink, key=lambda verdict: verdict.outcome.rank),
+    }
+
+
+def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
     """The row's verdicts; what was measured on a filesystem source says nothing of one that takes watermarks itself."""
+    if difference.part == "types" and (verdicts := retyped(change, table, difference)):
+        return verdicts
+    row = refined(change, table, difference)
     connectors = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
     if row in ON_FILESYSTEM and connectors != {"filesystem"}:
         return {**PARTS[row], "flink": UNKNOWN}
     return PARTS[row]
 
 
-ON_FILESYSTEM = ("computed", "order", "watermark delay")
+ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed")
 
 
 def find(change: Change) -> Iterable[Hit]:
@@ -123,7 +178,6 @@ def find(change: Change) -> Iterable[Hit]:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         if place != "table" or table not in change.source_tables or difference.part == "declared":
             continue
-        row = refined(change, table, difference)
         before, after = shown(difference)
         yield Hit(
             f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
@@ -132,7 +186,7 @@ def find(change: Change) -> Iterable[Hit]:
             after,
             difference.before_span,
             difference.after_span,
-            verdicts=verdicts_of(change, table, row),
+            verdicts=verdicts_of(change, table, difference),
         )
 
 
