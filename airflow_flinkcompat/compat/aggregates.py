@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.rule import Fate
 from airflow_flinkcompat.plan.expressions import AggregateCall
-from airflow_flinkcompat.plan.operators import AggregateOperator
+from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.origins import describe
 
 
@@ -94,7 +94,7 @@ class Fates:
         return (*rows, *((describe(call), Fate.FROM_ZERO) for call in self.added))
 
 
-def fates(old: AggregateOperator, new: AggregateOperator) -> Fates:
+def fates(old: AggregateOperator | OverOperator, new: AggregateOperator | OverOperator) -> Fates:
     """The fates of the metrics of one pair of operators."""
     return Fates(old.aggregates, new.aggregates)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from airflow_flinkcompat.compat.aggregates import Fates, listed
+from airflow_flinkcompat.compat.metric_pages import without_window
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented
@@ -31,7 +32,8 @@ def metrics_rule(
         fates = pair.fates
         if fates is not None and code in fates.codes:
             old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
-            yield Hit(says(fates), pair.claim("aggregates"), old, new, fates=fates.table())
+            verdicts = {} if pair.windowed else without_window(code, vvr, pair)
+            yield Hit(says(fates), pair.claim("aggregates"), old, new, fates=fates.table(), verdicts=verdicts)
 
     source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)
     verdicts = {"vvr": documented(vvr, source), "flink": flink}

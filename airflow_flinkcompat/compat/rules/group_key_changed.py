@@ -15,7 +15,7 @@ def _plain(side: AggregateOperator) -> set[object]:
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.aggregations
     if sides is None:
         return
     old, new = (_plain(side) for side in sides)
@@ -33,6 +33,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
             pair.claim("keys", "key order", *(("window keys",) if swapped else ())),
             group_by(sides[0]),
             group_by(sides[1]),
+            verdicts={} if pair.windowed else {"vvr": documented(Outcome.INCOMPATIBLE, "Group Aggregate page")},
         )
 
 
@@ -42,7 +43,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype, w-mod-key-othercol, g-add-key"),
+        "flink": measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype, w-mod-key-othercol, g-add-key, ga-key-othercol"),
     },
     why="State is found by its key. Values stored under another key belong to another group.",
     example=grouping(

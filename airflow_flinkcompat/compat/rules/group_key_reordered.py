@@ -4,17 +4,18 @@ from airflow_flinkcompat.compat.clauses import group_by
 from airflow_flinkcompat.compat.examples import grouping
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.aggregations
     if sides is not None and sides[0].keys != sides[1].keys and set(sides[0].keys) == set(sides[1].keys):
         yield Hit(
             "the same keys stand in another order",
             pair.claim("keys", "key order"),
             group_by(sides[0]),
             group_by(sides[1]),
+            verdicts={} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")},
         )
 
 
@@ -24,7 +25,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-keys-reorder-difftype, g-keys-swap, g-keys-swap-sametype"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "w-keys-reorder-difftype, g-keys-swap, g-keys-swap-sametype, ga-keys-reorder-sametype"
+        ),
     },
     why="The stored key is the row of keys in their order.",
     example=grouping(

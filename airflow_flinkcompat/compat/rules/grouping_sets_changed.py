@@ -4,11 +4,11 @@ from airflow_flinkcompat.compat.clauses import group_by
 from airflow_flinkcompat.compat.examples import grouping
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.aggregations
     if sides is None:
         return
     old, new = (side.grouping_sets is not None for side in sides)
@@ -16,7 +16,11 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
         word = "left" if old else "came in"
         # Which keys stand together is what grouping sets say; the keys' own rules speak of plain GROUP BYs.
         claims = pair.claim("grouping sets", "windowed", "kind")
-        yield Hit(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, group_by(sides[0]), group_by(sides[1]))
+        before, after = (group_by(side) for side in sides)
+        verdicts = (
+            {} if pair.windowed else {"vvr": inferred(Outcome.UNKNOWN, "no page speaks of them without a window")}
+        )
+        yield Hit(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
 
 
 RULE = Rule(
@@ -25,7 +29,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
-        "flink": measured(Outcome.INCOMPATIBLE, "planner: an Expand appears", Consequence.REFUSED_AT_SUBMIT),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "planner: an Expand appears; ga-grouping-sets", Consequence.REFUSED_AT_SUBMIT
+        ),
     },
     why="Every set becomes a group of its own, told apart by a further key in the state.",
     example=grouping(

@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
-    sides = pair.windowed
+    sides = pair.aggregations
     if sides is None or any(side.grouping_sets is None for side in sides):
         return
     yield Hit(

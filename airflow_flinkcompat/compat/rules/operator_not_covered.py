@@ -3,7 +3,6 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
-from airflow_flinkcompat.plan.operators import AggregateOperator
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
@@ -12,7 +11,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     kinds = ", ".join(sorted({operator.kind for operator in pair.others}))
     claims = [difference.key for difference in pair.differences if difference.part != "sink"]
     for operators in pair.operators:
-        if not isinstance(operators.old, AggregateOperator) or operators.windowed is None:
+        if operators.old in pair.others or operators.new in pair.others:
             claims += [difference.key for difference in operators.differences]
     first = pair.others[0]
     yield Hit(
@@ -27,12 +26,11 @@ RULE = Rule(
     title="A change around an operator without rules",
     scope=Scope.PIPELINE,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    why="Joins, plain group and OVER aggregations, Top-N, pattern recognition and the like keep state of their own, "
-    "often "
-    "whole rows; any difference in such an operator or in its chain may break it.",
+    why="INTERSECT and EXCEPT, subqueries in conditions and joins that cannot be told apart keep state of their own, "
+    "often whole rows; any difference in such an operator or in its chain may break it.",
     example=Example(
-        "SELECT customer, SUM(amount) FROM orders GROUP BY customer;",
-        "SELECT customer, SUM(amount), COUNT(*) FROM orders GROUP BY customer;",
+        "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",
+        "SELECT customer FROM orders INTERSECT SELECT item FROM orders;",
     ),
     find=find,
 )
