@@ -27,16 +27,20 @@ SLOTS = 16
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        paths = [_run(options)] if not options.predict_only else _renew()
+        paths, failures = (sorted(results.FOLDER.glob("*.json")), []) if options.predict_only else _run(options)
     except (DeployError, FixtureError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     unsafe = False
     for path in paths:
+        # Measured and written first: what check says of it may change, and may be asked again at any time.
         data = results.renew(path)
+        results.write(data, path)
         print(f"\n{results.report(data)}\n{path}")
         unsafe = unsafe or any(map(results.is_unsafe, data["pairs"]))
-    return 1 if unsafe else 0
+    for failure in failures:
+        print(f"error: could not be run: {failure}", file=sys.stderr)
+    return 2 if failures else int(unsafe)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,8 +63,11 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _run(options: argparse.Namespace) -> Path:
-    """Measure, and write the results file; with ``--only`` the rest of the newest file stays as it is."""
+def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
+    """Measure, and write the results file; with ``--only`` the rest of the newest file stays as it is.
+
+    The file, and what is wrong with pairs that could not be run.
+    """
     pairs = load_pairs(only=options.only)
     today = datetime.now(UTC).date().isoformat()
     newest = results.newest(options.flink) if options.only else None
@@ -71,19 +78,12 @@ def _run(options: argparse.Namespace) -> Path:
         LocalFlink(folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, log=print) as flink,
         closing(Bench(flink, folder / "data")) as bench,
     ):
-        measured = bench.measure(pairs, options.threads, print)
+        measured, failures = bench.measure(pairs, options.threads, print)
     data = results.document(measured, VERSIONS[options.flink], today)
     if options.only and path.exists():
-        data = results.merge(results.renew(path), data)
+        data = results.merge(results.read(path), data)
     results.write(data, path)
-    return path
-
-
-def _renew() -> list[Path]:
-    paths = sorted(results.FOLDER.glob("*.json"))
-    for path in paths:
-        results.write(results.renew(path), path)
-    return paths
+    return [path], failures
 
 
 if __name__ == "__main__":

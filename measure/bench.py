@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from airflow_flinkcompat.deploy import LocalFlink, SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGatewayTarget, TargetError
 from airflow_flinkcompat.deploy.gateway import SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import JobManager
 from airflow_flinkcompat.deploy.polling import Overdue, poll
@@ -50,10 +51,11 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Savepoint:
-    """What an old side left: its savepoint, and the folder its tables read from."""
+    """What an old side left: its savepoint, the folder its tables read from, and what it had printed."""
 
     path: str
     folder: Path
+    printed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -86,34 +88,30 @@ class Bench:
         for client in (self._target, self._gateway, self._jobs):
             client.close()
 
-    def measure(self, pairs: list[Pair], threads: int, log: Callable[[str], None]) -> list[Measured]:
-        """Run all pairs, ``threads`` at a time. Raises MeasureError, naming every pair that could not be run."""
-        failures: list[str] = []
+    def measure(self, pairs: list[Pair], threads: int, log: Callable[[str], None]) -> tuple[list[Measured], list[str]]:
+        """Run all pairs, ``threads`` at a time: how they ended, and what is wrong with those that could not be run."""
 
-        def one(pair: Pair) -> Measured | None:
+        def one(pair: Pair) -> Measured | str:
             try:
                 measured = self.run(pair)
-            except Exception as error:
+            except DeployError as error:
                 log(f"{pair.id}: could not be run: {error}")
-                failures.append(f"{pair.id}: {error}")
-                return None
+                return f"{pair.id}: {error}"
             log(f"{pair.id}: {measured.outcome}")
             return measured
 
         with ThreadPoolExecutor(threads) as pool:
             done = list(pool.map(one, pairs))
-        if failures:
-            raise MeasureError(f"{len(failures)} of {len(pairs)} pairs could not be run:\n" + "\n".join(failures))
-        return [measured for measured in done if measured]
+        return [each for each in done if isinstance(each, Measured)], [each for each in done if isinstance(each, str)]
 
     def run(self, pair: Pair) -> Measured:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
         old, new = self.complete(pair.old), self.complete(pair.new)
-        expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
+        before, expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
         savepoint = self._once(("savepoint", old), lambda: self._savepoint(old))
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
-            outcome = outcomes.judge(restored or (), expected)
+            outcome = outcomes.judge(restored or (), expected, savepoint.printed, before)
         if outcome == outcomes.RIGHT and pair.caveat:
             outcome = outcomes.ON_THIS_DATA
         return Measured(pair, old.script, new.script, outcome, exception, restored, expected)
@@ -150,65 +148,70 @@ class Bench:
         return made
 
     def _savepoint(self, old: Side) -> Savepoint:
-        folder, _, job_id = self._first_rows(old)
-        path = self._target.stop_with_savepoint(job_id)
+        with self._first_rows(old) as (folder, run, job_id):
+            try:
+                poll(lambda: len(self._rows(run)), lambda rows: rows < old.rows_before, timeout=SECONDS, every=EVERY)
+            except Overdue as overdue:
+                raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
+            path = self._target.stop_with_savepoint(job_id)
         self._arrive(old, folder, "after")
-        return Savepoint(path, folder)
+        return Savepoint(path, folder, self._rows(run))
 
-    def _from_scratch(self, new: Side) -> tuple[str, ...]:
-        folder, run, job_id = self._first_rows(new)
-        seen = len(self._rows(run))
-        self._arrive(new, folder, "after")
-        try:
+    def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What it prints for the rows before, and what after."""
+        with self._first_rows(new) as (folder, run, job_id):
+            seen = len(self._rows(run))
+            self._arrive(new, folder, "after")
             wait_read(self._jobs, job_id, arrival(new.script, "before", "after"))
-        except Ended as ended:
-            raise MeasureError(f"the new SQL fails from scratch: {ended}") from None
-        printed = self._rows(run)[seen:]
-        self._target.cancel(job_id)
-        return printed
+            printed = self._rows(run)
+        return printed[:seen], printed[seen:]
 
-    def _first_rows(self, side: Side) -> tuple[Path, int, str]:
-        """Start the side from nothing over the rows before; its folder, run number and job, when they are read."""
+    @contextmanager
+    def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str]]:
+        """The side started from nothing, the rows before read: its folder, run number and job."""
         run = next(self._numbers)
         folder = self._folder / str(run)
         self._arrive(side, folder, "before")
-        job_id = self._submit(side, folder, run, Start())
         try:
-            wait_running(self._jobs, job_id)
-            wait_read(self._jobs, job_id, arrival(side.script, "before"))
+            with self._job(side, folder, run, Start()) as job_id:
+                wait_running(self._jobs, job_id)
+                wait_read(self._jobs, job_id, arrival(side.script, "before"))
+                yield folder, run, job_id
         except Ended as ended:
             raise MeasureError(f"the SQL fails from scratch: {ended}") from None
-        try:
-            poll(lambda: len(self._rows(run)), lambda printed: printed < side.rows_before, timeout=SECONDS, every=EVERY)
-        except Overdue as overdue:
-            raise MeasureError(f"{overdue.last} of {side.rows_before} rows were printed before the savepoint") from None
-        return folder, run, job_id
 
     def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
         """Outcome (None: to be told from the rows), the exception, the rows."""
         run = next(self._numbers)
         for rows in tables_read(new.script).values():
-            if not (old.folder / rows).exists():  # a table that the old SQL did not read
+            if not (old.folder / rows).exists():  # a table that the old SQL did not declare
                 _put(rows, old.folder, "before")
                 _put(rows, old.folder, "after")
         try:
-            job_id = self._submit(new, old.folder, run, Start(old.path))
-        except TargetError as error:  # the same script has been started from scratch: it is the state that is refused
+            with self._job(new, old.folder, run, Start(old.path)) as job_id:
+                wait_running(self._jobs, job_id)
+                wait_read(self._jobs, job_id, arrival(new.script, "after"))
+                return None, None, self._rows(run)
+        except TargetError as error:
+            if "checkpoint/savepoint" not in str(error):
+                raise
             return outcomes.REFUSED_AT_SUBMIT, _lasting(error), None
-        try:
-            wait_running(self._jobs, job_id)
-            wait_read(self._jobs, job_id, arrival(new.script, "after"))
         except Ended as ended:
             at_restore = not ended.ran or "StateMigrationException" in str(ended)
             return outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended), None
-        restored = self._rows(run)
-        self._target.cancel(job_id)
-        return None, None, restored
 
-    def _submit(self, side: Side, folder: Path, run: int, start: Start) -> str:
+    @contextmanager
+    def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
+        """The side as a job over the rows in ``folder``; it does not outlive the block."""
         script = side.script.replace("file://DATA", folder.as_uri())
         script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
-        return self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, source="<pair>")
+        job_id = self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, source="<pair>")
+        try:
+            yield job_id
+        finally:
+            status = self._target.status(job_id)
+            if status and not status.terminal:
+                self._target.cancel(job_id)
 
     def _rows(self, run: int) -> tuple[str, ...]:
         """What the sinks of a run have printed so far, as ``table +I[…]``."""

@@ -80,8 +80,8 @@ def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, f
     if not rows.isdecimal():
         raise FixtureError.at(file, line, f"rows-before is {rows!r}, not a number")
     sides = [
-        Side(given + section.text, tuple(sorted(sections.settings(found, key, file).items())), int(rows))
-        for section, key in ((old, "settings-old"), (new, "settings-new"))
+        Side(given + section.text, tuple(sorted(sections.settings(found, key, file).items())), printed)
+        for section, key, printed in ((old, "settings-old", int(rows)), (new, "settings-new", 0))
     ]
     return Pair(
         id=f"{Path(file).stem}-{head.title}",

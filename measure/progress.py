@@ -18,6 +18,7 @@ DATA = Path(__file__).parent / "data"
 SECONDS = 60.0
 EVERY = 0.1
 _SOURCE_ROWS = re.compile(r"Source__(?P<table>\w+?)\[\d+\]\.numRecordsIn")
+_SOURCE = re.compile(r"Source: (\w+)\[\d+\]")
 _SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
 _PATH = re.compile(r"CREATE TABLE (?P<table>\w+) .*?'path' = 'file://DATA/(?P<rows>\w+)'", re.DOTALL)
 _NO_WATERMARK = -(2**63)
@@ -37,10 +38,17 @@ class Ended(Exception):
 
 @dataclass(frozen=True)
 class Arrival:
-    """What is to be read: rows of each table, and the watermark (epoch ms) that they end in; None without one."""
+    """What there is to read of each declared table: how many rows, and the watermark (epoch ms) they end in."""
 
     rows: Mapping[str, int]
-    watermark: int | None
+    ends: Mapping[str, int]
+    """Empty where the script declares no watermark."""
+
+    def is_due(self, seen: Mapping[str, Any]) -> bool:
+        """Whether a job with these sources has not read all, or its sinks have not been told so."""
+        tables = [table for table in self.rows if table in seen["rows"]]
+        late = any(seen["watermark"] < self.ends[table] for table in self.ends if table in tables)
+        return not tables or late or any(seen["rows"][table] < self.rows[table] for table in tables)
 
 
 def tables_read(script: str) -> dict[str, str]:
@@ -55,12 +63,11 @@ def arrival(script: str, *phases: str) -> Arrival:
         table: [line for phase in phases for line in (DATA / rows / f"{phase}.csv").read_text("utf-8").splitlines()]
         for table, rows in tables_read(script).items()
     }
-    latest = [max(line.rpartition(",")[2] for line in lines) for lines in texts.values()]
+    latest = {table: max(line.rpartition(",")[2] for line in lines) for table, lines in texts.items()}
     # A watermark of the time itself stands one millisecond before the latest row.
-    ends = [int(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp() * 1000) - 1 for each in latest]
-    return Arrival(
-        {table: len(lines) for table, lines in texts.items()}, min(ends) if "WATERMARK FOR" in script else None
-    )
+    ends = {table: int(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp() * 1000) - 1
+            for table, each in latest.items()}  # fmt: skip
+    return Arrival({table: len(lines) for table, lines in texts.items()}, ends if "WATERMARK FOR" in script else {})
 
 
 def wait_running(jobs: JobManager, job_id: str) -> None:
@@ -89,12 +96,8 @@ def wait_read(jobs: JobManager, job_id: str, due: Arrival) -> None:
             raise Ended(status, ran=True)
         return _progress(jobs, job_id)
 
-    def pending(seen: dict[str, Any]) -> bool:
-        late = due.watermark is not None and seen["watermark"] < due.watermark
-        return late or any(seen["rows"].get(table, 0) < rows for table, rows in due.rows.items())
-
     while True:
-        seen = _until(look, pending, f"job {job_id} has not read {due}")
+        seen = _until(look, due.is_due, f"job {job_id} has not read {due}")
         if seen["rows"] == read:
             return
         read = seen["rows"]
@@ -110,16 +113,16 @@ def _progress(jobs: JobManager, job_id: str) -> dict[str, Any]:
     for vertex in jobs.get(f"jobs/{job_id}")["vertices"]:
         path = f"jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics"
         names = [metric["id"] for metric in jobs.get(path)]
-        for name in names:
-            if source := _SOURCE_ROWS.fullmatch(name):
-                rows.setdefault(source["table"], []).append(_metric(jobs, path, name, "sum"))
-            elif _SINK_WATERMARK.fullmatch(name):
-                watermarks.append(_metric(jobs, path, name, "min"))
-    status = _status(jobs, job_id)
+        sources = [(source["table"], name) for name in names if (source := _SOURCE_ROWS.fullmatch(name))]
+        for table in _SOURCE.findall(vertex["name"]):
+            # A source that does not count yet has read nothing.
+            counts = [_metric(jobs, path, name, "sum") for counted, name in sources if counted == table]
+            rows.setdefault(table, []).extend(counts or [0])
+        watermarks.extend(_metric(jobs, path, name, "min") for name in names if _SINK_WATERMARK.fullmatch(name))
     return {
         "rows": {table: min(counts) for table, counts in rows.items()},
         "watermark": min(watermarks, default=_NO_WATERMARK),
-        "checkpoints": status.completed_checkpoints,
+        "checkpoints": _status(jobs, job_id).completed_checkpoints,
     }
 
 

@@ -27,8 +27,8 @@ Entry = Mapping[str, Any]
 
 
 def document(measured: Iterable[Measured], version: str, date: str) -> dict[str, Any]:
-    """The results file of one run on Flink ``version``, made on ``date`` (ISO), with predictions."""
-    pairs = [predicted({**_entry(each), "date": date}, version) for each in measured]
+    """The results file of one run on Flink ``version``, made on ``date`` (ISO), without predictions."""
+    pairs = [{**_entry(each), "date": date} for each in measured]
     return {"flink": version, "date": date, "how": HOW, "outcomes": rows.OUTCOMES, "tables": {}, "pairs": pairs}
 
 
@@ -130,9 +130,13 @@ def write(data: Mapping[str, Any], path: Path) -> None:
     path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
 def renew(path: Path) -> dict[str, Any]:
     """The results of a file with predictions as of now."""
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = read(path)
     return {**data, "pairs": [predicted(entry, data["flink"]) for entry in data["pairs"]]}
 
 

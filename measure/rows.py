@@ -13,7 +13,7 @@ REFUSED_AT_SUBMIT = "refused_at_submit"
 REFUSED_AT_RESTORE = "refused_at_restore"
 FAILED_LATER = "failed_while_running"
 OUTCOMES = {
-    RIGHT: "RUNNING, same changelog (or same net changelog) as a from-scratch run of the new SQL prints later",
+    RIGHT: "RUNNING, same changelog (or same net changelog) as a from-scratch run of the new SQL",
     ON_THIS_DATA: "right here, wrong on other data",
     UPSERT_ONLY: "RUNNING, right when applied by key; the retractions (-U/-D) carry rows of the old SQL",
     WRONG: "RUNNING without any error, wrong rows",
@@ -24,9 +24,15 @@ OUTCOMES = {
 """The outcomes and what the operator of the job sees."""
 
 
-def judge(restored: Sequence[str], expected: Sequence[str]) -> str:
-    """RIGHT, UPSERT_ONLY or WRONG. Rows read ``sink +I[…]``; order does not count, for subtasks print as they like."""
+def judge(restored: Sequence[str], expected: Sequence[str], old: Sequence[str] = (), before: Sequence[str] = ()) -> str:
+    """RIGHT, UPSERT_ONLY or WRONG. Rows read ``sink +I[…]``; order does not count, for subtasks print as they like.
+
+    ``old`` are the rows the old SQL printed up to its savepoint, ``before`` those the new SQL from scratch printed for
+    the same rows: where one of them fires early, only all rows together tell what the sink holds in the end.
+    """
     if Counter(restored) == Counter(expected) or net(restored) == net(expected):
+        return RIGHT
+    if net([*old, *restored]) == net([*before, *expected]):
         return RIGHT
     return UPSERT_ONLY if _upserts(restored) == _upserts(expected) else WRONG
 

@@ -37,7 +37,7 @@ def test_a_pair_holds_what_its_case_says() -> None:
     assert pair.old.script == TABLE + "SELECT 1;\n"
     assert pair.new.settings == (("table.exec.state.ttl", "1 h"),)
     assert pair.old.settings == ()
-    assert pair.new.rows_before == 3
+    assert (pair.old.rows_before, pair.new.rows_before) == (3, 0)
     assert pair.caveat == "why"
 
 
@@ -76,9 +76,18 @@ def test_what_is_due_ends_one_millisecond_before_its_latest_row(
     (tmp_path / "orders").mkdir()
     (tmp_path / "orders" / "before.csv").write_text("x,1970-01-01 00:00:02.000\ny,1970-01-01 00:00:01.000\n")
     (tmp_path / "orders" / "after.csv").write_text("x,1970-01-01 00:00:05.000\n")
-    assert progress.arrival(TABLE, "before") == progress.Arrival({"orders": 2}, 1999)
-    assert progress.arrival(TABLE, "before", "after") == progress.Arrival({"orders": 3}, 4999)
-    assert progress.arrival(TABLE.replace("WATERMARK FOR ts AS ts", "PRIMARY KEY (a)"), "after").watermark is None
+    assert progress.arrival(TABLE, "before") == progress.Arrival({"orders": 2}, {"orders": 1999})
+    assert progress.arrival(TABLE, "before", "after") == progress.Arrival({"orders": 3}, {"orders": 4999})
+    assert progress.arrival(TABLE.replace("WATERMARK FOR ts AS ts", "PRIMARY KEY (a)"), "after").ends == {}
+
+
+@pytest.mark.parametrize(
+    ("rows_read", "watermark", "due"),
+    [({}, 99, True), ({"orders": 2}, 99, True), ({"orders": 3}, 98, True), ({"orders": 3}, 99, False)],
+)
+def test_what_is_due_of_a_table_that_is_read(rows_read: dict[str, int], watermark: int, due: bool) -> None:
+    arrived = progress.Arrival({"orders": 3, "unread": 7}, {"orders": 99, "unread": 200})
+    assert arrived.is_due({"rows": rows_read, "watermark": watermark}) is due
 
 
 @pytest.mark.parametrize(
@@ -96,6 +105,13 @@ def test_what_is_due_ends_one_millisecond_before_its_latest_row(
 )
 def test_rows_are_judged(restored: list[str], expected: list[str], outcome: str) -> None:
     assert rows.judge(restored, expected) == outcome
+
+
+def test_all_rows_together_tell_where_only_one_side_fired_early() -> None:
+    """The old SQL had printed nothing yet; the new one from scratch had fired early and takes that back."""
+    restored, expected = ["t +I[x, 3]"], ["t -U[x, 1]", "t +U[x, 3]"]
+    assert rows.judge(restored, expected, old=[], before=["t +I[x, 1]"]) == rows.RIGHT
+    assert rows.judge(restored, expected, old=["t +I[x, 2]"], before=["t +I[x, 1]"]) == rows.UPSERT_ONLY
 
 
 def entry(outcome: str, said: str, consequence: str | None = None, name: str = "a-pair") -> dict[str, Any]:

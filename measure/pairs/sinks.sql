@@ -1,0 +1,161 @@
+-- area: print sinks: keys, types, names
+--- given
+CREATE TABLE orders (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+--- case: unchanged
+-- about: nothing changed, a primary key on both sides
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- case: window-key-added
+-- about: primary key declared over a window aggregation
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT, PRIMARY KEY (a, w) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: window-key-removed
+-- about: primary key dropped over a window aggregation
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT, PRIMARY KEY (a, w) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: group-key-added
+-- about: primary key = group key declared
+--- old
+CREATE TABLE totals (a STRING, total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- case: group-key-removed
+-- about: primary key = group key dropped
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- case: renamed
+-- about: sink renamed
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE sums (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO sums
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: columns-renamed
+-- about: sink columns renamed
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (k STRING, since TIMESTAMP(3), amount BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: column-not-null
+-- about: a sink column becomes NOT NULL
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING NOT NULL, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: column-wider
+-- about: a sink column BIGINT → DECIMAL(20, 0)
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total DECIMAL(20, 0)) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: column-list
+-- about: the INSERT names its columns in another order
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals (w, a, total)
+SELECT window_end, a, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: print-option
+-- about: standard-error = true
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print', 'standard-error' = 'true');
+INSERT INTO totals
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
