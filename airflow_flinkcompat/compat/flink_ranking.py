@@ -71,6 +71,16 @@ def number(ranking: Ranking) -> Verdict:
     return unmeasured("a number that comes or goes over this input was not measured")
 
 
+def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
+    """Another projection above, into a sink without state; None where none was measured."""
+    if old.kind == new.kind == "window Top-N":
+        return right("t-add-rk, t-del-rk, r-add-rk, window_end added under a Top-N")
+    if stores_no_row(old) and stores_no_row(new):
+        return right("dd-pa-col-swap", ON_2_3)
+    constant = not (old.number_read or new.number_read)
+    return right("tn-rank-add, tn-agg-rank-add", ON_2_3) if only_number and not constant else None
+
+
 def kept_ranks(ranking: Ranking) -> Verdict:
     """Other ranks are kept."""
     old, new = ranking.old, ranking.new
@@ -83,11 +93,13 @@ def kept_ranks(ranking: Ranking) -> Verdict:
     if old.kind == "window Top-N":
         doubt = "straight on windowed rows only a higher N was measured"
         return wrong("r-n-1to4-asc") if new.last > old.last else unmeasured(doubt)
-    if _both(ranking, _all_stored) and from_first and new.last > old.last:
-        return right("tn-agg-n-up: every row is stored", ON_2_3)
     if _both(ranking, _pruned) and old.last != new.last:
         return wrong("tn-n-up, tn-n-down, tn-n-1-to-3")
-    if _both(ranking, _pruned) and old.first == 1 and not (old.number_read or new.number_read):
+    if old.number_read or new.number_read:
+        return unmeasured("other ranks were measured without the number in the output only")
+    if _both(ranking, _all_stored) and from_first and new.last > old.last:
+        return right("tn-agg-n-up: every row is stored", ON_2_3)
+    if _both(ranking, _pruned) and old.first == 1 < new.first < new.last:
         return right("tn-range-2-3: the stored rows are the same", ON_2_3)
     return unmeasured("other ranks over this input were not measured")
 
@@ -151,7 +163,8 @@ def _by_layout(same: bool | None) -> Consequence | None:
 
 
 def _bare(rank: RankOperator) -> bool:
-    return all(isinstance(column, SourceColumn) for column in rank.row) and not rank.region.functions
+    region = rank.region
+    return all(isinstance(column, SourceColumn) for column in rank.row) and not (region.functions or region.windows)
 
 
 def _both(ranking: Ranking, holds: Callable[[RankOperator, Program], bool]) -> bool:

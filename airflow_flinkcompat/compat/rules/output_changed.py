@@ -1,11 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, sinks
+from airflow_flinkcompat.compat import flink, flink_ranking, sinks
 from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.ranking import is_number, stores_no_row
+from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Call, Expression, walk
@@ -62,14 +62,7 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
         read = (sinks.table(pair.old_program, old.table), sinks.table(pair.new_program, new.table))
         kept = any(table is None or table.primary_key for table in read)
         return not kept and not any(side.region.functions or side.region.windows for side in (pair.old, pair.new))
-    if isinstance(old, RankOperator) and isinstance(new, RankOperator):
-        return _measured_ranking(old, new) or computed_columns(pair.old) == computed_columns(pair.new)
     return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
-
-
-def _measured_ranking(old: RankOperator, new: RankOperator) -> bool:
-    """A window Top-N, or a deduplication that stores no row; over any other only its number came and went."""
-    return old.kind == new.kind == "window Top-N" or (stores_no_row(old) and stores_no_row(new))
 
 
 def computed_columns(output: Output) -> list[Expression]:
@@ -89,7 +82,11 @@ ABOVE = {
 
 
 def _seen(pair: PipelinePair) -> Verdict | None:
-    old, new = (getattr(top, "kind", "") for top in sinks.tops(pair))
+    tops = sinks.tops(pair)
+    if isinstance(tops[0], RankOperator) and isinstance(tops[1], RankOperator):
+        shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
+        return flink_ranking.projected(tops[0], tops[1], only_number=shown[0] == shown[1])
+    old, new = (getattr(top, "kind", "") for top in tops)
     windowed = any(isinstance(top, AggregateOperator) and top.windowed for top in sinks.tops(pair))
     if old != new or new not in ABOVE or windowed:
         return None
