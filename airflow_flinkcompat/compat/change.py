@@ -157,13 +157,18 @@ class Change:
         return tuple(found)
 
     @cached_property
+    def tables_of_sides(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of the tables the pipelines of each side read or write."""
+        old, new = (
+            frozenset(name for output in side.values() for name in (output.sink, *(s.table for s in sources(output))))
+            for side in self._outputs[:2]
+        )
+        return old, new
+
+    @property
     def used_tables(self) -> frozenset[str]:
         """Names of the tables any pipeline of either side reads or writes."""
-        names: set[str] = set()
-        for outputs in self._outputs[:2]:
-            for output in outputs.values():
-                names |= {source.table for source in sources(output)} | {output.sink}
-        return frozenset(names)
+        return self.tables_of_sides[0] | self.tables_of_sides[1]
 
     @cached_property
     def source_tables(self) -> frozenset[str]:

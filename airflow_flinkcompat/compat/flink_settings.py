@@ -95,7 +95,9 @@ def _ttl_out_of_reach(changed: Changed) -> bool:
     return _only_windowed(changed) and quiet
 
 
-TTL_TAKEN = frozenset({"group aggregation", "OVER aggregation", "window aggregation", "Top-N", "deduplication"})
+TTL_TAKEN = frozenset(
+    {"group aggregation", "OVER aggregation", "window aggregation", "regular join", "Top-N", "deduplication"}
+)
 """Operators over whose state a time to live was set or taken away on 2.3 and restored right."""
 
 
@@ -204,7 +206,7 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("sm-ttl-change; 1 h to 2 h on a group aggregation")),
         (_ttl_on_older, refused_later("u-ttl-add on 1.20.3: another value serializer")),
-        (_ttl_taken, right("ga-ttl-set, ga-ttl-unset, oa-ttl-set, tn-ttl-unset, dd-rd-ttl-set", "2.3")),
+        (_ttl_taken, right("ga-ttl-set, ga-ttl-unset, oa-ttl-set, rj-ttl-unset, tn-ttl-unset, dd-rd-ttl-set", "2.3")),
     ),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("chaining off: refused")),),

@@ -4,6 +4,8 @@ from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Rule, Scope, inferred
 
+SINK = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+TOTAL = windowed("customer, SUM(amount)")
 RULE = Rule(
     code="difference-not-covered",
     title="A difference no rule covers",
@@ -11,9 +13,6 @@ RULE = Rule(
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
     why="Every difference between both sides is claimed by a rule. What none claims may do anything to stored state, "
     "so it is named and left to a person: silence never means compatible.",
-    example=Example(
-        windowed("customer, SUM(amount)"),
-        windowed("/*+ STATE_TTL('orders' = '1d') */ customer, SUM(amount)"),
-    ),
+    example=Example(SINK + "INSERT INTO totals\n" + TOTAL, SINK + "INSERT OVERWRITE totals\n" + TOTAL),
     find=lambda change: (),
 )

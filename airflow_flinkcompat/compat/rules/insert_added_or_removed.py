@@ -2,7 +2,8 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.plan.operators import operators
 
 TABLES_TOO = Verdict(
@@ -13,14 +14,30 @@ TABLES_TOO = Verdict(
 )
 
 
+STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query that brings new state")
+ALONE = inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")
+
+
+def _in_a_set(change: Change) -> bool:
+    """Whether every query stands in one statement set, which is one job."""
+    return all(
+        program.pipelines and {pipeline.statement_set for pipeline in program.pipelines} == {0}
+        for program in change.programs
+    )
+
+
 def find(change: Change) -> Iterable[Hit]:
     names = {output.sink for output in (*change.removed, *change.added)}
     declared = [d for d in change.script_differences if d.key.startswith("table/")]
     claims = change.claim("inserts") + tuple(
         d.key for d in declared if d.part == "declared" and d.key.split("/")[1] in names
     )
+    on_flink = {} if _in_a_set(change) else {"flink": ALONE}
+    # Where sinks are checked too, one that comes or goes is an operator with state.
+    checked = sink_state_checked(change)
+    on_vvr = {} if checked is None else {"vvr": checked}
     for output in change.removed:
-        verdicts = {"vvr": TABLES_TOO} if declared else {}
+        verdicts = {**on_vvr, **({"vvr": TABLES_TOO} if declared else {}), **on_flink}
         yield Hit(f"the query into {output.sink} is gone", claims, output.sink, "", output.span, verdicts=verdicts)
     for output in change.added:
         stateful = bool(operators(output))
@@ -30,7 +47,7 @@ def find(change: Change) -> Iterable[Hit]:
             "",
             output.sink,
             after_span=output.span,
-            verdicts={"vvr": documented(Outcome.INCOMPATIBLE, "Sink table page: a stateful query")} if stateful else {},
+            verdicts={**on_vvr, **({"vvr": STATEFUL} if stateful else {}), **on_flink},
         )
 
 
@@ -48,7 +65,7 @@ RULE = Rule(
     title="A query was added to or deleted from the script",
     scope=Scope.SCRIPT,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Sink table page: a deleted sink, an added stateless one"),
+        "vvr": documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
         "flink": measured(
             Outcome.INCOMPATIBLE, "x-stmtset-add-unrelated-last, x-stmtset-remove", Consequence.REFUSED_AT_SUBMIT
         ),

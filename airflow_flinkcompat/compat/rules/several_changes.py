@@ -22,12 +22,11 @@ def items(change: Change) -> list[str]:
     state.
     """
     found: dict[str, None] = {}
-    for pipeline in change.pipelines:
-        for pair in pipeline.operators:
-            if pair.fates is not None and pair.fates.changed:
-                found[f"the metrics of {pair.path}"] = None
-            if pair.parts & {"filters", "window filters"}:
-                found[f"a condition below {pair.path}"] = None
+    for pair in change.operators:
+        if pair.fates is not None and pair.fates.changed:
+            found[f"the metrics of {pair.path}"] = None
+        if pair.parts & {"filters", "window filters"}:
+            found[f"a condition below {pair.path}"] = None
     for difference in change.differences:
         target = _target(difference, change)
         if target is not None:

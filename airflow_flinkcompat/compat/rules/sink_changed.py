@@ -8,7 +8,9 @@ from airflow_flinkcompat.compat.parts import table_parts
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
-CHECKED = Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page: {IGNORE} = false", Reason.DOCUMENTED)
+CHECKED = Verdict(
+    Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page (read in part): {IGNORE} = false", Reason.DOCUMENTED
+)
 MEASURED_OPTIONS = frozenset({"print-identifier", "standard-error", "sink.parallelism"})
 """Options of a stateless sink that leave the job's topology alone, as long as its parallelism is the job's."""
 STATE_LOST = measured(
@@ -80,7 +82,9 @@ RULE = Rule(
     title="Another sink table",
     scope=Scope.SCRIPT,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Sink table page: name, connector and WITH under ignore-sink = true"),
+        "vvr": documented(
+            Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
+        ),
         "flink": measured(Outcome.COMPATIBLE, "a print sink renamed: restored right"),
     },
     why="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",

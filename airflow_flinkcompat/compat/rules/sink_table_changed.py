@@ -21,8 +21,8 @@ FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
-    "connector": documented(Outcome.COMPATIBLE, "Sink table page: connector under ignore-sink = true"),
-    "options": documented(Outcome.COMPATIBLE, "Sink table page: WITH under ignore-sink = true"),
+    "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
+    "options": documented(Outcome.COMPATIBLE, "Sink table page (read in part): WITH under ignore-sink = true"),
 }
 
 

@@ -45,7 +45,7 @@ RULE = Rule(
     title="Another source table",
     scope=Scope.SCRIPT,
     verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page: table renamed"),
+        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
         "flink": measured(Outcome.COMPATIBLE, "x-source-rename: the same declaration under another name"),
     },
     why="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",

@@ -42,7 +42,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
     # What a computed column means shows in every query that reads it.
     "computed": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page: judged where it is used"),
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged where it is used"),
         "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
     },
     "order": {
@@ -54,17 +54,22 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
         "flink": measured(Outcome.COMPATIBLE, "watermark delay changed: restored right"),
     },
-    "connector": {"vvr": documented(Outcome.INCOMPATIBLE, "Source table page: connector type"), "flink": UNKNOWN},
+    "connector": {
+        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"),
+        "flink": UNKNOWN,
+    },
     "options": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
         "flink": UNKNOWN,
     },
     "options conditional": {
-        "vvr": documented(Outcome.UNKNOWN, "Source table page: sharding column and changelog mode are conditional"),
+        "vvr": documented(
+            Outcome.UNKNOWN, "Source table page (its summary): sharding column and changelog mode are conditional"
+        ),
         "flink": UNKNOWN,
     },
     "options measured": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page: other WITH options are not checked"),
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
         "flink": measured(Outcome.COMPATIBLE, "source options changed: restored right"),
     },
     "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},

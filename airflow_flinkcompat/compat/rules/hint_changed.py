@@ -1,0 +1,80 @@
+from collections.abc import Iterable, Iterator
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.clauses import plain
+from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.sinks import Materialized, materialized
+
+PLACES = ("query hints", "source hints", "sink hints")
+UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
+TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint: STATE_TTL put on a regular join", versions=("2.3",))
+CONFLICT = "ON CONFLICT"
+DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped: rows are deduplicated without the clause", versions=("2.3",))
+OTHER_STRATEGY = measured(
+    Outcome.INCOMPATIBLE, "sm-conflict-error-uniq: the stored rows are ignored", Consequence.SILENTLY_WRONG
+)
+
+
+def _hints(value: tuple[tuple[str, str], ...] | None) -> set[tuple[str, str]]:
+    return set(value or ())
+
+
+def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """The hints that go and those that come."""
+    old, new = _hints(difference.before), _hints(difference.after)
+    return old - new, new - old
+
+
+def on_flink(difference: Difference, joins: bool, kept_once_more: bool) -> Verdict:
+    """A time to live on a regular join, and the conflict clause of a sink whose rows are kept, were measured."""
+    gone, come = _changed(difference)
+    names = {name for name, _ in (*gone, *come)}
+    if names == {"STATE_TTL"} and joins and not gone:
+        return TTL
+    if names == {CONFLICT} and kept_once_more:
+        strategies = {strategy.upper() for _, strategy in (*gone, *come)}
+        return DROPPED if not come and strategies == {"DEDUPLICATE"} else OTHER_STRATEGY
+    return UNMEASURED
+
+
+def _places(change: Change) -> Iterator[tuple[Difference, bool, bool]]:
+    for pipeline in change.pipelines:
+        kept = Materialized.YES in materialized(pipeline)
+        yield from ((difference, False, kept) for difference in pipeline.differences)
+        for pair in pipeline.operators:
+            joins = pair.old.kind == pair.new.kind == "regular join"
+            yield from ((difference, joins, kept) for difference in pair.differences)
+
+
+def find(change: Change) -> Iterable[Hit]:
+    for difference, joins, kept in _places(change):
+        if difference.part.startswith(PLACES):
+            yield Hit(
+                f"the {difference.part} changed",
+                (difference.key,),
+                plain(difference.before),
+                plain(difference.after),
+                difference.before_span,
+                difference.after_span,
+                verdicts={"flink": on_flink(difference, joins, kept)},
+            )
+
+
+RULE = Rule(
+    code="hint-changed",
+    title="A hint changed",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "hints and dynamic table options are on no page"),
+        "flink": inferred(Outcome.UNKNOWN, "few hints were measured"),
+    },
+    why="A hint may set how long state lives, what a source reads, or which operators are planned.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("/*+ STATE_TTL('orders' = '1d') */ customer, SUM(amount)"),
+    ),
+    find=find,
+)
