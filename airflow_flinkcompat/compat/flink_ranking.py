@@ -173,7 +173,7 @@ def _both(ranking: Ranking, holds: Callable[[RankOperator, Program], bool]) -> b
 
 def _pruned(rank: RankOperator, program: Program) -> bool:
     """A Top-N over a table that only appends keeps the rows of its ranks and no more."""
-    return rank.kind == "Top-N" and _appends(rank.region, program)
+    return rank.kind == "Top-N" and appends_only(rank.region, program)
 
 
 def _counting(rank: RankOperator, program: Program) -> bool:
@@ -210,10 +210,10 @@ def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | No
     if rank.kind != "Top-N" or not isinstance(below, AggregateOperator):
         return None
     plain = below.window is None and below.grouping_sets is None and not rank.region.functions
-    return below if plain and _appends(below.region, program) else None
+    return below if plain and appends_only(below.region, program) else None
 
 
-def _appends(region: Region, program: Program) -> bool:
+def appends_only(region: Region, program: Program) -> bool:
     """Whether a stretch begins at a table that surely only appends: known connector and format, no hint in between."""
     origin = region.origin
     if not isinstance(origin, Source) or origin.hints or region.functions:

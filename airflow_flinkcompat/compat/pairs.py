@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from airflow_flinkcompat.compat.aggregates import Fates, fates
 from airflow_flinkcompat.compat.parts import Difference, differences_of, operator_parts, output_parts
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    JoinForm,
+    JoinOperator,
     Operator,
     OtherOperator,
     Output,
@@ -113,6 +115,7 @@ class PipelinePair:
                 removed.extend(_all(old_operator))
                 added.extend(_all(new_operator))
                 return
+            old_operator, new_operator = in_one_order(old_operator, new_operator)
             pairs.append(OperatorPair(path, old_operator, new_operator, self))
             regions = list(zip(old_operator.regions, new_operator.regions, strict=False))
             for i, (one, other) in enumerate(regions):
@@ -175,15 +178,52 @@ class PipelinePair:
         return tuple(difference.key for difference in self.differences if difference.part in parts)
 
 
+RULED = frozenset({"MATCH_RECOGNIZE", "UNION ALL", "temporal sort", "LIMIT", "ORDER BY with LIMIT"})
+"""Kinds of other operators that rules speak of."""
+
+
 def _has_rules(operator: Operator) -> bool:
-    return isinstance(operator, AggregateOperator | OverOperator | RankOperator)
+    if isinstance(operator, JoinOperator):
+        return operator.form is not JoinForm.JOIN
+    return not isinstance(operator, OtherOperator) or operator.kind in RULED
+
+
+def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
+    """Both sides of a union, the new one's inputs in the order of the old one's: equal ones first, then by place.
+
+    The order itself becomes a part of both.
+    """
+    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != "UNION ALL":
+        return old, new
+    ours, theirs = (list(zip(side.regions, side.rows, strict=True)) for side in (old, new))
+    left = list(range(len(theirs)))
+    places: list[int | None] = []
+    for one in ours:
+        twin = next((i for i in left if theirs[i] == one), None)
+        places.append(twin)
+        if twin is not None:
+            left.remove(twin)
+    order = [left.pop(0) if place is None and left else place for place in places]
+    found = [place for place in order if place is not None] + left
+    written = tuple(("input order", value) for value in (tuple(range(len(found))), tuple(found)))
+    counted = tuple(("inputs", len(side)) for side in (ours, theirs))
+    return (
+        replace(old, detail=(*old.detail, written[0], counted[0])),
+        replace(
+            new,
+            detail=(*new.detail, written[1], counted[1]),
+            regions=tuple(theirs[i][0] for i in found),
+            rows=tuple(theirs[i][1] for i in found),
+            row_types=tuple(new.row_types[i] for i in found),
+        ),
+    )
 
 
 def _alike(old: Operator, new: Operator) -> bool:
     """Aggregations pair with aggregations of any kind, joins with joins; other constructs only with their own kind."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
         return type(old) is type(new)
-    return old.kind == new.kind and len(old.regions) == len(new.regions)
+    return old.kind == new.kind and (old.kind == "UNION ALL" or len(old.regions) == len(new.regions))
 
 
 def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:

@@ -96,7 +96,7 @@ PAIRS = [
     Pair("computed column", BASE.replace("SUM(amount)", "SUM(gross)"), BASE.replace("SUM(amount)", "SUM(amount)")),
     Pair("metadata column", windowed("customer, MAX(origin)"), windowed("customer, MAX(region)")),
     replaced("sides of a self join", JOIN, "SELECT a.customer, b.item", "SELECT b.customer, a.item"),
-    replaced("branches of a union", UNION, "SELECT customer, item FROM orders UNION ALL SELECT customer, item FROM refunds", "SELECT customer, item FROM refunds UNION ALL SELECT customer, item FROM orders"),
+    replaced("branches of a union", UNION, "SELECT customer, item FROM orders UNION ALL SELECT customer, item FROM refunds", "SELECT customer, item FROM refunds UNION ALL SELECT customer, item FROM orders", "flink"),
     replaced("names a pattern reads", MATCH, "amount AS x, quantity AS y", "amount AS y, quantity AS x"),
     # functions
     Pair("class of a function", FUNCTION.format("tidy", "Tidy") + TIDY, FUNCTION.format("tidy", "Tidier") + TIDY),

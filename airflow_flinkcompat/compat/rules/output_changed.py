@@ -77,6 +77,9 @@ ABOVE = {
     "interval join": "as above other joins: rj-output-expr, tj-output-expr",
     "window join": "as above other joins: rj-output-expr, tj-output-expr",
     "temporal sort": "so-drop-ts",
+    "LIMIT": "li-col-swap",
+    "MATCH_RECOGNIZE": "mr-part-reorder",
+    "OVER aggregation": "oa-mod-sum-avg",
 }
 """Operators of Flink 2.3 above which another projection or condition was restored right, into sinks without state."""
 

@@ -1,0 +1,67 @@
+from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.joins import at_submit, conditions_judge, join_rows, keys_judge, one_row_twice, sides
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.part_rules import Row, parts_rule, right
+from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.rule import Example, Verdict, documented, measured
+from airflow_flinkcompat.plan.operators import JoinForm
+from airflow_flinkcompat.plan.origins import duration
+
+PAGE = "Interval join page: type, condition, bounds or input schema"
+
+
+def bounds(pair: OperatorPair, difference: Difference) -> Verdict:
+    """Rows that the old bounds let go are gone; narrower ones need none of them."""
+    (low, high), (new_low, new_high) = difference.before, difference.after
+    if new_low < low or new_high > high:
+        return wrong("wider bounds: rows that were let go cannot come back (ij-wider-slight)")
+    if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
+        return unmeasured("only bounds that some rows can meet were measured")
+    if any(side.join != "INNER" for side in sides(pair)):
+        return unmeasured("narrower bounds of an outer join were not measured: rows that found a partner are marked")
+    return right("ij-narrower, ij-strict-bound")
+
+
+def join(pair: OperatorPair, difference: Difference) -> Verdict:
+    if difference.after == "INNER":
+        return right("ij-left-to-inner")
+    if difference.before == "INNER":
+        return wrong("ij-inner-to-left: rows that found a partner before are not marked")
+    return unmeasured("ij-left-to-full was right on its rows: partners found before are not marked on both inputs")
+
+
+def shown(value: tuple[int, int] | None) -> str:
+    return "no bounds" if value is None else f"from {duration(value[0])} to {duration(value[1])}"
+
+
+CHANGED = documented(Outcome.INCOMPATIBLE, PAGE)
+OUTER = unmeasured("a condition of an outer interval join was not measured")
+ROWS = {
+    "join": Row("another kind of join", CHANGED, join),
+    "bounds": Row("the bounds in time changed", CHANGED, bounds, show=shown),
+    "times": Row("other time columns", CHANGED, wrong("other time columns: as another key, ij-key-othercol", None)),
+    "clock": Row("another clock", CHANGED, at_submit("an interval join by processing time")),
+    **join_rows(
+        PAGE,
+        keys=keys_judge("rj-key-add, rj-key-del", "ij-key-othercol"),
+        conditions=conditions_judge("an interval join's comparison of both inputs changed", OUTER),
+        kept=("ij-input-add-col, ij-input-swap-sametype, ij-cast-input", "rj-input-expr"),
+        filters="a condition on one input: as rj-push-add, refused where it makes a Calc appear",
+    ),
+}
+JOIN = (
+    "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b\n"
+    "ON a.item = b.item AND a.order_time BETWEEN b.order_time - INTERVAL '{0}' MINUTE AND b.order_time;"
+)
+RULE = parts_rule(
+    code="interval-join-changed",
+    title="An interval join changed",
+    kinds=(JoinForm.INTERVAL.value,),
+    rows=ROWS,
+    vvr=CHANGED,
+    flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left, ij-key-othercol, ij-input-add-col, wider bounds"),
+    why="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; wider ones "
+    "ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
+    example=Example(JOIN.format(5), JOIN.format(10)),
+)

@@ -1,0 +1,31 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    forms = [side.form for side in (pair.old, pair.new) if isinstance(side, JoinOperator)]
+    if len(set(forms)) == 2 and JoinForm.JOIN not in forms:
+        claims = tuple(difference.key for difference in pair.differences)
+        yield Hit(f"a {forms[0].value} became a {forms[1].value}", claims, forms[0].value, forms[1].value)
+
+
+JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
+RULE = Rule(
+    code="join-form-changed",
+    title="A join became another kind of join",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
+        "flink": measured(Outcome.INCOMPATIBLE, "rj-inner-to-interval, tj-to-regular", Consequence.REFUSED_AT_SUBMIT),
+    },
+    why="A join of time bounds, of versions, of windows and one of neither are different operators with other state.",
+    example=Example(
+        JOIN.format(""),
+        JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
+    ),
+    find=find,
+)

@@ -1,0 +1,130 @@
+from airflow_flinkcompat.compat.clauses import plain, values
+from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.metric_pages import planned
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.part_rules import Row, filters_row, parts_rule, refused, right
+from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.plan.nodes import Frame
+from airflow_flinkcompat.plan.operators import OverOperator, Source
+from airflow_flinkcompat.plan.origins import duration
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+PAGE = "Over Aggregate page"
+LIKE = inferred(Outcome.INCOMPATIBLE, "the page's table of incompatible changes was not seen; as other pages say")
+
+
+def sides(pair: OperatorPair) -> tuple[OverOperator, OverOperator]:
+    assert isinstance(pair.old, OverOperator)
+    assert isinstance(pair.new, OverOperator)
+    return pair.old, pair.new
+
+
+def reordered(difference: Difference) -> bool:
+    return set(difference.before) == set(difference.after)
+
+
+def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+    return documented(Outcome.COMPATIBLE, f"{PAGE}: PARTITION BY order") if reordered(difference) else LIKE
+
+
+def partition(pair: OperatorPair, difference: Difference) -> Verdict:
+    if reordered(difference):
+        return right("oa-part-reorder-sametype: the planner puts the keys in an order of its own")
+    same = len(difference.before) == len(difference.after)
+    return wrong("oa-part-othercol") if same else refused("oa-part-add")
+
+
+def order(pair: OperatorPair, difference: Difference) -> Verdict:
+    if sides(pair)[0].clock is not sides(pair)[1].clock:
+        return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
+    return unmeasured("another ORDER BY on the same clock was not measured")
+
+
+def computed(side: OverOperator) -> bool:
+    """A SUM or AVG is computed behind the operator, and only then its input is cut to the columns that are read.
+
+    Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
+    (EXPLAIN; ``oa-del-first``).
+    """
+    return any(call.function == "$SUM0" for call in planned(side))
+
+
+def frame(pair: OperatorPair, difference: Difference) -> Verdict:
+    old, new = difference.before, difference.after
+    by_event = all(side.clock is TimeAttribute.ROWTIME for side in sides(pair))
+    if old.other or new.other or not by_event:
+        return unmeasured("only frames up to the current row by event time were measured")
+    if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
+        narrower = new.preceding < old.preceding
+        return right("oa-range-narrower") if narrower else wrong("oa-range-wider: older rows were let go")
+    if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
+        return wrong("oa-rows-2-to-4, oa-rows-4-to-2")
+    if old.preceding is None and new.preceding is None:
+        known = all(map(computed, sides(pair)))
+        return right("oa-frame-range-to-rows") if known else unmeasured("measured for a SUM only")
+    return refused("oa-unbounded-to-rows")
+
+
+def keeps_no_rows(pair: OperatorPair) -> bool:
+    """An unbounded frame by processing time keeps its accumulators alone."""
+    return all(
+        side.clock is TimeAttribute.PROCTIME
+        and side.frame == Frame(side.frame.unit)
+        and isinstance(side.region.origin, Source)
+        for side in sides(pair)
+    )
+
+
+def row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if keeps_no_rows(pair):
+        return right("another passed-on column under an unbounded frame by processing time")
+    return wrong("oa-passthrough-add", None)
+
+
+def input_row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if keeps_no_rows(pair):
+        return right("another passed-on column under an unbounded frame by processing time")
+    return unmeasured("which of its columns the planner keeps cannot be told")
+
+
+def shown(value: Frame) -> str:
+    if value.other:
+        return value.other
+    if value.preceding is None:
+        return f"{value.unit} UNBOUNDED PRECEDING"
+    return f"{value.unit} {duration(value.preceding) if value.unit == 'RANGE' else value.preceding} PRECEDING"
+
+
+UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a field that is not used")
+ROWS = {
+    "partition by": Row("PARTITION BY changed", partition_on_vvr, partition, reordered, values),
+    "order": Row("ORDER BY changed", LIKE, order),
+    "clock": Row("another clock", LIKE, order),
+    "frame": Row("the frame changed", LIKE, frame, show=shown),
+    "row": Row("other columns are passed on", documented(Outcome.INCOMPATIBLE, f"{PAGE}: input schema"), row),
+    "input row": Row("other columns come in", UNREAD, input_row, lambda difference: True),
+    "filters": filters_row("WHERE page", wrong("oa-where-add", None)),
+    "windows": Row(
+        "the rows were assigned to other windows",
+        unmeasured("no page speaks of it"),
+        unmeasured("not measured"),
+        show=plain,
+    ),
+}
+OVER = """\
+SELECT customer, amount,
+  SUM(amount) OVER (PARTITION BY customer ORDER BY order_time ROWS {0} PRECEDING)
+FROM orders;"""
+RULE = parts_rule(
+    code="over-changed",
+    title="An OVER aggregation changed",
+    kinds=(OverOperator.kind,),
+    rows=ROWS,
+    vvr=LIKE,
+    flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol, oa-rows-2-to-4, oa-range-wider, oa-passthrough-add"),
+    why="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far back "
+    "needs none that is gone; the order of the partition keys says nothing.",
+    example=Example(OVER.format(5), OVER.format(10)),
+)

@@ -1,0 +1,36 @@
+from airflow_flinkcompat.compat.flink_ranking import wrong
+from airflow_flinkcompat.compat.joins import conditions_judge, join_rows, keys_judge
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.part_rules import Row, parts_rule, refused
+from airflow_flinkcompat.compat.rule import Example, documented, measured
+from airflow_flinkcompat.plan.operators import JoinForm
+
+PAGE = "Join page: type, condition or input schema"
+OUTER = wrong("a condition changed under LEFT: rows that found no partner are counted under the old one")
+ROWS = {
+    "join": Row(
+        "another kind of join",
+        documented(Outcome.INCOMPATIBLE, PAGE),
+        refused("rj-inner-to-left, rj-left-to-full, rj-full-to-left"),
+    ),
+    **join_rows(
+        PAGE,
+        keys=keys_judge("rj-key-add, rj-key-del", "rj-keys-reorder, another key column"),
+        conditions=conditions_judge("rj-noneq-add, rj-noneq-change, rj-where-above-add", OUTER),
+        kept=("rj-input-del-col, rj-input-swap-sametype, rj-cast-input", "rj-input-expr, rj-swap-sametype-calc"),
+        filters="rj-push-add, rj-push-add-plain, rj-push-change",
+    ),
+}
+JOIN = "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b ON {0};"
+RULE = parts_rule(
+    code="regular-join-changed",
+    title="A join changed",
+    kinds=(JoinForm.REGULAR.value,),
+    rows=ROWS,
+    vvr=documented(Outcome.INCOMPATIBLE, PAGE),
+    flink=measured(Outcome.INCOMPATIBLE, "rj-key-add, rj-inner-to-left, rj-input-del-col, rj-push-change"),
+    why="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond them "
+    "stands outside an inner join's state: open-source Flink goes on with a changed comparison; VVR's page knows no "
+    "such exception.",
+    example=Example(JOIN.format("a.item = b.item"), JOIN.format("a.item = b.item AND a.region = b.region")),
+)

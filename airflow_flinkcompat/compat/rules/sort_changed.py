@@ -1,0 +1,83 @@
+from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.part_rules import (
+    Row,
+    by_processing_time,
+    filters_row,
+    layout_row,
+    parts_rule,
+    refused,
+    right,
+)
+from airflow_flinkcompat.compat.parts import Difference
+from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+PAGE = "Temporal sort page"
+KEYS = documented(Outcome.INCOMPATIBLE, f"{PAGE}: sort fields or direction")
+
+
+def clocks(pair: OperatorPair) -> tuple[object, object]:
+    old, new = (dict(side.detail).get("clock") for side in (pair.old, pair.new))  # type: ignore[union-attr]
+    return old, new
+
+
+def keys(pair: OperatorPair, difference: Difference) -> Verdict:
+    """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
+    old, new = clocks(pair)
+    if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
+        return right("so-key-add, so-key-swap, so-key-dir")
+    if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
+        return right("so-proc-to-row: nothing was kept before")
+    if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
+        return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
+    return unmeasured("other sort keys by processing time were not measured")
+
+
+STORED = layout_row("other columns are sorted", KEYS, "so-field-add, so-field-del", "so-field-swap")
+
+
+def row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if by_processing_time(pair.old):
+        return right("so-proc-field-add, so-proc-field-swap: nothing is kept")
+    return STORED.flink(pair, difference) if callable(STORED.flink) else STORED.flink
+
+
+def row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+    if set(difference.before) == set(difference.after):
+        return documented(Outcome.COMPATIBLE, f"{PAGE}: the time column left out of the SELECT list")
+    if clocks(pair) == (TimeAttribute.PROCTIME, TimeAttribute.PROCTIME):
+        return documented(Outcome.COMPATIBLE, f"{PAGE}: SELECT fields under processing time")
+    return documented(Outcome.INCOMPATIBLE, f"{PAGE}: SELECT fields under event time")
+
+
+def filters(pair: OperatorPair, difference: Difference) -> Verdict:
+    if by_processing_time(pair.old) and by_processing_time(pair.new):
+        return unmeasured("a condition below a sort by processing time was not measured")
+    return wrong("so-where-change, so-where-add", None)
+
+
+WHERE = filters_row("WHERE page", wrong("so-where-change, so-where-add", None))
+ROWS = {
+    "time key": Row("another time column", KEYS, keys),
+    "clock": Row("another clock", KEYS, keys),
+    "sort keys": Row("the sort keys changed", KEYS, keys),
+    "row": Row(STORED.says, row_on_vvr, row),
+    "filters": Row(WHERE.says, WHERE.vvr, filters, WHERE.quiet, WHERE.show),
+    "windows": Row("other windows below", inferred(Outcome.UNKNOWN), unmeasured("not measured")),
+}
+RULE = parts_rule(
+    code="sort-changed",
+    title="A sort by time changed",
+    kinds=("temporal sort",),
+    rows=ROWS,
+    vvr=KEYS,
+    flink=measured(Outcome.COMPATIBLE, "so-key-add, so-key-swap, so-key-dir", versions=("2.3",)),
+    why="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, by "
+    "whatever the query says then; VVR's page calls any other sort key incompatible.",
+    example=Example(
+        "SELECT customer, amount, order_time FROM orders ORDER BY order_time;",
+        "SELECT customer, amount, order_time FROM orders ORDER BY order_time, amount;",
+    ),
+)

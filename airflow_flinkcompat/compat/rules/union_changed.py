@@ -1,0 +1,85 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import sinks
+from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.part_rules import STATELESS, gathered_above, refused, right
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.plan.operators import OtherOperator, Source, operators
+
+UNION = "UNION ALL"
+
+
+def keeps_state(pair: OperatorPair) -> bool:
+    """Whether anything between the sources and the sink keeps state."""
+    sides = (pair.pipeline.old, pair.pipeline.new)
+    return gathered_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
+
+
+def added(pair: OperatorPair) -> Verdict:
+    """A further input behind the others leaves their places; it must not share a source with them."""
+    old, new = pair.old.regions, pair.new.regions
+    if len(new) < len(old) or keeps_state(pair):
+        return refused("ua-remove-last, ua-stateless-remove, ua-single-to-union", Consequence.REFUSED_AT_SUBMIT)
+    tables = [region.origin.table for region in new if isinstance(region.origin, Source)]
+    alone = len(set(tables)) == len(new) and not any(region.functions or region.windows for region in new)
+    moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
+    if moved or not alone:
+        return unmeasured(moved or "measured with inputs that read a table of their own each")
+    return right("ua-stateless-add")
+
+
+def find(pair: OperatorPair) -> Iterable[Hit]:
+    if not all(isinstance(side, OtherOperator) and side.kind == UNION for side in (pair.old, pair.new)):
+        return
+    before, after = (len(side.regions) for side in (pair.old, pair.new))
+    for difference in pair.differences:
+        part, _, place = difference.part.partition(" of input ")
+        if part == "input order":
+            yield Hit(
+                "the inputs of a UNION ALL stand in another order",
+                (difference.key,),
+                verdicts={
+                    "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
+                    "flink": wrong("ua-reorder, ua-reorder-filtered, ua-stateless-reorder"),
+                },
+            )
+        elif part == "inputs" or (place and int(place) > min(before, after)):
+            page = documented(Outcome.INCOMPATIBLE, "UNION ALL page: an input added or removed above state")
+            free = inferred(Outcome.COMPATIBLE, "nothing behind it keeps state")
+            yield Hit(
+                f"a UNION ALL has {after} inputs instead of {before}",
+                (difference.key,),
+                f"{before} inputs",
+                f"{after} inputs",
+                verdicts={"vvr": page if gathered_above(pair) else free, "flink": added(pair)},
+            )
+        elif part in ("filters", "row"):
+            below = wrong("ua-branch-filter-change", None) if keeps_state(pair) else None
+            vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if gathered_above(pair) else None
+            yield Hit(
+                "what an input of a UNION ALL hands on changed",
+                (difference.key,),
+                verdicts={
+                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "nothing behind it keeps state"),
+                    "flink": below or unmeasured("another branch of a union was not measured"),
+                },
+            )
+
+
+BRANCH = "SELECT customer, amount FROM orders"
+OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
+RULE = Rule(
+    code="union-changed",
+    title="A UNION ALL changed",
+    scope=Scope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
+        "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder, ua-remove-last", Consequence.SILENTLY_WRONG),
+    },
+    why="A union keeps nothing, but open-source Flink finds sources by their place: where inputs change places their "
+    "positions do too, and everything is read again.",
+    example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
+    find=find,
+)
