@@ -1,6 +1,7 @@
 """Reads the SQL fixtures: one file a rule, many cases a file, no Python needed to add one.
 
-A file begins with ``-- row: N. title`` and ``-- rule: code``. Then come sections, each begun by a line of its own::
+A file begins with ``-- row: N. title`` and, where it is about one rule, ``-- rule: code``. Then come sections, each
+begun by a line of its own::
 
     --- given                 declarations that both sides of every case begin with (optional)
     --- case: near miss, …    a case; its first words say what it is: document example, variant or near miss
@@ -90,10 +91,10 @@ def parse_cases(text: str, file: str) -> list[Case]:
     row = _ROW.match(title)
     if row is None:
         raise FixtureError.at(file, number, f"row is {title!r}; write its number, a full stop and what it is about")
-    rule = _codes(*sections.required(found, "rule", head, file), file)
-    if len(rule) != 1:
-        raise FixtureError.at(file, head.line, "a file has exactly one rule")
-    return [_case(*case, file=file, row=int(row["row"]), rule=rule[0], given=given) for case in cases]
+    rule = [code for line, value in found.get("rule", []) for code in _codes(line, value, file)]
+    if len(rule) > 1:
+        raise FixtureError.at(file, head.line, "a file is about one rule or none")
+    return [_case(*case, file=file, row=int(row["row"]), rule="".join(rule), given=given) for case in cases]
 
 
 def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rule: str, given: str) -> Case:

@@ -16,7 +16,6 @@ from airflow_flinkcompat.plan.origins import (
     OperatorColumn,
     SourceColumn,
     WindowColumn,
-    uses_window_field,
 )
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BIGINT, DataType
@@ -63,7 +62,7 @@ def chain(operator: AggregateOperator, program: Program) -> tuple[Any, ...]:
         operator.grouping_sets is not None,
         bool(operator.region.window_filters),
         tuple(call.function for call, _ in operator.region.functions),
-        any(uses_window_field(arg) for call in operator.aggregates for arg in call.args),
+        bool(operator.window_computations or operator.window_aggregates),
         # A legacy group window always computes its time column in a Calc, so only its presence elsewhere tells.
         None if window is not None and window.notation == "group window" else needs_calc(operator, program),
     )

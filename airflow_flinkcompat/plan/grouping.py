@@ -169,11 +169,7 @@ def _special(
                 call = scalars.aggregate(part)
             except BindError:
                 call = None
-            if (
-                call is not None
-                and call in places
-                and (call.language != "builtin" or is_aggregate(part, environment))
-            ):
+            if call is not None and call in places and (call.language != "builtin" or is_aggregate(part, environment)):
                 return InputRef(places[call], call.type)
         if isinstance(part, exp.Literal | exp.Interval | exp.Var | exp.Null | exp.Boolean):
             return None

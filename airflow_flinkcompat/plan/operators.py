@@ -118,11 +118,10 @@ class AggregateOperator:
 
     @property
     def window_computations(self) -> tuple[Expression, ...]:
-        """Keys computed from window fields, and computations on window fields inside the aggregates' arguments."""
-        in_arguments = (
-            arg for call in self.aggregates for arg in call.args if uses_window_field(arg) and window_field(arg) is None
-        )
-        return tuple(key for key in self.keys if uses_window_field(key)) + tuple(in_arguments)
+        """Keys computed from window fields, and computations on them inside the aggregates' arguments and filters."""
+        read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
+        computed = tuple(part for part in read if uses_window_field(part) and window_field(part) is None)
+        return tuple(key for key in self.keys if uses_window_field(key)) + computed
 
     @property
     def window_aggregates(self) -> tuple[AggregateCall, ...]:

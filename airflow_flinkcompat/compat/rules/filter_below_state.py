@@ -5,23 +5,33 @@ from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.plan.operators import Region
 
 IGNORE = "table.optimizer.state-compatibility.ignore-filter"
 IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGNORE} = true")}
 
+PARTS = ("filters", "filters above the session window")
+
+
+def _shown(region: Region) -> str:
+    """A condition above a session window no longer ends sessions, so its place is part of it."""
+    above = region.filters_above_session
+    return conditions(region.filters) + (f" ({conditions(above)} above the session window)" if above else "")
+
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
     sides = pair.aggregations or pair.ranks
-    if sides is None or "filters" not in pair.parts:
+    if sides is None or not pair.parts & set(PARTS):
         return
-    old, new = (side.region.filters for side in sides)
+    old, new = (side.region for side in sides)
     ignored = dict(pair.pipeline.new_pipeline.settings).get(IGNORE, "false").lower() == "true"
     note = "; rows counted before the change keep the old condition" if ignored else ""
+    word = "moved past the session window" if old.filters == new.filters else "changed"
     yield Hit(
-        f"a condition on the rows that reach the state changed{note}",
-        pair.claim("filters"),
-        conditions(old),
-        conditions(new),
+        f"a condition on the rows that reach the state {word}{note}",
+        pair.claim(*PARTS),
+        _shown(old),
+        _shown(new),
         verdicts=IGNORED if ignored else {},
     )
 
