@@ -131,6 +131,7 @@ def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
         "key order": operator.key_order,
         "repeated keys": operator.repeated_keys,
         "aggregates": operator.aggregates,
+        "metrics nobody reads": operator.left_out,
         "grouping sets": operator.grouping_sets,
     }
 

@@ -73,6 +73,7 @@ def compile_plans(gateway: SqlGateway, side: Side, folder: str, lookup: Lookup =
     """
     runner = ScriptRunner(lookup, gateway)
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
+    widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[Plan] = []
     with gateway.session(resolve_settings(side.settings, runner.resolve)) as session:
         for statement in (*catalog, *side.parsed.statements):
@@ -82,7 +83,7 @@ def compile_plans(gateway: SqlGateway, side: Side, folder: str, lookup: Lookup =
                 case Role.JOB:
                     plans.append(_compiled(runner, session, statement, planned_sql(statement), folder))
                 case Role.QUERY:
-                    _give_sink(runner, session, statement)
+                    _give_sink(runner, session, statement, widths.get(statement.span, 0))
                     insert = f"INSERT INTO `{QUERY_SINK}` {statement.text}"
                     plans.append(_compiled(runner, session, statement, insert, folder))
     return tuple(plans)
@@ -124,17 +125,22 @@ def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql:
             file.unlink()
 
 
-def _give_sink(runner: ScriptRunner, session: Session, query: Statement) -> None:
-    """A bare query is planned in front of a sink of its own columns, which takes everything and keeps nothing."""
+def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
+    """A bare query is planned in front of a sink of its own columns, which takes everything and keeps nothing.
+
+    ``width``: how many columns it has, 0 where that is not known; needed where two of them share a name.
+    """
     for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
         _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
-    head = f"CREATE TEMPORARY VIEW `{_VIEW}` AS "
-    try:
-        _run(runner, session, query, head + query.text, prefix=len(head))
-    except TargetError as error:
-        raise PlansUnavailable(
-            f"{error}. It is a bare query: name its columns, or write INSERT INTO in front"
-        ) from None
+    renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""
+    for names in dict.fromkeys(("", renamed)):
+        head = f"CREATE TEMPORARY VIEW `{_VIEW}`{names} AS "
+        try:
+            _run(runner, session, query, head + query.text, prefix=len(head))
+            break
+        except TargetError as error:
+            if names == renamed or "column with the same name" not in str(error):
+                raise PlansUnavailable(f"{error} (a bare query is planned as a view)") from None
     columns = []
     for name, kind, *_ in _run(runner, session, query, f"DESCRIBE `{_VIEW}`"):
         for attribute in _TIME_ATTRIBUTES:

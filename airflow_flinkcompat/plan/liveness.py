@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Leaf
 from airflow_flinkcompat.plan.joining import BOUNDS
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -58,9 +58,15 @@ def _aggregate(operator: AggregateOperator, wanted: set[object]) -> AggregateOpe
     return replace(
         operator,
         aggregates=kept,
+        left_out=tuple(call for call in operator.aggregates if call not in wanted and _computes(call)),
         argument_types=tuple(operator.argument_types[i] for i in places),
         region=live(operator.region, (*operator.keys, *arguments)),
     )
+
+
+def _computes(call: AggregateCall) -> bool:
+    """Whether a call needs a projection below it: an expression or a filter; a bare column needs none."""
+    return call.filter is not None or any(not isinstance(arg, Leaf) for arg in call.args)
 
 
 def _over(operator: OverOperator, wanted: set[object]) -> OverOperator:

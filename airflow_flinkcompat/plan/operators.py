@@ -88,6 +88,7 @@ class AggregateOperator:
     calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
     ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
     ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
+    ``left_out`` are calls nobody reads, which leave behind what was computed for them: another plan (EXPLAIN).
     """
 
     region: Region
@@ -99,6 +100,7 @@ class AggregateOperator:
     window: Windowing | None
     windowed: bool
     repeated_keys: int = 0
+    left_out: tuple[AggregateCall, ...] = ()
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
     key_spans: tuple[Span | None, ...] = field(default=(), compare=False)

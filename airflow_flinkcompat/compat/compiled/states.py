@@ -55,6 +55,11 @@ def operators(
         if node.kind == "table-source-scan":
             columns.append(scanned(node, symbols, tables))
             found.append(Operator(node, _source(node, tables)))
+        elif not inputs:  # rows written in the query, or a source of another kind
+            written = frozen({"kind": node.kind, **own(node)})
+            rows = symbols.of("source", written)
+            columns.append(made(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows))
+            found.append(Operator(node, {(Aspect.MEANING, "rows"): written, (Aspect.LAYOUT, "types"): node.types}))
         elif node.kind == "sink":
             columns.append(inputs[0])
             keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
