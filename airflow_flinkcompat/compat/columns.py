@@ -21,7 +21,9 @@ class Use(Enum):
     """What becomes of a column: part of a grouping key or a stored row, what a metric adds up, or anything else."""
 
     STORED = "stored"
-    WINDOWED = "a windowed SUM, MIN or MAX"
+    WINDOW_COUNT = "a windowed COUNT"
+    WINDOW_SUM = "a windowed SUM"
+    WINDOW_MAX = "a windowed MAX"
     SUM = "a running SUM"
     MAX = "a running MAX"
     OTHER = "other"
@@ -69,12 +71,21 @@ def _columns(value: Any) -> set[str]:
     return found
 
 
+SUMS = frozenset({Use.SUM, Use.WINDOW_SUM})
+MAXIMA = frozenset({Use.MAX, Use.WINDOW_MAX})
+RUNNING = frozenset({Use.SUM, Use.MAX})
+"""Inputs of aggregations without a window: what was measured of them was measured on 2.3 alone."""
+
+
 def _use(call: AggregateCall, operator: AggregateOperator) -> Use:
+    """What was measured: an input that is a bare column."""
     bare = call.filter is None and not call.distinct and all(isinstance(arg, SourceColumn) for arg in call.args)
-    if bare and operator.windowed and call.function in ("SUM", "MIN", "MAX"):
-        return Use.WINDOWED
-    running = {"SUM": Use.SUM, "MAX": Use.MAX} if bare and operator.window is None else {}
-    return running.get(call.function, Use.OTHER)
+    if not bare or (operator.window is not None and not operator.windowed):
+        return Use.OTHER
+    if operator.windowed:
+        windowed = {"COUNT": Use.WINDOW_COUNT, "SUM": Use.WINDOW_SUM, "MAX": Use.WINDOW_MAX}
+        return windowed.get(call.function, Use.OTHER)
+    return {"SUM": Use.SUM, "MAX": Use.MAX}.get(call.function, Use.OTHER)
 
 
 def _use_of_row(operator: Operator) -> Use:
@@ -100,15 +111,19 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
     """As measured; by the law, key and row types must be equal, lengths and nullability included."""
     if Use.STORED in found:
         return measured(
-            Outcome.INCOMPATIBLE, "ga-key-notnull, ga-key-varchar-len, rj-key-notnull, dd-rd-notnull", REFUSED
+            Outcome.INCOMPATIBLE, "ga-key-notnull, types-key-length, rj-key-notnull, dd-rd-notnull", REFUSED
         )
-    running = bool(found) and found <= {Use.SUM, Use.MAX}
-    if running and replace(old, nullable=True) == replace(new, nullable=True):
-        return measured(Outcome.COMPATIBLE, "ga-input-notnull, ga-max-notnull", versions=("2.3",))
-    if found == {Use.MAX} and old.name == new.name == "VARCHAR" and old.nullable == new.nullable:
-        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len", versions=("2.3",))
-    if found == {Use.SUM} and old.name == new.name == "DECIMAL" and old.parameters[1:] == new.parameters[1:]:
-        return measured(Outcome.COMPATIBLE, "ga-sum-decimal-prec", versions=("2.3",))
-    if found & {Use.SUM, Use.MAX, Use.WINDOWED} and replace(old, nullable=True) != replace(new, nullable=True):
-        return measured(Outcome.INCOMPATIBLE, "x-source-b-int, ga-sum-int-bigint, ga-max-decimal-prec", REFUSED)
+    same = replace(old, nullable=True) == replace(new, nullable=True)
+    versions = ("2.3",) if found & RUNNING else ()
+    if found == {Use.WINDOW_COUNT}:
+        return measured(Outcome.COMPATIBLE, "types-count-argument")
+    if same and found and found <= SUMS | MAXIMA:
+        source = "ga-input-notnull, ga-max-notnull, types-sum-argument-not-null, types-max-argument-not-null"
+        return measured(Outcome.COMPATIBLE, source, versions=versions)
+    if found and found <= MAXIMA and old.name == new.name == "VARCHAR" and old.nullable == new.nullable:
+        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len, types-max-argument-length", versions=versions)
+    if found and found <= SUMS and old.name == new.name == "DECIMAL" and old.parameters[1:] == new.parameters[1:]:
+        return measured(Outcome.COMPATIBLE, "ga-sum-decimal-prec, types-sum-argument-precision", versions=versions)
+    if found & (SUMS | MAXIMA) and not same:
+        return measured(Outcome.INCOMPATIBLE, "x-source-b-int, types-sum-argument-wider, ga-max-decimal-prec", REFUSED)
     return inferred(Outcome.UNKNOWN, "another type of this use was not measured")

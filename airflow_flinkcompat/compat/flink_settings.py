@@ -120,7 +120,7 @@ def _ttl_on_older(changed: Changed) -> bool:
 
 
 def _rescaled(changed: Changed) -> bool:
-    """Windowed aggregations into sinks without state, nothing with a parallelism of its own."""
+    """Aggregations into sinks without state, nothing with a parallelism of its own."""
     small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
     own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
     quiet = all(
@@ -128,7 +128,8 @@ def _rescaled(changed: Changed) -> bool:
         for output, table in declared(changed.change)
         if table.name == output.sink
     )
-    return small and quiet and not own and _only_windowed(changed) and changed.materialized == {Materialized.NO}
+    aggregated = bool(_kinds(changed)) and _kinds(changed) <= {"window aggregation", "group aggregation"}
+    return small and quiet and not own and aggregated and changed.materialized == {Materialized.NO}
 
 
 def _given(changed: Changed) -> bool:
@@ -140,7 +141,7 @@ def _value(*values: str) -> Condition:
     return lambda changed: bool({*changed.values} & {*values})
 
 
-def _within(*values: str) -> Condition:
+def _within(*values: str | None) -> Condition:
     """Both sides among the values."""
     return lambda changed: {*changed.values} <= {*values}
 
@@ -157,6 +158,11 @@ def _aggregated(changed: Changed) -> bool:
     return bool(changed.aggregations)
 
 
+def _one_phase_already(changed: Changed) -> bool:
+    """A plain group aggregation is planned in two phases only where mini-batch is on."""
+    return _only_plain_aggregations(changed) and _switched(MINI_BATCH, "false")(changed)
+
+
 def _distinct(changed: Changed) -> bool:
     return any(call.distinct for side in changed.aggregations for call in side.aggregates)
 
@@ -169,14 +175,14 @@ def _materialized(changed: Changed) -> bool:
     return Materialized.YES in changed.materialized
 
 
-def _switched_off(key: str) -> Condition:
-    """The switch without which this option is not read is off on both sides, at every query."""
+def _switched(key: str, value: str) -> Condition:
+    """The switch of this option stands so at every query of both sides."""
 
-    def off(changed: Changed) -> bool:
+    def switched(changed: Changed) -> bool:
         given = (dict(p.settings) for program in changed.change.programs for p in program.pipelines)
-        return all(settings.effective(each, key, "flink") == "false" for each in given)
+        return all(settings.effective(each, key, "flink") == value for each in given)
 
-    return off
+    return switched
 
 
 def right(source: str, *versions: str) -> Verdict:
@@ -192,13 +198,20 @@ def refused_later(source: str) -> Verdict:
 
 
 Rows = tuple[tuple[Condition, Verdict], ...]
-IDLE_OPTION: Rows = ((_switched_off(MINI_BATCH), inferred(Outcome.COMPATIBLE, "read only where mini-batch is on")),)
+IDLE_OPTION: Rows = (
+    (_switched(MINI_BATCH, "false"), inferred(Outcome.COMPATIBLE, "read only where mini-batch is on")),
+)
 TABLE: Mapping[str, Rows] = {
     "pipeline.name": ((anything, right("x-pipeline-name")),),
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
+    "pipeline.auto-watermark-interval": ((anything, right("settings-watermark-interval")),),
+    "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
     "state.backend.type": (
-        (_within("hashmap", "rocksdb"), right("state backend changed over a canonical savepoint: restored right")),
+        (
+            _within("hashmap", "rocksdb", None),
+            right("settings-backend-rocksdb, settings-backend-hashmap: canonical savepoint"),
+        ),
     ),
     "parallelism.default": ((_rescaled, right("x-parallelism-1to2-idle")),),
     TTL: (
@@ -212,8 +225,12 @@ TABLE: Mapping[str, Rows] = {
     "pipeline.operator-chaining.enabled": ((anything, refused("chaining off: refused")),),
     MINI_BATCH: ((_stateful, refused("u-minibatch, ga-minibatch-on")),),
     "table.exec.mini-batch.size": IDLE_OPTION,
-    "table.exec.mini-batch.allow-latency": IDLE_OPTION,
+    "table.exec.mini-batch.allow-latency": (
+        *IDLE_OPTION,
+        (_all_of(_switched(MINI_BATCH, "true"), _only_plain_aggregations), right("settings-mini-batch-latency")),
+    ),
     "table.optimizer.agg-phase-strategy": (
+        (_all_of(_within("AUTO", "ONE_PHASE"), _one_phase_already), right("settings-one-phase-group")),
         (_all_of(_value("ONE_PHASE"), _aggregated), refused("x-onephase, ga-twophase-to-onephase")),
     ),
     "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused("w-distinct-split-setting")),),

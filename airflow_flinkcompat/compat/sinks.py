@@ -109,15 +109,15 @@ def stays(pair: PipelinePair) -> str:
         return "the sink is not declared: what is planned in front of it is not known"
     if old.connector != new.connector or old.connector not in STATELESS_SINKS:
         return f"sink connector {new.connector} may keep state of its own, which was not measured"
-    if old.enforced != new.enforced:
-        return "an operator that checks NOT NULL columns or lengths comes or goes"
+    windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
+    if old.enforced != new.enforced and not windowed:
+        return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
     if old.parallelism != new.parallelism:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
     if Materialized.MAYBE in (old.materialized, new.materialized) or old.materialized != new.materialized:
         return "results may be kept once more in front of the sink, by its primary key"
-    windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
-    if old.key != new.key and not windowed:
-        return "the sink's primary key was changed across a restore only behind a windowed aggregation"
+    if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
+        return "the sink's primary key was changed across a restore only behind an aggregation"
     return "" if old.partitions == new.partitions else "the sink is partitioned in another way"
 
 

@@ -128,7 +128,7 @@ PAIRS = [
     Pair("one of two queries that share an aggregation", SET.format(BASE, SECOND), SET.format(BASE, SECOND.replace("SELECT customer,", "SELECT UPPER(customer),")), ("flink",)),
     Pair("ids from a counter", BASE, BASE, ("flink",), {"table.exec.uid.generation": "ALWAYS"}),
     replaced("parallelism of a sink", "CREATE TABLE s (a STRING, b STRING) WITH ('connector' = 'print', 'sink.parallelism' = '1');\n" + BASE.replace("INTO totals", "INTO s"), "= '1')", "= '2')", "flink"),
-    replaced("NOT NULL in a renamed sink", "CREATE TABLE s (a STRING, b STRING) WITH ('connector' = 'print');\n" + BASE.replace("INTO totals", "INTO s"), "TABLE s (a STRING", "TABLE s (a STRING NOT NULL", "flink"),
+    replaced("NOT NULL in a sink behind a running aggregation", "CREATE TABLE s (a STRING, b STRING) WITH ('connector' = 'print');\nINSERT INTO s SELECT customer, CAST(SUM(amount) AS STRING) FROM orders GROUP BY customer;\n", "TABLE s (a STRING", "TABLE s (a STRING NOT NULL", "flink"),
     Pair("early fire kept on a group window", LEGACY.format(""), LEGACY.format("").replace("SUM(amount)", "SUM(amount) + 1"), ("vvr",), {"table.exec.emit.early-fire.enabled": "true"}),
     Pair("sink that is checked", BASE, SECOND, ("vvr",), {"table.optimizer.state-compatibility.ignore-sink": "false"}),
 ]  # fmt: skip

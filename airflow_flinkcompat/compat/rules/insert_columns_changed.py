@@ -1,15 +1,20 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat import sinks
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
     if "insert columns" in pair.parts and not pair.others:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
-        yield Hit("the INSERT names other columns of its sink", pair.claim("insert columns"), old, new)
+        reason = sinks.stays(pair)
+        verdicts = {"flink": inferred(Outcome.UNKNOWN, reason)} if reason else projection_on_flink(pair)
+        claims = pair.claim("insert columns")
+        yield Hit("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
 
 
 SINK = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
@@ -19,7 +24,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
-        "flink": inferred(Outcome.UNKNOWN, "column lists were not measured"),
+        "flink": measured(Outcome.COMPATIBLE, "sinks-column-list"),
     },
     why="The list says which column of the sink takes which value; nothing is stored for it.",
     example=Example(

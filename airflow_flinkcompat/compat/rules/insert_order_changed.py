@@ -1,25 +1,31 @@
 from collections.abc import Iterable, Mapping
 
+from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
+from airflow_flinkcompat.plan.program import Program
 
 APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")}
 STATELESS = {"flink": inferred(Outcome.UNKNOWN, "only queries that keep state were reordered across a restore")}
-SWAPPED = {"flink": measured(Outcome.INCOMPATIBLE, "ms-two-sources-reorder", Consequence.SILENTLY_WRONG)}
+SWAPPED = {
+    "flink": measured(
+        Outcome.INCOMPATIBLE, "ms-two-sources-reorder, inserts-reordered-equal-shape", Consequence.SILENTLY_WRONG
+    )
+}
+SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered: all read one operator")}
+UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator changed places only in front of print sinks")}
 
 
-def _shape(output: Output) -> tuple[object, ...]:
-    """The stateful operators of a query and what is filtered, as far as both decide about its topology and layout."""
+def _shape(output: Output, program: Program) -> tuple[object, ...]:
+    """What a restore compares of the operators of a query: their topology and their layout."""
     kept = [
-        (o.kind, o.key_types, o.argument_types, tuple(call.function for call in o.aggregates))
-        if isinstance(o, AggregateOperator)
-        else (o.kind,)
+        (flink.chain(o, program), flink.layout(o)) if isinstance(o, AggregateOperator) else o.kind
         for o in operators(output)
     ]
-    return (*kept, *(bool(region.filters) for region in regions(output)), len(output.columns))
+    return (*kept, *(bool(region.filters) for region in regions(output)))
 
 
 def on_flink(change: Change) -> Mapping[str, Verdict]:
@@ -27,9 +33,12 @@ def on_flink(change: Change) -> Mapping[str, Verdict]:
     sets = {pair.new_pipeline.statement_set for pair in change.pipelines}
     if None in sets or len(sets) > 1:
         return APART
+    first = change.pipelines[0]
     if not any(pair.stateful for pair in change.pipelines):
         return STATELESS
-    return SWAPPED if len({_shape(pair.new) for pair in change.pipelines}) == 1 else {}
+    if all(pair.old.region.origin == pair.new.region.origin == first.new.region.origin for pair in change.pipelines):
+        return SHARED if not any(sinks.stays(pair) for pair in change.pipelines) else UNSURE
+    return SWAPPED if len({_shape(pair.new, change.programs[1]) for pair in change.pipelines}) == 1 else {}
 
 
 def find(change: Change) -> Iterable[Hit]:
@@ -55,7 +64,9 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
-        "flink": measured(Outcome.INCOMPATIBLE, "ms-reorder-stateless", Consequence.REFUSED_AT_SUBMIT),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "ms-reorder-stateless, inserts-reordered-stateless", Consequence.REFUSED_AT_SUBMIT
+        ),
     },
     why="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and source "
     "positions where they look alike, and find no state where they do not.",

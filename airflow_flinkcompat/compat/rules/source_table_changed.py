@@ -40,6 +40,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "types added": {"vvr": UNUSED, "flink": UNKNOWN},
     "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
+    "types unused": {"vvr": UNKNOWN, "flink": measured(Outcome.COMPATIBLE, "types-unused-column")},
     # What a computed column means shows in every query that reads it.
     "computed": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged where it is used"),
@@ -92,6 +93,8 @@ def refined(change: Change, table: str, difference: Difference) -> str:
         case "types":
             if _renamed(change, table, tuple(old), tuple(new)) and list(old.values()) == list(new.values()):
                 return "types renamed"
+            if old.keys() == new.keys():
+                return "types unused"
             same = all(old[name] == new[name] for name in old if name in new)
             return "types added" if same and set(old) <= set(new) else "types"
         case "metadata" if old == tuple(each for each in new if each in old):
@@ -175,7 +178,7 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
     return PARTS[row]
 
 
-ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed")
+ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
 
 def find(change: Change) -> Iterable[Hit]:
