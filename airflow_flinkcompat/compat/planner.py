@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.compiled import (
     Aspect,
     Plan,
     PlanDifference,
+    PlanError,
     compare_plans,
     read_plan,
     sinks_of,
@@ -28,7 +29,7 @@ from airflow_flinkcompat.compat.flink import STATELESS_SINKS
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.side import MEASURED_VERSIONS
+from airflow_flinkcompat.compat.side import MEASURED_VERSIONS, InputError
 
 Plans = tuple[Sequence[Plan], Sequence[Plan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
@@ -95,7 +96,11 @@ class Explained:
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
-        return compare_plans(*self.plans, self._stateless_sinks)
+        """Raises :class:`InputError` where the plans are not as the measured versions write them."""
+        try:
+            return compare_plans(*self.plans, self._stateless_sinks)
+        except PlanError as error:
+            raise InputError(str(error)) from None
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan
+from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan, PlanError
 from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, enforcers, operators, sink_identifier
 from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
 
@@ -31,7 +31,8 @@ def compare_plans(
 ) -> tuple[PlanDifference, ...]:
     """Every difference between the plans of two scripts, job by job; none where chain, layout and meaning are equal.
 
-    ``stateless_sinks``: identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+    ``stateless_sinks``: identifiers of sink tables whose connector keeps no state, as they stand in the plans. Raises
+    :class:`PlanError` where an operator is not written as the measured versions write it.
     """
     if len(old) != len(new):
         return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
@@ -69,7 +70,10 @@ def _names(old: Sequence[Plan], new: Sequence[Plan]) -> dict[str, str]:
 
 def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: frozenset[str]) -> Iterable[PlanDifference]:
     symbols = Symbols()
-    sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
+    try:
+        sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     sinks = sinks_of(new)
     chains = [_chains(plan, found, symbols) for plan, found in sides]
     if [chain for chain, _ in chains[0]] != [chain for chain, _ in chains[1]]:

@@ -170,13 +170,13 @@ def _aggregation(node: Node, below: Columns, symbols: Symbols) -> Facets:
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
     window = resolved(node.config.get("windowing") or node.config.get("window") or {}, read, symbols)
-    needs = [node.config.get("needRetraction"), node.config.get("aggCallNeedRetractions")]
+    needs = bool(node.config.get("needRetraction")), *map(bool, node.config.get("aggCallNeedRetractions") or ())
     rest = own(node, "grouping", "aggCalls", "windowing", "window", "needRetraction", "aggCallNeedRetractions")
     return {
         (Aspect.LAYOUT, "key types"): _types(below, node.config["grouping"]),
         (Aspect.LAYOUT, "accumulators"): tuple(accumulator(call, read) for call in calls),
         (Aspect.LAYOUT, "window state"): _window_state(node.config),
-        (Aspect.LAYOUT, "retraction"): resolved(needs, read, symbols),
+        (Aspect.LAYOUT, "retraction"): needs,
         (Aspect.MEANING, "window"): window if below.window is None else below.window,
         (Aspect.MEANING, "keys"): tuple(below.at(place) for place in node.config["grouping"]),
         (Aspect.MEANING, "aggregates"): tuple(_call(call, read, symbols) for call in calls),
