@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
 
     The file, and what is wrong with pairs that could not be run.
     """
-    pairs = load_pairs(only=options.only)
+    pairs = load_pairs(options.flink, options.only)
     today = datetime.now(UTC).date().isoformat()
     newest = results.newest(options.flink) if options.only else None
     path: Path = options.out or newest or results.FOLDER / f"flink-{options.flink}-{today}.json"

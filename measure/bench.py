@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,7 +108,9 @@ class Bench:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
         old, new = self.complete(pair.old), self.complete(pair.new)
         before, expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
-        savepoint = self._once(("savepoint", old), lambda: self._savepoint(old))
+        # What fills up one restore must not stand there before the next: then the savepoint is not shared.
+        alone = pair.id if _fillers(new) else ""
+        savepoint = self._once(("savepoint", old, alone), lambda: self._savepoint(old))
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
             outcome = outcomes.judge(restored or (), expected, savepoint.printed, before)
@@ -148,7 +150,7 @@ class Bench:
         return made
 
     def _savepoint(self, old: Side) -> Savepoint:
-        with self._first_rows(old) as (folder, run, job_id):
+        with self._first_rows(old) as (folder, run, job_id, _):
             try:
                 poll(lambda: len(self._rows(run)), lambda rows: rows < old.rows_before, timeout=SECONDS, every=EVERY)
             except Overdue as overdue:
@@ -159,24 +161,24 @@ class Bench:
 
     def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What it prints for the rows before, and what after."""
-        with self._first_rows(new) as (folder, run, job_id):
+        with self._first_rows(new) as (folder, run, job_id, read):
             seen = len(self._rows(run))
             self._arrive(new, folder, "after")
-            wait_read(self._jobs, job_id, arrival(new.script, "before", "after"))
+            wait_read(self._jobs, job_id, arrival(new.script, "after").beyond(read), _filling(new, folder, "after"))
             printed = self._rows(run)
         return printed[:seen], printed[seen:]
 
     @contextmanager
-    def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str]]:
-        """The side started from nothing, the rows before read: its folder, run number and job."""
+    def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str, Mapping[str, int]]]:
+        """The side started from nothing, the rows before read: folder, run number, job, rows read of each table."""
         run = next(self._numbers)
         folder = self._folder / str(run)
         self._arrive(side, folder, "before")
         try:
             with self._job(side, folder, run, Start()) as job_id:
                 wait_running(self._jobs, job_id)
-                wait_read(self._jobs, job_id, arrival(side.script, "before"))
-                yield folder, run, job_id
+                read = wait_read(self._jobs, job_id, arrival(side.script, "before"), _filling(side, folder, "before"))
+                yield folder, run, job_id, read
         except Ended as ended:
             raise MeasureError(f"the SQL fails from scratch: {ended}") from None
 
@@ -190,7 +192,7 @@ class Bench:
         try:
             with self._job(new, old.folder, run, Start(old.path)) as job_id:
                 wait_running(self._jobs, job_id)
-                wait_read(self._jobs, job_id, arrival(new.script, "after"))
+                wait_read(self._jobs, job_id, arrival(new.script, "after"), _filling(new, old.folder, "after"))
                 return None, None, self._rows(run)
         except TargetError as error:
             if "checkpoint/savepoint" not in str(error):
@@ -230,9 +232,28 @@ def _lasting(error: Exception) -> str:
     return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
 
 
-def _put(rows: str, folder: Path, when: str) -> None:
+def _fillers(side: Side) -> dict[str, str]:
+    """Table → rows name, of the tables whose rows have fillers."""
+    return {t: rows for t, rows in tables_read(side.script).items() if (DATA / rows / "before.filler.csv").exists()}
+
+
+def _filling(side: Side, folder: Path, phase: str) -> Callable[[], Mapping[str, int]]:
+    """Brings the filler of the phase once more each time: rows that weigh nothing, for subtasks that read nothing."""
+    numbers = count(1)
+
+    def fill() -> Mapping[str, int]:
+        brought = {}
+        for table, rows in _fillers(side).items():
+            _put(rows, folder, f"{phase}.filler", f"{phase}-filler-{next(numbers)}")
+            brought[table] = len((DATA / rows / f"{phase}.filler.csv").read_text("utf-8").splitlines())
+        return brought
+
+    return fill
+
+
+def _put(rows: str, folder: Path, phase: str, name: str = "") -> None:
     """The file is complete the moment it is seen."""
     (folder / rows).mkdir(parents=True, exist_ok=True)
-    hidden = folder / rows / f".{when}.csv.{threading.get_ident()}"
-    shutil.copyfile(DATA / rows / f"{when}.csv", hidden)
-    hidden.rename(folder / rows / f"{when}.csv")
+    hidden = folder / rows / f".{phase}.csv.{threading.get_ident()}"
+    shutil.copyfile(DATA / rows / f"{phase}.csv", hidden)
+    hidden.rename(folder / rows / f"{name or phase}.csv")

@@ -7,25 +7,27 @@ A file begins with ``-- area: several INSERTs``, perhaps ``--- given`` (what bot
     -- settings-old: key=value     what the session of one side is given, one a line (optional; also settings-new)
     -- rows-before: 3              the old SQL has printed at least so many rows before its savepoint (optional)
     -- on-this-data: why           what restores right here goes wrong on other rows (optional)
+    -- flink: 2.3                  the only line that plans it (optional)
     --- old
     --- new
 
 A side ends in what makes the job: INSERT, EXECUTE STATEMENT SET, or a bare query, which gets a print sink of its own
-schema. ``file://DATA/<name>`` in a path stands for the rows of ``measure/data/<name>``.
+schema. ``file://DATA/<name>`` in a path stands for the rows of ``measure/data/<name>``: ``before.csv``, ``after.csv``,
+and, where several subtasks read, ``before.filler.csv`` and ``after.filler.csv``: rows without weight that come until
+every subtask has read one. (A subtask without rows holds the watermark back; an idle one makes others lose rows.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests import sections
 from tests.sections import FixtureError, Section
 
 FOLDER = Path(__file__).parent / "pairs"
-_CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data"})
+_CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
 _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -40,26 +42,27 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """One change; ``caveat`` says why it is right on these rows only, "" where it is right or not at all."""
+    """One change; ``caveat`` says why it is right on these rows only, "" where it is right or not at all.
+
+    ``line`` is the only line of Flink that plans it, "" where both do.
+    """
 
     id: str
     area: str
     about: str
     old: Side
     new: Side
-    caveat: str = field(default="")
-
-    def settings(self, side: str) -> Mapping[str, str]:
-        return dict((self.old if side == "old" else self.new).settings)
+    caveat: str = ""
+    line: str = ""
 
 
-def load_pairs(folder: Path = FOLDER, only: str = "") -> list[Pair]:
-    """Every pair of every ``*.sql`` file whose id matches ``only`` (a regular expression; "" is all).
+def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
+    """Every pair of every ``*.sql`` file for a line of Flink whose id matches ``only`` (a regular expression).
 
     Raises FixtureError, with file and line, on a malformed file, and when nothing matches.
     """
     pairs = [pair for path in sorted(folder.glob("*.sql")) for pair in parse_pairs(path.read_text("utf-8"), path.name)]
-    found = [pair for pair in pairs if re.search(only, pair.id)]
+    found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
     if not found:
         raise FixtureError(f"{folder}: holds no pair{f' that matches {only!r}' if only else ''}")
     return found
@@ -90,4 +93,5 @@ def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, f
         old=sides[0],
         new=sides[1],
         caveat=found.get("on-this-data", [(0, "")])[0][1],
+        line=found.get("flink", [(0, "")])[0][1],
     )

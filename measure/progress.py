@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,11 +44,26 @@ class Arrival:
     ends: Mapping[str, int]
     """Empty where the script declares no watermark."""
 
-    def is_due(self, seen: Mapping[str, Any]) -> bool:
-        """Whether a job with these sources has not read all, or its sinks have not been told so."""
-        tables = [table for table in self.rows if table in seen["rows"]]
-        late = any(seen["watermark"] < self.ends[table] for table in self.ends if table in tables)
-        return not tables or late or any(seen["rows"][table] < self.rows[table] for table in tables)
+    def beyond(self, read: Mapping[str, int]) -> Arrival:
+        """The same after rows that were read before, or come on top."""
+        return Arrival({table: rows + read.get(table, 0) for table, rows in self.rows.items()}, self.ends)
+
+    def is_unread(self, seen: Progress) -> bool:
+        """Whether a source of the job has not read all of its table."""
+        return not seen.rows or any(rows < self.rows.get(table, 0) for table, rows in seen.rows.items())
+
+    def is_late(self, seen: Progress) -> bool:
+        """Whether the sinks have not been told that nothing older comes."""
+        return any(seen.watermark < end for table, end in self.ends.items() if table in seen.rows)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Rows read of each table that the job reads, least watermark (epoch ms) of its sinks, completed checkpoints."""
+
+    rows: Mapping[str, int]
+    watermark: int
+    checkpoints: int
 
 
 def tables_read(script: str) -> dict[str, str]:
@@ -57,10 +72,10 @@ def tables_read(script: str) -> dict[str, str]:
     return {match["table"]: match["rows"] for text in declared if (match := _PATH.search(text))}
 
 
-def arrival(script: str, *phases: str) -> Arrival:
-    """What reading ``before`` or ``after`` or both amounts to; the last column of every row is its event time, UTC."""
+def arrival(script: str, phase: str) -> Arrival:
+    """What reading ``before`` or ``after`` amounts to; the last column of every row is its event time, UTC."""
     texts = {
-        table: [line for phase in phases for line in (DATA / rows / f"{phase}.csv").read_text("utf-8").splitlines()]
+        table: (DATA / rows / f"{phase}.csv").read_text("utf-8").splitlines()
         for table, rows in tables_read(script).items()
     }
     latest = {table: max(line.rpartition(",")[2] for line in lines) for table, lines in texts.items()}
@@ -82,32 +97,42 @@ def wait_running(jobs: JobManager, job_id: str) -> None:
     _until(look, lambda status: not status.tasks_running, f"job {job_id} does not come up")
 
 
-def wait_read(jobs: JobManager, job_id: str, due: Arrival) -> None:
-    """Until all that is due was read and has passed the sinks. Raises Ended and MeasureError.
+def wait_read(
+    jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Mapping[str, int]] = dict
+) -> Mapping[str, int]:
+    """Until all that is due was read and has passed the sinks; the rows read of each table.
 
-    The rows are counted once more after a checkpoint has flushed what was under way: a job that lost its place reads
-    on, and what it prints then counts too.
+    ``fill`` is called, as often as it takes, when all was read and the watermark still waits for a subtask that was
+    given nothing to read; it brings more rows and tells how many. The rows are counted once more after a checkpoint
+    has flushed what was under way: a job that lost its place reads on, and what it prints then counts too.
+    Raises Ended and MeasureError.
     """
-    read: dict[str, int] = {}
+    wanted = due
+    read: Mapping[str, int] = {}
 
-    def look() -> dict[str, Any]:
+    def look() -> Progress:
+        nonlocal wanted
         status = _status(jobs, job_id)
         if status.terminal:
             raise Ended(status, ran=True)
-        return _progress(jobs, job_id)
+        seen = _progress(jobs, job_id)
+        if wanted.is_late(seen) and not wanted.is_unread(seen):
+            wanted = wanted.beyond(fill())
+        return seen
 
     while True:
-        seen = _until(look, due.is_due, f"job {job_id} has not read {due}")
-        if seen["rows"] == read:
-            return
-        read = seen["rows"]
-        before = seen["checkpoints"]
+        seen = _until(
+            look, lambda now: wanted.is_unread(now) or wanted.is_late(now), f"job {job_id} has not read {due}"
+        )
+        if seen.rows == read:
+            return read
+        read, before = seen.rows, seen.checkpoints
         jobs.request_checkpoint(job_id)
-        _until(look, lambda now, n=before: now["checkpoints"] <= n, f"job {job_id} completes no checkpoint")
+        _until(look, lambda now, n=before: now.checkpoints <= n, f"job {job_id} completes no checkpoint")
 
 
-def _progress(jobs: JobManager, job_id: str) -> dict[str, Any]:
-    """Rows read by table (the operator that has read least where several read one), least watermark of the sinks."""
+def _progress(jobs: JobManager, job_id: str) -> Progress:
+    """Of several operators that read one table, the one that has read least counts."""
     rows: dict[str, list[int]] = {}
     watermarks: list[int] = []
     for vertex in jobs.get(f"jobs/{job_id}")["vertices"]:
@@ -119,11 +144,11 @@ def _progress(jobs: JobManager, job_id: str) -> dict[str, Any]:
             counts = [_metric(jobs, path, name, "sum") for counted, name in sources if counted == table]
             rows.setdefault(table, []).extend(counts or [0])
         watermarks.extend(_metric(jobs, path, name, "min") for name in names if _SINK_WATERMARK.fullmatch(name))
-    return {
-        "rows": {table: min(counts) for table, counts in rows.items()},
-        "watermark": min(watermarks, default=_NO_WATERMARK),
-        "checkpoints": _status(jobs, job_id).completed_checkpoints,
-    }
+    return Progress(
+        {table: min(counts) for table, counts in rows.items()},
+        min(watermarks, default=_NO_WATERMARK),
+        _status(jobs, job_id).completed_checkpoints,
+    )
 
 
 def _metric(jobs: JobManager, path: str, name: str, how: str) -> int:

@@ -167,6 +167,7 @@ GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE);
 -- settings-new: table.exec.emit.late-fire.enabled=true
 -- settings-new: table.exec.emit.late-fire.delay=0 s
 -- settings-new: table.exec.emit.allow-lateness=10 min
+-- on-this-data: windows that ended more than 5 minutes before the savepoint are gone; a row that late begins them anew
 --- old
 SELECT a, TUMBLE_START(ts, INTERVAL '1' MINUTE), SUM(b), MAX(d)
 FROM late

@@ -77,13 +77,14 @@ FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '20' SE
 GROUP BY a, window_start, window_end;
 --- case: key-added
 -- about: partition and group key c added
+-- flink: 2.3
 --- old
 SELECT a, window_end, SUM(b), MAX(d)
 FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '20' SECOND))
 GROUP BY a, window_start, window_end;
 --- new
 SELECT a, window_end, SUM(b), MAX(d)
-FROM TABLE(SESSION(TABLE orders PARTITION BY a, c, DESCRIPTOR(ts), INTERVAL '20' SECOND))
+FROM TABLE(SESSION(TABLE orders PARTITION BY (a, c), DESCRIPTOR(ts), INTERVAL '20' SECOND))
 GROUP BY a, c, window_start, window_end;
 --- case: key-replaced
 -- about: partition and group key a → c, both STRING

@@ -3,14 +3,12 @@
 CREATE TABLE orders (
   a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
 ) WITH (
-  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+  'connector' = 'filesystem', 'path' = 'file://DATA/busy', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 --- case: unchanged
 -- about: nothing changed
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -36,9 +34,7 @@ WHERE rk <= 2;
 --- case: n-raised
 -- about: N 2 → 3
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -64,9 +60,7 @@ WHERE rk <= 3;
 --- case: n-lowered
 -- about: N 2 → 1
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -92,9 +86,7 @@ WHERE rk <= 1;
 --- case: n-respelled
 -- about: rk <= 2 → rk < 3
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -120,9 +112,7 @@ WHERE rk < 3;
 --- case: direction
 -- about: ORDER BY s DESC → ASC
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -148,9 +138,7 @@ WHERE rk <= 2;
 --- case: order-column
 -- about: ORDER BY s → m, both BIGINT
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -176,9 +164,7 @@ WHERE rk <= 2;
 --- case: rank-column-removed
 -- about: the rank no longer in the output
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -204,9 +190,7 @@ WHERE rk <= 2;
 --- case: rank-column-added
 -- about: the rank in the output
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m
 FROM (
@@ -232,9 +216,7 @@ WHERE rk <= 2;
 --- case: partition-reordered
 -- about: PARTITION BY window_end, window_start
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -260,9 +242,7 @@ WHERE rk <= 2;
 --- case: window-keys-reordered
 -- about: GROUP BY window_end, window_start, a
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -288,9 +268,7 @@ WHERE rk <= 2;
 --- case: window-start-out
 -- about: window_start in the output
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -316,9 +294,7 @@ WHERE rk <= 2;
 --- case: metric-added
 -- about: MIN(d) added to what is ranked
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -344,9 +320,7 @@ WHERE rk <= 2;
 --- case: sum-to-max
 -- about: SUM(b) → MAX(b) below the rank
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -372,9 +346,7 @@ WHERE rk <= 2;
 --- case: size-longer
 -- about: window 1 min → 2 min
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -400,9 +372,7 @@ WHERE rk <= 2;
 --- case: metrics-swapped
 -- about: SUM(b), MAX(d) swapped in what is ranked
 -- settings-old: parallelism.default=2
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
@@ -428,9 +398,7 @@ WHERE rk <= 2;
 --- case: from-one
 -- about: parallelism 1 → 2
 -- settings-old: parallelism.default=1
--- settings-old: table.exec.source.idle-timeout=300 ms
 -- settings-new: parallelism.default=2
--- settings-new: table.exec.source.idle-timeout=300 ms
 --- old
 SELECT a, window_end, s, m, rk
 FROM (
