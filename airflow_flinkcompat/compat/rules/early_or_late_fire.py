@@ -3,7 +3,7 @@ from collections.abc import Iterable, Mapping
 from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.clauses import setting
 from airflow_flinkcompat.compat.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -14,6 +14,12 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 EARLY, LATE = DELAYS
 MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
 """What was set together when a fire came or went across a restore."""
+# Without late rows it restored right (g-latefire-add).
+LATE_ADDED = measured(
+    Outcome.INCOMPATIBLE,
+    "group-windows-late-added: a late row begins anew a window that had closed, whose state is gone",
+    Consequence.SILENTLY_WRONG,
+)
 
 
 def _grouped(pair: PipelinePair) -> bool:
@@ -55,7 +61,7 @@ def on_flink(pair: PipelinePair) -> Verdict | None:
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
     alone = fired and not pair.changed and _one_job(pair) and {} in (old, new) and set(old or new) in MEASURED
     if alone and _measured_window(pair) and _takes_updates(pair):
-        return RULE.verdicts["flink"]
+        return LATE_ADDED if LATE in new else RULE.verdicts["flink"]
     return inferred(Outcome.UNKNOWN, "measured: one fire on an event-time TUMBLE in front of a print sink, by itself")
 
 
@@ -121,7 +127,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Group Window Aggregate rows 16 and 21: before, after or changed"),
-        "flink": measured(Outcome.COMPATIBLE, "g-earlyfire-add, g-earlyfire-remove, g-latefire-add"),
+        "flink": measured(Outcome.COMPATIBLE, "g-earlyfire-add, g-earlyfire-remove, group-windows-late-removed"),
     },
     why="Results that leave before or after their window's end make it a retracting operator, which keeps other state.",
     example=Example(GROUPED.format(""), SET + GROUPED.format("")),
