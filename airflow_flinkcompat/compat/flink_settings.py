@@ -262,8 +262,10 @@ INFERRED: tuple[str, ...] = (
     "execution.checkpointing.timeout",
     "execution.checkpointing.tolerable-failed-checkpoints",
     "sql-client.",
+    "table.optimizer.state-compatibility.",
 )
-"""Beginnings of keys that say when snapshots are taken, how often a job is tried or how a client shows rows."""
+"""Beginnings of keys that say when snapshots are taken, how often a job is tried, how a client shows rows, or that
+another engine alone reads."""
 HARMLESS = inferred(Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored")
 
 

@@ -5,6 +5,7 @@ Every case is a section of an SQL file under ``tests/fixtures/vvr``; adding one 
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -81,7 +82,10 @@ DOCUMENTS = {
 }
 """Each document's rows in the order of its own table: the rule that speaks, and the outcome the document states."""
 
-CASES = {folder: load_cases(FOLDER / folder) for folder in (*DOCUMENTS, "depth")}
+AREAS = ("depth", "where", "sources", "sinks", "inserts", "settings")
+"""The language at depth, and what the vendor's other pages and the measurements say of whole scripts."""
+
+CASES = {folder: load_cases(FOLDER / folder) for folder in (*DOCUMENTS, *AREAS)}
 EVERY = [pytest.param(case, id=f"{folder}/{case.id}") for folder, cases in CASES.items() for case in cases]
 
 
@@ -155,10 +159,8 @@ def test_every_file_is_a_row(document: str) -> None:
     assert {case.row for case in CASES[document]} == set(range(1, len(DOCUMENTS[document]) + 1))
 
 
-def test_the_language_at_depth_is_judged_on_both_engines() -> None:
-    assert [case.id for case in CASES["depth"] if not case.flink] == []
-    assert all(len({case.title for case in CASES["depth"] if case.file == name}) > 2 for name in _depth_files())
-
-
-def _depth_files() -> set[str]:
-    return {case.file for case in CASES["depth"]}
+@pytest.mark.parametrize("area", AREAS)
+def test_an_area_is_judged_on_both_engines(area: str) -> None:
+    assert [case.id for case in CASES[area] if not case.flink] == []
+    files = Counter(case.file for case in CASES[area])
+    assert min(files.values()) > 2, files
