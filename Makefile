@@ -31,7 +31,7 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format docs test-fast test test-full demo measure-flink up down lock clean
+.PHONY: help setup java lint format docs test-fast test test-full demo bench-check measure-flink up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ test-full: test demo ## make test with many more examples for each property, the
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo
+
+bench-check: $(VENV)/.core-ready ## Time a check beside parsing alone, for scripts of all sizes
+	@python -m benchmarks.check
 
 measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from airflow_flinkcompat.compat.rule import Fate
 from airflow_flinkcompat.plan.expressions import AggregateCall
@@ -18,19 +19,19 @@ class Fates:
     old: tuple[AggregateCall, ...]
     new: tuple[AggregateCall, ...]
 
-    @property
+    @cached_property
     def kept(self) -> tuple[AggregateCall, ...]:
         return tuple(call for call in self.old if call in self.new)
 
-    @property
+    @cached_property
     def dropped(self) -> tuple[AggregateCall, ...]:
         return tuple(call for call in self.old if call not in self.new)
 
-    @property
+    @cached_property
     def added(self) -> tuple[AggregateCall, ...]:
         return tuple(call for call in self.new if call not in self.old)
 
-    @property
+    @cached_property
     def codes(self) -> frozenset[str]:
         """The rules that speak of this change: the documents' rows, decided by what survives and by nothing else.
 

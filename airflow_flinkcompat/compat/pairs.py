@@ -40,7 +40,7 @@ class OperatorPair:
         spans = (self.old.span, self.new.span)
         return differences_of(self.path, operator_parts(self.old), operator_parts(self.new), spans)
 
-    @property
+    @cached_property
     def parts(self) -> frozenset[str]:
         """The names of the parts that differ."""
         return frozenset(difference.part for difference in self.differences)
@@ -73,7 +73,7 @@ class OperatorPair:
         assigned = (None, None) if self.ranks is None else (self.ranks[0].assigned, self.ranks[1].assigned)
         return assigned if any(assigned) else None
 
-    @property
+    @cached_property
     def fates(self) -> Fates | None:
         """What becomes of the metrics of an aggregation, OVER aggregations among them."""
         if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):

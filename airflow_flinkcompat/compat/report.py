@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -16,6 +17,7 @@ CATALOGUE = "1"
 """Version of the rule catalogue; it rises whenever a rule's verdict changes."""
 
 
+@cache
 def tool_version() -> str:
     """The installed version of the package."""
     try:

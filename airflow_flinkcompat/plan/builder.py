@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 from sqlglot import exp
 
 from airflow_flinkcompat.plan.catalog import BindError, Environment, Path, View, data_type, name_parts, options, place
 from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark, dotted
-from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
+from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
@@ -30,11 +31,12 @@ def build_program(
     """
     builder = _Builder(settings or {}, functions)
     if catalog is not None:
-        builder.environment.mentioned = _mentioned((catalog, script))
+        builder.environment.mentioned = cache(partial(_mentioned, (catalog, script)))
         for statement in catalog.statements:
             builder.statement(statement)
         builder.texts.clear()
-    builder.environment.mentioned = _mentioned((script,) if catalog is None else (catalog, script))
+    scripts = (script,) if catalog is None else (catalog, script)
+    builder.environment.mentioned = cache(partial(_mentioned, scripts))
     for statement in script.statements:
         builder.statement(statement)
     return builder.program()
@@ -58,6 +60,11 @@ def canonical(tree: exp.Expr) -> str:
     return tree.sql(dialect="flink", comments=False)
 
 
+def _text(tree: exp.Expr, statement: Statement) -> Text:
+    """The canonical text of a statement that stands by itself."""
+    return Text(statement.text, partial(canonical, tree))
+
+
 class _Builder:
     def __init__(self, settings: Mapping[str, str], functions: Sequence[FunctionDeclaration]) -> None:
         self.environment = Environment(
@@ -67,7 +74,7 @@ class _Builder:
         self.facts: list[Fact] = []
         self.problems: list[Problem] = []
         self.sets = 0
-        self.texts: dict[Path, str] = {}
+        self.texts: dict[Path, Text] = {}
         """The script's own CREATE TABLE statements by what they declare."""
 
     def program(self) -> Program:
@@ -159,7 +166,7 @@ class _Builder:
         after: tuple[int | str, ...] = (len(self.pipelines), *sorted(dotted(path) for path in declared))
         self.facts.append(Fact(kind, name, canonical(tree), after, statement.span))
 
-    def _declared_before(self, tree: exp.Expr, known: bool, text: str | None, statement: Statement) -> bool:
+    def _declared_before(self, tree: exp.Expr, known: bool, text: Text | str | None, statement: Statement) -> bool:
         """Whether a CREATE does nothing because the name is taken; what it replaces stays as a fact.
 
         ``text`` is the script's own earlier declaration; None where there is none, or the catalog's.
@@ -168,7 +175,7 @@ class _Builder:
             self._fact("not created: exists", "", tree, statement)
             return True
         if text is not None:
-            self.facts.append(Fact("replaced", "", text, (len(self.pipelines),), statement.span))
+            self.facts.append(Fact("replaced", "", str(text), (len(self.pipelines),), statement.span))
         return False
 
     def _pipeline(self, sink: Sink, statement_set: int | None) -> None:
@@ -212,7 +219,7 @@ class _Builder:
         self._pipeline(sink, statement_set)
 
     def _create_view(self, tree: nodes.CreateView, statement: Statement) -> None:
-        text = canonical(tree)
+        text = _text(tree, statement)
         names = [column.name for column in tree.args.get("columns") or ()]
         path = self.environment.path(tree.this)
         view = self.environment.views.get(path)
@@ -231,7 +238,7 @@ class _Builder:
         path = self.environment.path(tree.this)
         if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
             return
-        self.texts[path] = canonical(tree)
+        self.texts[path] = _text(tree, statement)
         base = self._like(tree)
         query = None if tree.expression is None else self._query(tree.expression, statement)
         table = self._table(tree, statement, path, base, query)

@@ -7,12 +7,13 @@ from where it stands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from airflow_flinkcompat.plan.nodes import Node, Table
-from airflow_flinkcompat.plan.program import FunctionDeclaration
+from airflow_flinkcompat.plan.program import FunctionDeclaration, Text
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -48,7 +49,7 @@ class View:
     """A view as bound where it was created; ``error`` says why it could not be."""
 
     node: Node | None
-    text: str
+    text: Text
     error: BindError | None = None
 
 
@@ -62,7 +63,7 @@ class Environment:
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
-    mentioned: frozenset[str] = frozenset()
+    mentioned: Callable[[], frozenset[str]] = frozenset
     """Column names written anywhere in the script: the possible columns of a table nobody declares."""
 
     def path(self, table: exp.Expression) -> Path:
@@ -81,7 +82,7 @@ class Environment:
         declared = self.tables.get(path)
         if declared is not None:
             return replace(declared, span=span)
-        columns = tuple(Column(name, UNKNOWN) for name in sorted(self.mentioned))
+        columns = tuple(Column(name, UNKNOWN) for name in sorted(self.mentioned()))
         return Table(path, columns, tuple(column.name for column in columns), declared=False, span=span)
 
     def function(self, name: str) -> FunctionDeclaration | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
+from typing import Any
 
 from airflow_flinkcompat.plan.types import DataType
 from airflow_flinkcompat.sql import Span
@@ -45,6 +47,24 @@ class Call:
     args: tuple[Expression, ...]
     type: DataType
     span: Span | None = field(default=None, compare=False)
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What was worked out of this call, by name, and never part of it.
+
+        A column unfolded through views holds the same call in many places; each is looked at once.
+        """
+        return {}
+
+    def __hash__(self) -> int:
+        found = self.memo.get("hash")
+        if found is None:
+            found = self.memo["hash"] = hash((self.function, self.args, self.type))
+        return int(found)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A text hashes otherwise in another process.
+        return Call, (self.function, self.args, self.type, self.span)
 
 
 @dataclass(frozen=True)
@@ -84,7 +104,9 @@ def transform(expression: Expression, leaf: Callable[[Expression], Expression]) 
     if not isinstance(expression, Call):
         return leaf(expression)
     args = tuple(transform(arg, leaf) for arg in expression.args)
-    return expression if args == expression.args else replace(expression, args=args)
+    if all(new is old for new, old in zip(args, expression.args, strict=True)):
+        return expression
+    return Call(expression.function, args, expression.type, expression.span)
 
 
 def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expression]) -> AggregateCall:

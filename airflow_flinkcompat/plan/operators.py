@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, ClassVar
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
@@ -118,14 +119,14 @@ class AggregateOperator:
     def regions(self) -> tuple[Region, ...]:
         return (self.region,)
 
-    @property
+    @cached_property
     def window_computations(self) -> tuple[Expression, ...]:
         """Keys computed from window fields, and computations on them inside the aggregates' arguments and filters."""
         read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
         computed = tuple(part for part in read if uses_window_field(part) and window_field(part) is None)
         return tuple(key for key in self.keys if uses_window_field(key)) + computed
 
-    @property
+    @cached_property
     def window_aggregates(self) -> tuple[AggregateCall, ...]:
         """Aggregates over window fields."""
         return tuple(call for call in self.aggregates if any(uses_window_field(arg) for arg in call.args))

@@ -87,10 +87,10 @@ class RankNumber:
 def meaning(value: Expression) -> Expression:
     """The expression without types; a CAST keeps its target as an argument, because the target decides the value."""
     if isinstance(value, Call):
-        args = tuple(meaning(arg) for arg in value.args)
-        if value.function in ("CAST", "TRY_CAST"):
-            args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
-        return replace(value, args=args, type=UNKNOWN)
+        found: Expression | None = value.memo.get("meaning")
+        if found is None:
+            found = value.memo["meaning"] = _call_meaning(value)
+        return found
     if isinstance(value, FunctionColumn):
         call = meaning(value.call)
         assert isinstance(call, Call)
@@ -99,7 +99,14 @@ def meaning(value: Expression) -> Expression:
         # A decimal's scale goes on into everything computed with it; the length of a text does not.
         parameters = value.type.parameters if value.type.name == "DECIMAL" else ()
         return replace(value, type=replace(value.type, parameters=parameters, nullable=True))
-    return replace(value, type=UNKNOWN)
+    return value if value.type is UNKNOWN else replace(value, type=UNKNOWN)
+
+
+def _call_meaning(value: Call) -> Call:
+    args = tuple(meaning(arg) for arg in value.args)
+    if value.function in ("CAST", "TRY_CAST"):
+        args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
+    return Call(value.function, args, UNKNOWN, value.span)
 
 
 def aggregate_meaning(call: AggregateCall) -> AggregateCall:
@@ -113,12 +120,18 @@ def aggregate_meaning(call: AggregateCall) -> AggregateCall:
 
 
 def leaves(value: Expression) -> tuple[Expression, ...]:
-    """All leaves of a resolved expression, table function arguments included."""
-    if isinstance(value, Call):
-        return tuple(leaf for arg in value.args for leaf in leaves(arg))
-    if isinstance(value, FunctionColumn):
-        return (value, *leaves(value.call))
-    return (value,)
+    """All leaves of a resolved expression from left to right, table function arguments included."""
+    found: list[Expression] = []
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, Call):
+            left.extend(reversed(part.args))
+            continue
+        found.append(part)
+        if isinstance(part, FunctionColumn):
+            left.append(part.call)
+    return tuple(found)
 
 
 def window_field(value: Expression) -> WindowField | None:
@@ -139,6 +152,10 @@ def window_field(value: Expression) -> WindowField | None:
 
 def uses_window_field(value: Expression) -> bool:
     """True where a window field occurs anywhere in the expression."""
+    if isinstance(value, Call):
+        if "window field" not in value.memo:
+            value.memo["window field"] = any(uses_window_field(arg) for arg in value.args)
+        return bool(value.memo["window field"])
     return any(window_field(leaf) is not None for leaf in leaves(value))
 
 
@@ -170,7 +187,9 @@ def describe(value: Any) -> str:
         case InputRef():
             return f"${value.index}"
         case Call():
-            return _call(value)
+            if "text" not in value.memo:
+                value.memo["text"] = _call(value)
+            return str(value.memo["text"])
     return str(value)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from airflow_flinkcompat.plan.nodes import Sink, Table
 from airflow_flinkcompat.sql import Span
@@ -37,6 +39,30 @@ class Fact:
     span: Span | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A statement as text that does not depend on its layout, made only where two are not written alike.
+
+    ``source`` is the statement as written, ``make`` its canonical text.
+    """
+
+    source: str = field(repr=False)
+    make: Callable[[], str] = field(repr=False)
+
+    @cached_property
+    def canonical(self) -> str:
+        return self.make()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Text) and (self.source == other.source or self.canonical == other.canonical)
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __str__(self) -> str:
+        return self.canonical
+
+
 @dataclass(frozen=True)
 class Problem:
     """A statement that could be split off but not read, or not bound: reason code, message, place."""
@@ -65,7 +91,7 @@ class Program:
 
     pipelines: tuple[Pipeline, ...]
     tables: tuple[Table, ...] = ()
-    views: tuple[tuple[str, str], ...] = ()
+    views: tuple[tuple[str, Text], ...] = ()
     functions: tuple[FunctionDeclaration, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -178,7 +178,9 @@ class _Evaluation:
             if isinstance(part, InputRef):
                 origin = below.columns[part.index]
                 # The text a reader points at is where the value is used, unless something was computed there.
-                return origin if isinstance(origin, Call) else replace(origin, span=part.span or origin.span)
+                if isinstance(origin, Call) or part.span is None or part.span is origin.span:
+                    return origin
+                return replace(origin, span=part.span)
             return part
 
         resolved = transform(expression, leaf)
@@ -564,12 +566,18 @@ def _too_large(expression: Expression) -> bool:
     while pending and parts <= SIZE_LIMIT:
         parts += 1
         match pending.pop():
-            case Call(args=args):
-                pending += args
+            case Call(args=args) as call:
+                known = call.memo.get("parts")
+                if known is None:
+                    pending += args
+                else:
+                    parts += known - 1
             case AggregateCall(args=args, filter=condition):
                 pending += (*args, condition)
             case FunctionColumn(call=inner) | OperatorColumn(output=inner) | KeyOutput(key=inner):
                 pending.append(inner)
             case PassedOutput(column=inner):
                 pending.append(inner)
+    if isinstance(expression, Call):
+        expression.memo["parts"] = parts
     return parts > SIZE_LIMIT

@@ -57,6 +57,11 @@ class Statement:
         # Nodes by identity: the tree lives as long as the statement, and nothing changes it.
         return {} if self.tree is None else _extents(self.tree)
 
+    @cached_property
+    def _spans(self) -> dict[int, Span]:
+        """Places that were asked for already, by the identity of a node of the tree."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Script:
@@ -102,9 +107,17 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
     It covers every position the parser recorded on the node and below it; without any, the statement's own span.
     Nodes that were built rather than parsed have no position.
     """
-    extent = statement._extents.get(id(node)) or _extents(node).get(id(node))
-    if extent is None:
-        return statement.span
+    known = statement._spans.get(id(node))
+    if known is not None:
+        return known
+    extent = statement._extents.get(id(node))
+    if extent is not None:
+        return statement._spans.setdefault(id(node), _span(statement, extent))
+    extent = _extents(node).get(id(node))
+    return statement.span if extent is None else _span(statement, extent)
+
+
+def _span(statement: Statement, extent: tuple[int, int]) -> Span:
     (line, column), (end_line, end_column) = (_shift(statement, offset) for offset in extent)
     return Span(statement.span.source, line, column, end_line, end_column)
 
@@ -113,17 +126,20 @@ def _extents(tree: exp.Expr) -> dict[int, tuple[int, int]]:
     """By the ``id()`` of each node, the first and last offset the parser recorded on it and below it."""
     found: dict[int, tuple[int, int]] = {}
 
-    def widen(node: exp.Expr | None, start: int, end: int) -> None:
-        first, last = found.get(id(node), (start, end))
-        found[id(node)] = (min(first, start), max(last, end))
-
     for node in reversed(list(tree.walk())):  # whatever is below a node comes before it
-        meta = node.meta if node._meta else {}
-        if "start" in meta and "end" in meta:
-            widen(node, meta["start"], meta["end"])
-        if id(node) in found:
-            widen(node.parent, *found[id(node)])
+        extent = found.get(id(node))
+        meta = node._meta
+        if meta and "start" in meta and "end" in meta:
+            own = (meta["start"], meta["end"])
+            extent = found[id(node)] = own if extent is None else _over(extent, own)
+        if extent is not None and node.parent is not None:
+            above = found.get(id(node.parent))
+            found[id(node.parent)] = extent if above is None else _over(above, extent)
     return found
+
+
+def _over(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def _shift(statement: Statement, offset: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 #: Anywhere in the key, with separators removed.
 _ALWAYS = (
@@ -35,6 +36,7 @@ _NAMES = frozenset({"user_info"})
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+@lru_cache(maxsize=4096)  # a script names the same few keys over and over
 def is_secret_key(key: str) -> bool:
     """Whether an option, field or parameter called ``key`` holds a secret, whatever its spelling.
 

@@ -1,0 +1,1 @@
+"""Benchmarks: what is timed, how, and on what is printed with every result."""
