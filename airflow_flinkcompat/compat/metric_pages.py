@@ -76,6 +76,15 @@ def without_window(code: str, outcome: Outcome, pair: OperatorPair) -> Mapping[s
     return {"vvr": vvr, "flink": measured(flink, seen) if seen else inferred(flink, "as windowed aggregations were")}
 
 
+def computed(operator: OverOperator) -> bool:
+    """A SUM or AVG is computed behind the operator, and only then its input is cut to the columns that are read.
+
+    Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
+    (EXPLAIN; ``oa-del-first``).
+    """
+    return any(call.function == "$SUM0" for call in planned(operator))
+
+
 def planned(operator: OverOperator) -> tuple[AggregateCall, ...]:
     """The calls an OVER aggregation is planned with: SUM and AVG are computed from a count and a sum (EXPLAIN)."""
     found: dict[AggregateCall, None] = {}

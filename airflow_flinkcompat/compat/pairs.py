@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from airflow_flinkcompat.compat.aggregates import Fates, fates
 from airflow_flinkcompat.compat.parts import Difference, differences_of, operator_parts, output_parts
@@ -120,10 +121,9 @@ class PipelinePair:
             regions = list(zip(old_operator.regions, new_operator.regions, strict=False))
             for i, (one, other) in enumerate(regions):
                 below(one, other, f"{path} > {i + 1}")
-            for extra in old_operator.regions[len(regions) :]:
-                removed.extend(_all(extra.origin))
-            for extra in new_operator.regions[len(regions) :]:
-                added.extend(_all(extra.origin))
+            for side, found in ((old_operator, removed), (new_operator, added)):
+                for extra, _ in _further(side):
+                    found.extend(_all(extra.origin))
 
         below(self.old.region, self.new.region, f"{self.place} > 1")
         return tuple(pairs), tuple(removed), tuple(added)
@@ -204,19 +204,33 @@ def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
         if twin is not None:
             left.remove(twin)
     order = [left.pop(0) if place is None and left else place for place in places]
-    found = [place for place in order if place is not None] + left
-    written = tuple(("input order", value) for value in (tuple(range(len(found))), tuple(found)))
-    counted = tuple(("inputs", len(side)) for side in (ours, theirs))
+    found = [place for place in order if place is not None]
+    further = (tuple(ours[len(found) :]), tuple(theirs[i] for i in left))
+    written = (tuple(range(len(found))), tuple(found))
+    said = [(("input order", place), ("further inputs", rest)) for place, rest in zip(written, further, strict=True)]
+    common = len(found)
     return (
-        replace(old, detail=(*old.detail, written[0], counted[0])),
+        replace(
+            old,
+            detail=(*old.detail, *said[0]),
+            regions=old.regions[:common],
+            rows=old.rows[:common],
+            row_types=old.row_types[:common],
+        ),
         replace(
             new,
-            detail=(*new.detail, written[1], counted[1]),
+            detail=(*new.detail, *said[1]),
             regions=tuple(theirs[i][0] for i in found),
             rows=tuple(theirs[i][1] for i in found),
             row_types=tuple(new.row_types[i] for i in found),
         ),
     )
+
+
+def _further(operator: Operator) -> tuple[tuple[Region, Any], ...]:
+    """The inputs a union has and its partner has not."""
+    detail = dict(operator.detail) if isinstance(operator, OtherOperator) else {}
+    return tuple(detail.get("further inputs", ()))
 
 
 def _alike(old: Operator, new: Operator) -> bool:

@@ -115,7 +115,7 @@ PAIRS = [
     Pair("key repeated under an alias", windowed("customer, CAST(COUNT(*) AS STRING)", "(SELECT customer, window_start, window_end FROM " + ORDERS + ")"), windowed("customer, CAST(COUNT(*) AS STRING)", "(SELECT customer, customer AS again, window_start, window_end FROM " + ORDERS + ")", "GROUP BY customer, again, window_start, window_end")),
     Pair("time attribute", BASE, BASE.replace("DESCRIPTOR(placed)", "DESCRIPTOR(arrived)")),
     # hints, settings and statements
-    Pair("state TTL hint", JOIN, JOIN.replace("SELECT a", "SELECT /*+ STATE_TTL('a' = '1d') */ a")),
+    Pair("state TTL hint", JOIN, JOIN.replace("SELECT a", "SELECT /*+ STATE_TTL('a' = '1d') */ a"), ("vvr",)),
     Pair("table hint", BASE, BASE.replace("TABLE orders", "TABLE orders /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */")),
     Pair("time zone", BASE, "SET 'table.local-time-zone' = 'Asia/Tokyo';\n" + BASE),
     Pair("RESET", "SET 'table.exec.mini-batch.enabled' = 'true';\n" + BASE, "SET 'table.exec.mini-batch.enabled' = 'true';\nRESET;\n" + BASE),

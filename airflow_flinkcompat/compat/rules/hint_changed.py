@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.change import Change
@@ -7,10 +8,14 @@ from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.sinks import Materialized, materialized
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
 TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint: STATE_TTL put on a regular join", versions=("2.3",))
+RETRIED = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", versions=("2.3",))
+RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
+OPTION = re.compile(r"([\w-]+)='")
 CONFLICT = "ON CONFLICT"
 DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped: rows are deduplicated without the clause", versions=("2.3",))
 OTHER_STRATEGY = measured(
@@ -29,11 +34,13 @@ def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[st
 
 
 def on_flink(difference: Difference, joins: bool, kept_once_more: bool) -> Verdict:
-    """A time to live on a regular join, and the conflict clause of a sink whose rows are kept, were measured."""
+    """A time to live on a regular join, retries of a lookup, and the conflict clause of a sink whose rows are kept."""
     gone, come = _changed(difference)
     names = {name for name, _ in (*gone, *come)}
     if names == {"STATE_TTL"} and joins and not gone:
         return TTL
+    if names == {"LOOKUP"} and not gone and {key for _, text in come for key in OPTION.findall(text)} <= RETRY:
+        return RETRIED
     if names == {CONFLICT} and kept_once_more:
         strategies = {strategy.upper() for _, strategy in (*gone, *come)}
         return DROPPED if not come and strategies == {"DEDUPLICATE"} else OTHER_STRATEGY
@@ -43,7 +50,9 @@ def on_flink(difference: Difference, joins: bool, kept_once_more: bool) -> Verdi
 def _places(change: Change) -> Iterator[tuple[Difference, bool, bool]]:
     for pipeline in change.pipelines:
         kept = Materialized.YES in materialized(pipeline)
-        yield from ((difference, False, kept) for difference in pipeline.differences)
+        tops = (side.region.origin for side in (pipeline.old, pipeline.new))
+        joined = all(isinstance(top, JoinOperator) and top.form is JoinForm.REGULAR for top in tops)
+        yield from ((difference, joined, kept) for difference in pipeline.differences)
         for pair in pipeline.operators:
             joins = pair.old.kind == pair.new.kind == "regular join"
             yield from ((difference, joins, kept) for difference in pair.differences)

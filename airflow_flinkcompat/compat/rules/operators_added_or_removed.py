@@ -3,6 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.projections import coming_or_going
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 
 
@@ -10,7 +11,16 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     if "operators" not in pair.parts:
         return
     old, new = (", ".join(operator.kind for operator in side) or "none" for side in (pair.removed, pair.added))
-    yield Hit("stateful operators came into or left the pipeline", pair.claim("operators"), old, new)
+    found = coming_or_going(pair)
+    # What stands above reads the operator's columns in place of its input's.
+    claims = pair.claim("operators", *(("columns", "filters") if found else ()))
+    yield Hit(
+        "stateful operators came into or left the pipeline",
+        claims,
+        old,
+        new,
+        verdicts={"flink": found} if found else {},
+    )
 
 
 RULE = Rule(

@@ -5,6 +5,7 @@ from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.compat.projections import seen_above
 from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan import functions
@@ -70,30 +71,12 @@ def computed_columns(output: Output) -> list[Expression]:
     return [column for column in output.columns if window_field(column) is None and not is_number(column)]
 
 
-ABOVE = {
-    "group aggregation": "ga-outer-calc, ga-having-add, ga-dup-agg",
-    "regular join": "rj-output-expr, rj-output-expr-one",
-    "temporal join": "tj-output-expr, tj-output-reorder, tj-push-left-add, tj-push-left-change",
-    "interval join": "as above other joins: rj-output-expr, tj-output-expr",
-    "window join": "as above other joins: rj-output-expr, tj-output-expr",
-    "temporal sort": "so-drop-ts",
-    "LIMIT": "li-col-swap",
-    "MATCH_RECOGNIZE": "mr-part-reorder",
-    "OVER aggregation": "oa-mod-sum-avg",
-}
-"""Operators of Flink 2.3 above which another projection or condition was restored right, into sinks without state."""
-
-
 def _seen(pair: PipelinePair) -> Verdict | None:
     tops = sinks.tops(pair)
     if isinstance(tops[0], RankOperator) and isinstance(tops[1], RankOperator):
         shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
         return flink_ranking.projected(tops[0], tops[1], only_number=shown[0] == shown[1])
-    old, new = (getattr(top, "kind", "") for top in tops)
-    windowed = any(isinstance(top, AggregateOperator) and top.windowed for top in sinks.tops(pair))
-    if old != new or new not in ABOVE or windowed:
-        return None
-    return measured(Outcome.COMPATIBLE, ABOVE[new], versions=("2.3",))
+    return seen_above(pair)
 
 
 PLAIN = frozenset({"FIELD", "ITEM"})

@@ -1,6 +1,6 @@
 from airflow_flinkcompat.compat.clauses import plain, values
 from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
-from airflow_flinkcompat.compat.metric_pages import planned
+from airflow_flinkcompat.compat.metric_pages import computed
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.part_rules import Row, filters_row, parts_rule, refused, right
@@ -40,15 +40,6 @@ def order(pair: OperatorPair, difference: Difference) -> Verdict:
     if sides(pair)[0].clock is not sides(pair)[1].clock:
         return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
     return unmeasured("another ORDER BY on the same clock was not measured")
-
-
-def computed(side: OverOperator) -> bool:
-    """A SUM or AVG is computed behind the operator, and only then its input is cut to the columns that are read.
-
-    Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
-    (EXPLAIN; ``oa-del-first``).
-    """
-    return any(call.function == "$SUM0" for call in planned(side))
 
 
 def frame(pair: OperatorPair, difference: Difference) -> Verdict:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.part_rules import (
 )
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.plan.operators import OtherOperator
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 PAGE = "Temporal sort page"
@@ -26,6 +27,8 @@ def clocks(pair: OperatorPair) -> tuple[object, object]:
 def keys(pair: OperatorPair, difference: Difference) -> Verdict:
     """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
     old, new = clocks(pair)
+    if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
+        return unmeasured("only columns as sort keys were measured; anything computed becomes a column of its own")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
         return right("so-key-add, so-key-swap, so-key-dir")
     if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
@@ -33,6 +36,13 @@ def keys(pair: OperatorPair, difference: Difference) -> Verdict:
     if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
         return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
     return unmeasured("other sort keys by processing time were not measured")
+
+
+def _sorted_by_columns(side: object) -> bool:
+    if not isinstance(side, OtherOperator):
+        return False
+    detail = dict(side.detail)
+    return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
 
 
 STORED = layout_row("other columns are sorted", KEYS, "so-field-add, so-field-del", "so-field-swap")

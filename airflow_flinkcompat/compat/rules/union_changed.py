@@ -19,11 +19,12 @@ def keeps_state(pair: OperatorPair) -> bool:
 
 def added(pair: OperatorPair) -> Verdict:
     """A further input behind the others leaves their places; it must not share a source with them."""
-    old, new = pair.old.regions, pair.new.regions
-    if len(new) < len(old) or keeps_state(pair):
+    gone, come = (dict(side.detail)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[union-attr]
+    if gone or keeps_state(pair):
         return refused("ua-remove-last, ua-stateless-remove, ua-single-to-union", Consequence.REFUSED_AT_SUBMIT)
-    tables = [region.origin.table for region in new if isinstance(region.origin, Source)]
-    alone = len(set(tables)) == len(new) and not any(region.functions or region.windows for region in new)
+    inputs = (*pair.new.regions, *(region for region, _ in come))
+    tables = [region.origin.table for region in inputs if isinstance(region.origin, Source)]
+    alone = len(set(tables)) == len(inputs) and not any(region.functions or region.windows for region in inputs)
     moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
     if moved or not alone:
         return unmeasured(moved or "measured with inputs that read a table of their own each")
@@ -33,9 +34,8 @@ def added(pair: OperatorPair) -> Verdict:
 def find(pair: OperatorPair) -> Iterable[Hit]:
     if not all(isinstance(side, OtherOperator) and side.kind == UNION for side in (pair.old, pair.new)):
         return
-    before, after = (len(side.regions) for side in (pair.old, pair.new))
     for difference in pair.differences:
-        part, _, place = difference.part.partition(" of input ")
+        part = difference.part.partition(" of input ")[0]
         if part == "input order":
             yield Hit(
                 "the inputs of a UNION ALL stand in another order",
@@ -45,14 +45,14 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
                     "flink": wrong("ua-reorder, ua-reorder-filtered, ua-stateless-reorder"),
                 },
             )
-        elif part == "inputs" or (place and int(place) > min(before, after)):
+        elif part == "further inputs":
             page = documented(Outcome.INCOMPATIBLE, "UNION ALL page: an input added or removed above state")
             free = inferred(Outcome.COMPATIBLE, "nothing behind it keeps state")
             yield Hit(
-                f"a UNION ALL has {after} inputs instead of {before}",
+                "inputs of a UNION ALL came or went",
                 (difference.key,),
-                f"{before} inputs",
-                f"{after} inputs",
+                f"{len(pair.old.regions) + len(difference.before)} inputs",
+                f"{len(pair.new.regions) + len(difference.after)} inputs",
                 verdicts={"vvr": page if gathered_above(pair) else free, "flink": added(pair)},
             )
         elif part in ("filters", "row"):
