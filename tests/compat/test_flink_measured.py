@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, check, render_text
+from measure.results import stated_consequence
 from tests.measured import RIGHT, Restore, everything, narrow
 
 CONSEQUENCES = {
@@ -22,12 +23,6 @@ CONSEQUENCES = {
 @cache
 def judged(restore: Restore) -> Report:
     return check(*restore.sides())
-
-
-def consequence(report: Report) -> Consequence | None:
-    """How the restore is said to end: what happens first wins, a refusal before wrong rows."""
-    said = {finding.consequence for finding in report.deciding}
-    return next((each for each in Consequence if each in said), None)
 
 
 def restores(version: str) -> list[Restore]:
@@ -72,7 +67,9 @@ def test_restored_right_window_pairs_are_recognised(record_property: pytest.Reco
 
 
 def test_the_stated_consequence_is_the_measured_one(record_property: pytest.RecordProperty) -> None:
-    said = [(pair, consequence(judged(pair))) for pair in narrow() if judged(pair).outcome is Outcome.INCOMPATIBLE]
+    said = [
+        (pair, stated_consequence(judged(pair))) for pair in narrow() if judged(pair).outcome is Outcome.INCOMPATIBLE
+    ]
     said = [(pair, each) for pair, each in said if each is not None]
     right = [pair for pair, each in said if each in CONSEQUENCES.get(pair.outcome, set())]
     misses = {pair.id: (pair.outcome, each.value) for pair, each in said if pair not in right and each is not None}

@@ -1,0 +1,65 @@
+"""The committed results of ``make measure-flink``: what was refused or wrong on a real Flink is never compatible."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, check, render_text
+from airflow_flinkcompat.sql import parse_script
+from measure import results
+from measure.flinks import VERSIONS
+from measure.pairs import load_pairs
+from tests.measured import RIGHT, Restore, load
+
+# The newest file of each line: an older one of the same pairs is history.
+FILES = [path for line in VERSIONS if (path := results.newest(line))]
+# The pairs are the same on both lines, and so is nearly all that became of them.
+BOTH = [pytest.param(path, marks=() if "flink-2.3" in path.name else pytest.mark.slow) for path in FILES]
+
+
+@pytest.fixture(scope="module", params=BOTH, ids=lambda path: path.stem)
+def pairs(request: pytest.FixtureRequest) -> list[tuple[Restore, Report]]:
+    """Each pair with the verdict of now."""
+    return [(pair, check(*pair.sides())) for pair in load(str(request.param))]
+
+
+def test_both_lines_are_measured() -> None:
+    assert len(FILES) == 2
+
+
+def test_what_did_not_restore_right_is_never_compatible(pairs: list[tuple[Restore, Report]]) -> None:
+    assert len(pairs) >= 60
+    assert {pair.outcome for pair, _ in pairs} >= {RIGHT, "refused_at_submit", "refused_at_restore", "restored_WRONG"}
+    false = [
+        f"{pair} ended {pair.outcome}\n{render_text(report)}"
+        for pair, report in pairs
+        if pair.outcome != RIGHT and report.outcome is Outcome.COMPATIBLE
+    ]
+    assert not false, "\n\n".join(false)
+
+
+def test_unchanged_scripts_restore_right(pairs: list[tuple[Restore, Report]]) -> None:
+    """Where this fails on a new measurement, the measuring is at fault: rows or conditions."""
+    unchanged = [(pair, report) for pair, report in pairs if pair.id.endswith("-unchanged")]
+    assert len(unchanged) >= 8
+    assert all(pair.outcome == RIGHT and report.outcome is Outcome.COMPATIBLE for pair, report in unchanged)
+
+
+@pytest.mark.parametrize("line", VERSIONS)
+def test_every_pair_was_run_as_it_is_written(line: str) -> None:
+    """Else run `make measure-flink` for this line, with MEASURE_ARGS='--only …' where that is enough."""
+    path = results.newest(line)
+    assert path is not None
+    entries = {entry["id"]: entry for entry in results.read(path)["pairs"]}
+    pairs = {pair.id: pair for pair in load_pairs(line)}
+    assert set(entries) == set(pairs)
+    for name, pair in pairs.items():
+        for side, key in ((pair.old, "old"), (pair.new, "new")):
+            assert dict(side.settings) == entries[name][f"settings_{key}"], name
+            for statement in parse_script(side.script, name).statements:
+                assert statement.text in entries[name][key], name
+
+
+def test_the_files_hold_no_place_of_one_machine() -> None:
+    for path in FILES:
+        assert all("file:/" not in (pair["exception"] or "") for pair in results.read(path)["pairs"])
