@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Leaf
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.joining import BOUNDS
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -54,19 +54,24 @@ def live(region: Region, read: Iterable[Expression]) -> Region:
 def _aggregate(operator: AggregateOperator, wanted: set[object]) -> AggregateOperator:
     places = [i for i, call in enumerate(operator.aggregates) if call in wanted]
     kept = tuple(operator.aggregates[i] for i in places)
-    arguments = (part for call in kept for part in (*call.args, call.filter) if part is not None)
+    asked, planned = _asked(operator, kept), _asked(operator, operator.aggregates)
     return replace(
         operator,
         aggregates=kept,
-        left_out=tuple(call for call in operator.aggregates if call not in wanted and _computes(call)),
+        left_out=planned if planned != asked else (),
         argument_types=tuple(operator.argument_types[i] for i in places),
-        region=live(operator.region, (*operator.keys, *arguments)),
+        region=live(operator.region, asked),
     )
 
 
-def _computes(call: AggregateCall) -> bool:
-    """Whether a call needs a projection below it: an expression or a filter; a bare column needs none."""
-    return call.filter is not None or any(not isinstance(arg, Leaf) for arg in call.args)
+def _asked(operator: AggregateOperator, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
+    """What an aggregation with these calls wants of its input, in order of first mention.
+
+    The planner drops a metric nobody reads after it has planned what goes in: an expression, a filter, a further column
+    or another order of columns stays (EXPLAIN).
+    """
+    arguments = (part for call in calls for part in (*call.args, call.filter) if part is not None)
+    return tuple(dict.fromkeys((*operator.keys, *arguments)))
 
 
 def _over(operator: OverOperator, wanted: set[object]) -> OverOperator:
@@ -103,8 +108,8 @@ def _join(operator: JoinOperator, wanted: set[object]) -> JoinOperator:
 
 
 def _rank(operator: RankOperator, wanted: set[object]) -> RankOperator:
-    """Partition and order keys stay in the row, and so do the keys of an aggregation below, whoever reads them; metrics
-    that a projection in between drops are planned all the same (EXPLAIN).
+    """Partition and order keys stay in the row, and so do the keys of an aggregation below, whoever reads them; its
+    metrics are taken to be planned whether they are read or not.
     """
     below = operator.region.origin
     aggregation = below if isinstance(below, AggregateOperator) else None
@@ -113,13 +118,17 @@ def _rank(operator: RankOperator, wanted: set[object]) -> RankOperator:
     if aggregation is not None and aggregation.grouping_sets is None:
         used |= {column for column in operator.row if is_key(column)}
     places = [i for i, column in enumerate(operator.row) if column in used]
-    metrics = () if aggregation is None else (OperatorColumn(0, call, type=UNKNOWN) for call in aggregation.aggregates)
+    row = tuple(operator.row[i] for i in places)
+    metrics = () if aggregation is None else aggregation.aggregates
+    read = (*row, *asked, *operator.region.filters, *operator.region.window_filters)
+    stored = {leaf.output for part in read for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
     return replace(
         operator,
-        row=tuple(operator.row[i] for i in places),
+        row=row,
         row_types=tuple(operator.row_types[i] for i in places),
         number_read=RankNumber() in wanted and operator.first != operator.last,
-        region=live(operator.region, (*operator.row, *asked, *metrics)),
+        selected=() if stored >= set(metrics) else operator.selected,
+        region=live(operator.region, (*operator.row, *asked, *(OperatorColumn(0, m, type=UNKNOWN) for m in metrics))),
     )
 
 

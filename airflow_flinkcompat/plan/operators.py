@@ -89,7 +89,8 @@ class AggregateOperator:
     calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
     ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
     ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
-    ``left_out`` are calls nobody reads, which leave behind what was computed for them: another plan (EXPLAIN).
+    ``left_out`` is all that goes in, in order, where metrics nobody reads ask for more than the others do: another plan
+    (EXPLAIN).
     """
 
     region: Region
@@ -101,7 +102,7 @@ class AggregateOperator:
     window: Windowing | None
     windowed: bool
     repeated_keys: int = 0
-    left_out: tuple[AggregateCall, ...] = ()
+    left_out: tuple[Expression, ...] = ()
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
     key_spans: tuple[Span | None, ...] = field(default=(), compare=False)
@@ -207,6 +208,8 @@ class RankOperator:
     ``last`` are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys,
     keys of an aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank
     makes it a constant). ``window`` is the window whose both bounds are among the partition keys, assigned below.
+    ``selected`` are the columns of the SELECT list beside the number, where the aggregation below has metrics that the
+    row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN).
     """
 
     region: Region
@@ -216,6 +219,7 @@ class RankOperator:
     last: int
     row: tuple[Expression, ...]
     number_read: bool
+    selected: tuple[Expression, ...] = ()
     window: Windowing | None = field(default=None, compare=False)
     order_clock: TimeAttribute | None = None
     partition_types: tuple[DataType, ...] = field(default=(), compare=False)

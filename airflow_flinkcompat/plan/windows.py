@@ -131,7 +131,7 @@ def aggregation_window(
         if len(windows) != 1 or not {WindowField.START, WindowField.END} <= {name for _, name in bounds}:
             return None
     assign = next(origin for origin in found if origin is not None)[0]
-    used = (*keys, *(part for call in calls for part in (*call.args, call.filter) if part is not None))
+    used = (*keys, *(arg for call in calls for arg in call.args))
     # A computation on a window field that the aggregation uses makes Flink materialise the window first (measured).
     return None if any(_computes_on_window(node, part) for part in used) else assign.window
 
