@@ -173,11 +173,14 @@ def _ranked(old: Query, new: Query) -> Iterator[str]:
         yield "incompatible"
     if (old.bounds, old.bounds_at) != (new.bounds, new.bounds_at):
         yield "incompatible"
+    if old.having != new.having and not new.ignores_filters:
+        yield "incompatible"  # it decides which rows reach the ranking
 
 
 def _items(old: Query, new: Query) -> int:
     metrics = set(old.metrics) != set(new.metrics)
-    return metrics + (old.conditions != new.conditions) + (old.sink != new.sink)
+    ranked = old.top is not None and new.top is not None and old.having != new.having
+    return metrics + (old.conditions != new.conditions) + ranked + (old.sink != new.sink)
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------

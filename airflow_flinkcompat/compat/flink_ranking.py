@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.ranking import Ranking, over_aggregation, same_types, stores_no_row
-from airflow_flinkcompat.compat.rule import Verdict, measured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region, Source
@@ -29,7 +29,7 @@ _APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", 
 
 def unmeasured(why: str) -> Verdict:
     """Unknown, because no measurement speaks of it."""
-    return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.NOT_COVERED)
+    return inferred(Outcome.UNKNOWN, why)
 
 
 def wrong(source: str, consequence: Consequence | None = WRONG) -> Verdict:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.outcome import Basis, Outcome
+from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.rule import Verdict, inferred
+from airflow_flinkcompat.compat.rule import Verdict, documented, inferred
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region
 from airflow_flinkcompat.plan.origins import OperatorColumn, RankNumber, window_field
@@ -41,9 +41,7 @@ class Ranking:
     @staticmethod
     def of(pair: OperatorPair) -> Ranking | None:
         """None where either side is another kind of operator."""
-        if isinstance(pair.old, RankOperator) and isinstance(pair.new, RankOperator):
-            return Ranking(pair, pair.old, pair.new)
-        return None
+        return None if pair.ranks is None else Ranking(pair, *pair.ranks)
 
     @property
     def sides(self) -> tuple[tuple[RankOperator, Program], tuple[RankOperator, Program]]:
@@ -60,7 +58,7 @@ class Ranking:
             return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
         if len(self.kinds) > 1:
             return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
-        return Verdict(outcome, Basis.DOCUMENT, f"{PAGES[self.old.kind]}: {row}")
+        return documented(outcome, f"{PAGES[self.old.kind]}: {row}")
 
     @property
     def same_row_types(self) -> bool | None:

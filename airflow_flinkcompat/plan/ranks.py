@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from airflow_flinkcompat.plan.expressions import Call, Expression, Literal, transform
+from airflow_flinkcompat.plan.joining import BOUNDS
 from airflow_flinkcompat.plan.nodes import Filter, Over, Project, Scan, WindowField, walk_nodes
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region, Windowing
 from airflow_flinkcompat.plan.origins import (
@@ -26,7 +27,6 @@ from airflow_flinkcompat.plan.origins import (
 )
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
-_BOUNDS = {WindowField.START, WindowField.END}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _NO_END = 0
 """The last rank of a numbering before the conditions above it are known."""
@@ -78,22 +78,25 @@ def stands_beside(node: Project, over: Over) -> bool:
     return node.input is over or (isinstance(node.input, Filter) and node.input.input is over)
 
 
-def computed_below(columns: tuple[Expression, ...], region: Region) -> tuple[tuple[Expression, ...], Region]:
+def selected_beside(columns: tuple[Expression, ...], region: Region) -> tuple[tuple[Expression, ...], Region]:
     """A SELECT list beside a numbering: what it computes is computed below, and stored as computed (EXPLAIN)."""
     rank = region.origin
     assert isinstance(rank, RankOperator)
-    added: dict[Expression, DataType] = {}
+    taken: dict[Expression, DataType] = {}
 
-    def stored(column: Expression) -> Expression:
-        if not isinstance(column, Call) or _reads_number(column):
+    def passed(column: Expression) -> Expression:
+        if _reads_number(column) or isinstance(column, Literal):
             return column
         below = meaning(transform(column, _taken_in))
-        added[below] = column.type
+        taken[below] = column.type
         return OperatorColumn(0, PassedOutput(0, below), type=column.type, span=column.span)
 
-    found = tuple(stored(column) for column in columns)
-    new = {column: kind for column, kind in added.items() if column not in rank.row}
-    wider = replace(rank, row=(*rank.row, *new), row_types=(*rank.row_types, *new.values()))
+    found = tuple(passed(column) for column in columns)
+    new = {column: kind for column, kind in taken.items() if column not in rank.row}
+    row = (*rank.row, *new)
+    wider = replace(
+        rank, row=row, row_types=(*rank.row_types, *new.values()), selected=tuple(c for c in row if c in taken)
+    )
     return found, replace(region, origin=wider)
 
 
@@ -212,7 +215,7 @@ def _window(partition: Iterable[Expression], region: Region) -> Windowing | None
         field, window = window_field(key), _window_of(key, region)
         if field is not None and window is not None:
             found.setdefault(window, set()).add(field)
-    return next((window for window, fields in found.items() if fields >= _BOUNDS), None)
+    return next((window for window, fields in found.items() if fields >= BOUNDS), None)
 
 
 def _window_of(key: Expression, region: Region) -> Windowing | None:

@@ -63,7 +63,7 @@ from airflow_flinkcompat.plan.origins import (
     uses_window_field,
     window_field,
 )
-from airflow_flinkcompat.plan.ranks import computed_below, numbering, numbers_rows, ranked, stands_beside
+from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, DataType, TimeAttribute
 from airflow_flinkcompat.sql import Span
 
@@ -147,7 +147,7 @@ class _Evaluation:
                 region = replace(below.region, hints=below.region.hints + node.hints)
                 columns = tuple(self._resolve(e, below) for e in node.expressions)
                 if below.numbering is not None and stands_beside(node, below.numbering):
-                    columns, region = computed_below(columns, region)
+                    columns, region = selected_beside(columns, region)
                 return replace(below, columns=columns, region=region)
             case Filter(input=Join(kind="CROSS" | "INNER", temporal=None) as join):
                 # FROM a, b WHERE …: the planner makes one join of it.

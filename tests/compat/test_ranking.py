@@ -211,6 +211,22 @@ def test_a_window_filter_is_unknown_beside_what_is_compatible() -> None:
     assert (found.outcome, deciding(found)) == (U, {"window-filter"})
 
 
+def test_a_select_list_beside_metrics_nobody_stores_is_doubted() -> None:
+    """EXPLAIN: the aggregation keeps SUM(b) under the first list and goes without it under the second, and the ranking
+    stores it under neither.
+    """
+    number = f"ROW_NUMBER() OVER (PARTITION BY {BOUNDS} ORDER BY c) AS rk"
+    whole = f"SELECT a, c FROM (SELECT *, UPPER(a) AS x, {number} FROM {SUMS}) WHERE rk <= 2;"
+    part = f"SELECT a, c FROM (SELECT a, c, UPPER(a) AS x, {number} FROM {SUMS}) WHERE rk <= 2;"
+    for engine in ("vvr", "flink"):
+        assert judged(whole, part, engine).outcome is U
+        assert judged(part, part.replace("a, c, UPPER(a) AS x", "UPPER(a) AS x, c, a AS a"), engine).outcome is C
+        read = [
+            sql.replace("SELECT a, c FROM (", "SELECT a, b, c FROM (") for sql in (over_sums(columns="a, c"), whole)
+        ]
+        assert judged(*read, engine).outcome is C
+
+
 def test_a_ranking_that_comes_or_goes() -> None:
     for old, new in ((SUMS.strip("()") + ";", over_sums()), (over_sums(), SUMS.strip("()") + ";")):
         assert judged(old, new).outcome is U

@@ -19,7 +19,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
         return
     yield Hit(
         "the ranked rows hold other columns" if other_row else "the aggregation below computes other metrics",
-        pair.claim("row") if other_row else (),
+        pair.claim("selected", *(("row",) if other_row else ())),
         _shown(ranking.old, other_row),
         _shown(ranking.new, other_row),
         verdicts={"vvr": _on_vvr(ranking), **({"flink": flink_ranking.row(ranking)} if other_row else {})},

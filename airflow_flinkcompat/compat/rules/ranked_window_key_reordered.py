@@ -14,7 +14,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
     if ranking is not None and ranking.only_window_fields_moved:
         yield Hit(
             "window_start and window_end stand elsewhere in the GROUP BY below, and so in the ranked rows",
-            pair.claim("row"),
+            pair.claim("row", "selected"),
             values(ranking.old.row),
             values(ranking.new.row),
             verdicts={
