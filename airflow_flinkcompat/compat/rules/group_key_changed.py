@@ -42,7 +42,7 @@ RULE = Rule(
     title="A group key was added, deleted or computed differently",
     scope=Scope.OPERATOR,
     verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11"),
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype, w-mod-key-othercol, g-add-key, ga-key-othercol"),
     },
     why="State is found by its key. Values stored under another key belong to another group.",

@@ -37,7 +37,7 @@ RULE = Rule(
     title="A Python aggregate function (UDAF)",
     scope=Scope.PIPELINE,
     verdicts={
-        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate, last row"),
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
         "flink": inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
     },
     why="The accumulator of a Python function is opaque bytes; nobody but the function knows whether they still fit.",

@@ -30,7 +30,7 @@ RULE = Rule(
     title="Window type, size, offset or time attribute changed",
     scope=Scope.OPERATOR,
     verdicts={
-        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 10"),
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 10; Group Window Aggregate rows 10 to 12"),
         "flink": measured(
             Outcome.INCOMPATIBLE, "w-size-1to2-ws, w-tumble-to-hop, w-tumble-to-session, w-hop-slide, w-session-gap"
         ),

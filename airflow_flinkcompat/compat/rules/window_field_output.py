@@ -31,7 +31,7 @@ RULE = Rule(
     title="A window field was added to or deleted from the output",
     scope=Scope.PIPELINE,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7"),
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
         "flink": measured(Outcome.COMPATIBLE, "w-add-window-start, w-del-window-start, g-add-wend"),
     },
     why="Window fields are known for every window; showing them needs no state.",

@@ -20,7 +20,7 @@ RULE = Rule(
     title="Window keys changed places",
     scope=Scope.OPERATOR,
     verdicts={
-        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9"),
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
         "flink": measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
     },
     why="Window keys are kept apart from the group key; only the order of the other keys makes the key.",
