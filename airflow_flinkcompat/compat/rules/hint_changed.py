@@ -8,7 +8,6 @@ from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.sinks import Materialized, materialized
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
@@ -33,33 +32,34 @@ def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[st
     return old - new, new - old
 
 
-def on_flink(difference: Difference, joins: bool, kept_once_more: bool) -> Verdict:
-    """A time to live on a regular join, retries of a lookup, and the conflict clause of a sink whose rows are kept."""
+def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> Verdict:
+    """A time to live on a regular join, retries of a lookup, and a sink's conflict clause were measured.
+
+    ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
+    """
     gone, come = _changed(difference)
     names = {name for name, _ in (*gone, *come)}
-    if names == {"STATE_TTL"} and joins and not gone:
+    if names == {"STATE_TTL"} and kinds == {"regular join"} and not gone:
         return TTL
     if names == {"LOOKUP"} and not gone and {key for _, text in come for key in OPTION.findall(text)} <= RETRY:
         return RETRIED
-    if names == {CONFLICT} and kept_once_more:
-        strategies = {strategy.upper() for _, strategy in (*gone, *come)}
-        return DROPPED if not come and strategies == {"DEDUPLICATE"} else OTHER_STRATEGY
+    if names == {CONFLICT}:
+        if not come and {strategy.upper() for _, strategy in gone} == {"DEDUPLICATE"}:
+            return DROPPED
+        return OTHER_STRATEGY if kept_once_more else UNMEASURED
     return UNMEASURED
 
 
-def _places(change: Change) -> Iterator[tuple[Difference, bool, bool]]:
+def _places(change: Change) -> Iterator[tuple[Difference, set[str], bool]]:
     for pipeline in change.pipelines:
         kept = Materialized.YES in materialized(pipeline)
-        tops = (side.region.origin for side in (pipeline.old, pipeline.new))
-        joined = all(isinstance(top, JoinOperator) and top.form is JoinForm.REGULAR for top in tops)
-        yield from ((difference, joined, kept) for difference in pipeline.differences)
-        for pair in pipeline.operators:
-            joins = pair.old.kind == pair.new.kind == "regular join"
-            yield from ((difference, joins, kept) for difference in pair.differences)
+        kinds = {side.kind for pair in pipeline.operators for side in (pair.old, pair.new)}
+        below = (difference for pair in pipeline.operators for difference in pair.differences)
+        yield from ((difference, kinds, kept) for difference in (*pipeline.differences, *below))
 
 
 def find(change: Change) -> Iterable[Hit]:
-    for difference, joins, kept in _places(change):
+    for difference, kinds, kept in _places(change):
         if difference.part.startswith(PLACES):
             yield Hit(
                 f"the {difference.part} changed",
@@ -68,7 +68,7 @@ def find(change: Change) -> Iterable[Hit]:
                 plain(difference.after),
                 difference.before_span,
                 difference.after_span,
-                verdicts={"flink": on_flink(difference, joins, kept)},
+                verdicts={"flink": on_flink(difference, kinds, kept)},
             )
 
 
