@@ -133,7 +133,7 @@ class QueryBinder:
                 for each in (part, *((ties,) if ties is not None else ())):
                     unread(each, self.span(tree))
             value = None if part is None else part.args.get("expression") or part.args.get("count")
-            if value is not None and not isinstance(value, exp.Literal):
+            if value is not None and not (isinstance(value, exp.Literal) and value.name.isdecimal()):
                 raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
             numbers.append(None if value is None else int(value.name))
         sort = Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
