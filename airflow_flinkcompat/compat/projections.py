@@ -1,6 +1,7 @@
-"""Engine ``flink``: above which operators another projection or condition was restored right, and where it is not sure.
+"""Above which operators another projection or condition was restored right, and where it is not sure.
 
-All measured on 2.3.0, into sinks without state. Where the planner computes or asks something was read from EXPLAIN.
+Measured on open-source Flink 2.3.0, into sinks without state. Where the planner computes or asks something was read
+from EXPLAIN.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from airflow_flinkcompat.compat import sinks
 from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right
 from airflow_flinkcompat.compat.metric_pages import computed
+from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Verdict
+from airflow_flinkcompat.compat.rule import Verdict, inferred
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -26,13 +28,32 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 
+def joins(pair: PipelinePair) -> list[JoinOperator]:
+    """The joins nearest the sink, before and after."""
+    return [top for top in sinks.tops(pair) if isinstance(top, JoinOperator)]
+
+
 def moved_by_outer_join(pair: PipelinePair) -> bool:
     """A condition above an outer join may ask for partners, which makes the planner join in another way."""
-    sides = (pair.old, pair.new)
-    tops = [side.region.origin for side in sides]
-    outer = [top for top in tops if isinstance(top, JoinOperator) and top.join != "INNER"]
     kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
-    return "filters" in pair.parts and any(top.form not in kept for top in outer)
+    outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
+    return "filters" in pair.parts and bool(outer)
+
+
+def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
+    """Where it cannot be told whether VVR plans a condition or a computation above an operator or below it."""
+    if moved_by_outer_join(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
+    if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it may be asked below the temporal join")}
+    if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "what stands beside an OVER call is computed below it")}
+    return {}
+
+
+def _bare(pair: PipelinePair) -> bool:
+    """Whether columns that differ are handed on as they are."""
+    return all(isinstance(column, OperatorColumn) for column in set(pair.old.columns) ^ set(pair.new.columns))
 
 
 def _join(pair: PipelinePair) -> bool:
@@ -46,11 +67,9 @@ def _lookup(pair: PipelinePair) -> bool:
 
 def _over(pair: PipelinePair) -> bool:
     """What stands beside an OVER call is computed below it, and without a computed call more columns are stored."""
-    tops = [side.region.origin for side in (pair.old, pair.new)]
-    columns = [set(side.columns) for side in (pair.old, pair.new)]
-    bare = all(isinstance(column, OperatorColumn) for column in columns[0] ^ columns[1])
+    tops = sinks.tops(pair)
     same = pair.old.region.filters == pair.new.region.filters
-    return bare and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
+    return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
 
 
 def _any(pair: PipelinePair) -> bool:
@@ -116,12 +135,12 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
 
 def _handed_on(pair: PipelinePair) -> bool:
     """Whether the output is the same but for the operators that hand it on."""
-    old, new = (tuple(_bare(column) for column in side.columns) for side in (pair.old, pair.new))
+    old, new = (tuple(_source(column) for column in side.columns) for side in (pair.old, pair.new))
     below = [origin.regions[0] for origin in (pair.new.region.origin,) if isinstance(origin, OtherOperator)]
     return old == new and all(region.filters == pair.old.region.filters for region in below)
 
 
-def _bare(column: object) -> object:
+def _source(column: object) -> object:
     return column.output.column if _passed(column) else column  # type: ignore[attr-defined]
 
 

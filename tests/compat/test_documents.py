@@ -82,7 +82,7 @@ DOCUMENTS = {
 }
 """Each document's rows in the order of its own table: the rule that speaks, and the outcome the document states."""
 
-AREAS = ("depth", "where", "sources", "sinks", "inserts", "settings")
+AREAS = ("depth", "where", "sources", "sinks", "inserts", "settings", "operators")
 """The language at depth, and what the vendor's other pages and the measurements say of whole scripts."""
 
 CASES = {folder: load_cases(FOLDER / folder) for folder in (*DOCUMENTS, *AREAS)}

@@ -4,11 +4,9 @@ from airflow_flinkcompat.compat.clauses import conditions
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.projections import moved_by_outer_join
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
+from airflow_flinkcompat.compat.projections import on_vvr
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-
-OUTER = {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another kind of join")}
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
@@ -19,7 +17,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
             pair.claim("filters"),
             conditions(old),
             conditions(new),
-            verdicts={**projection_on_flink(pair), **(OUTER if moved_by_outer_join(pair) else {})},
+            verdicts={**projection_on_flink(pair), **on_vvr(pair)},
         )
 
 

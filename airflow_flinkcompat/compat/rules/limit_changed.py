@@ -42,15 +42,15 @@ def row(pair: OperatorPair, difference: Difference) -> Verdict:
     if pair.new.kind == SORTED:
         return refused("li-sort-col-add")
     old, new = row_types(pair, difference)
-    if old != new or not counts_only(pair) or _in_table_order(pair) is False:
+    if old != new:
         return refused("a column added under a LIMIT")
-    if _in_table_order(pair) is None:
-        return unmeasured("only columns as they stand in the table were measured")
+    if not counts_only(pair) or not _in_table_order(pair):
+        return unmeasured("only columns of one table that appends, in its order, were measured")
     return right("li-col-swap")
 
 
-def _in_table_order(pair: OperatorPair) -> bool | None:
-    """Whether the columns have the same types in their table's order too; None where they are no columns of a table."""
+def _in_table_order(pair: OperatorPair) -> bool:
+    """Whether all are columns of a table, and have the same types in its order too."""
     found = []
     for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
         assert isinstance(side, OtherOperator)
@@ -58,7 +58,7 @@ def _in_table_order(pair: OperatorPair) -> bool | None:
         table = next((t for t in program.tables if isinstance(origin, Source) and t.name == origin.table), None)
         names = [column.column for column in side.rows[0] if isinstance(column, SourceColumn)]
         if table is None or len(names) != len(side.rows[0]):
-            return None
+            return False
         found.append([str(column.type) for column in table.columns if column.name in names])
     return found[0] == found[1]
 

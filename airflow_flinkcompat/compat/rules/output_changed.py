@@ -5,7 +5,7 @@ from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.examples import selecting
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.projections import seen_above
+from airflow_flinkcompat.compat.projections import on_vvr, seen_above
 from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan import functions
@@ -93,7 +93,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         pair.claim("columns"),
         values(pair.old.columns),
         values(pair.new.columns),
-        verdicts=projection_on_flink(pair),
+        verdicts={**projection_on_flink(pair), **on_vvr(pair)},
     )
 
 

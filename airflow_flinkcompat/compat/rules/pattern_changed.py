@@ -49,7 +49,7 @@ SELECT * FROM orders MATCH_RECOGNIZE (
   PARTITION BY customer ORDER BY order_time
   MEASURES A.amount AS first_amount, LAST(B.amount) AS last_amount
   ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW
-  PATTERN (A B+) DEFINE A AS A.amount > 10, B AS B.amount < {0}
+  PATTERN (A B+ C) DEFINE A AS A.amount > 10, B AS B.amount < {0}, C AS C.amount > 10
 );"""
 RULE = parts_rule(
     code="pattern-changed",
