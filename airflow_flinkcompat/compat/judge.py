@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
 from airflow_flinkcompat.compat.entries import Fired, operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.flink_jobs import disturbs
+from airflow_flinkcompat.compat.flink_keys import keys_may_move
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
@@ -237,7 +238,7 @@ def _across(findings: list[Finding]) -> list[Finding]:
 
 def _capped(finding: Finding, change: Change, explained: Explained | None) -> Finding:
     """A version that nobody measured caps what Flink would be said to accept."""
-    finding = _shared(finding, change)
+    finding = _reordered(_shared(finding, change), change)
     if explained is not None:
         finding = explained.settled(finding)
     finding = _numbered(finding, change)
@@ -265,6 +266,13 @@ def _shared(finding: Finding, change: Change) -> Finding:
     why = "other queries of its statement set may be planned otherwise with it"
     changed = (pair for pair in change.pipelines if pair.sink == finding.sink)
     return _doubted(finding, why) if any(disturbs(pair, change) for pair in changed) else finding
+
+
+def _reordered(finding: Finding, change: Change) -> Finding:
+    """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
+    why = "the order of the keys in state may follow the columns that are put out"
+    changed = (pair for pair in change.pipelines if pair.sink == finding.sink)
+    return _doubted(finding, why) if any(map(keys_may_move, changed)) else finding
 
 
 def _doubted(finding: Finding, why: str) -> Finding:

@@ -112,3 +112,25 @@ def test_a_watermark_is_compared_by_name(engine: str) -> None:
     sides = [Side(text + query, engine=engine) for text in (before, after)]
     assert check(*sides).outcome is Outcome.UNKNOWN
     assert check(sides[0], Side(table.format(f"{u}, {ts}", "ts") + query, engine=engine)).outcome is Outcome.COMPATIBLE
+
+
+GROUPED = "SELECT {0} FROM orders WHERE price > 4 GROUP BY note, item"
+
+
+@pytest.mark.parametrize(
+    ("after", "outcome"),
+    [
+        ("item, note, SUM(price) * 2", Outcome.UNKNOWN),
+        ("note, item, SUM(price)", Outcome.UNKNOWN),
+        ("SUM(price), item, note", Outcome.UNKNOWN),
+    ],
+)
+def test_keys_may_follow_the_output(after: str, outcome: Outcome) -> None:
+    """Above a condition, keys put out in another order than GROUP BY's are kept in that order (EXPLAIN)."""
+    before = GROUPED.format("item, note, SUM(price)")
+    assert report(before, GROUPED.format(after), "flink").outcome is outcome
+    in_order = GROUPED.replace("note, item", "item, note")
+    plain = "item, note, SUM(price) * 2"
+    assert (
+        report(in_order.format("item, note, SUM(price)"), in_order.format(plain), "flink").outcome is Outcome.COMPATIBLE
+    )

@@ -229,6 +229,8 @@ _EITHER = frozenset(
         ("rank", "outputRowNumber"),
         ("rank", "first rank"),
         ("over-aggregate", "frame"),
+        ("limit", "rankRange"),
+        ("limit", "first rank"),
         ("interval-join", "windowBounds"),
         ("temporal-sort", "orderBy"),
         ("match", "measures"),
@@ -273,8 +275,8 @@ def _keeping_rows(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Fa
         ends = {config["orderBy"]["fields"][0]["index"]} if node.kind == "temporal-sort" else set()
         kept = [i for i in range(len(every.types)) if i not in ends]
         facets[Aspect.LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
-        # The first row by event time: columns of one type swapped were restored right, twice.
-        first = node.kind == "deduplicate" and not config.get("keepLastRow")
+        # The first row by event time, and a limit: columns of one type swapped were restored right.
+        first = node.kind == "limit" or (node.kind == "deduplicate" and not config.get("keepLastRow"))
         facets[Aspect.OTHER if first else Aspect.MEANING, "stored columns"] = tuple(every.symbols[i] for i in kept)
     return {**facets, **_aside(node)}
 
@@ -332,7 +334,9 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
 
 
 def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: Columns) -> bool:
-    """The first row by processing time is a flag, an unbounded OVER by it keeps accumulators alone (measured)."""
+    """By processing time the first row is a flag, an unbounded OVER keeps accumulators, a sort nothing (measured)."""
+    if kind == "temporal-sort":
+        return "PROCTIME" in below.types[config["orderBy"]["fields"][0]["index"]]
     if kind == "deduplicate":
         return not config.get("isRowtime") and not config.get("keepLastRow")
     if kind != "over-aggregate":

@@ -1,0 +1,93 @@
+"""The compiled plans of the measured restores, as Flink 2.3.0 wrote them.
+
+``python -m tests.measured_plans`` compiles them anew (a minute or two; a Flink as for the slow tests is needed).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tempfile
+from functools import cache
+from typing import Any
+from unittest.mock import patch
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.compiled import Plan, read_plan
+from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGateway, compile_plans
+from tests.measured import FOLDER, Restore, load
+
+FILE = FOLDER / "flink-2.3-plans.json.gz"
+SOURCES = ("flink-2.3-restores.json", "flink-2.3-restores-wide.json")
+
+
+@cache
+def pairs() -> dict[str, Restore]:
+    """Every measured pair on 2.3, bare queries as they are."""
+    return {pair.id: pair for name in SOURCES for pair in load(name)}
+
+
+@cache
+def _stored() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(gzip.decompress(FILE.read_bytes()))
+    return found
+
+
+@cache
+def planned() -> dict[str, Plans]:
+    """The plans of both sides by pair; those whose connectors a plain Flink lacks are in :func:`unplanned`."""
+    texts, every = _stored()["texts"], _stored()["pairs"]
+    return {
+        name: tuple(tuple(read_plan(json.dumps(texts[i])) for i in side) for side in sides)  # type: ignore[misc]
+        for name, sides in every.items()
+    }
+
+
+def unplanned() -> dict[str, str]:
+    """Why a pair has no plans."""
+    found: dict[str, str] = _stored()["unplanned"]
+    return found
+
+
+def main() -> None:
+    texts: list[str] = []
+    made: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    known: dict[Any, list[int]] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalFlink(f"{folder}/client", gateway_only=True) as client,
+        SqlGateway(client.gateway_url) as gateway,
+    ):
+        for name, pair in pairs().items():
+            try:
+                made[name] = [_compiled(gateway, side, folder, known, texts) for side in pair.sides()]
+            except DeployError as error:
+                refused[name] = str(error)
+    data = {"flink": "2.3.0", "texts": [json.loads(text) for text in texts], "pairs": made, "unplanned": refused}
+    packed = json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+    FILE.write_bytes(gzip.compress(packed, mtime=0))
+    print(f"{len(made)} pairs planned, {len(refused)} not; {FILE.stat().st_size} bytes")
+
+
+def _compiled(gateway: SqlGateway, side: Side, folder: str, known: dict[Any, list[int]], texts: list[str]) -> list[int]:
+    # RESULT is a reserved word of Flink's, the name of the sink in the measurements.
+    script = re.sub(r"\b(CREATE TABLE|INSERT INTO) Result\b", r"\1 `Result`", side.script)
+    key = (script, tuple(sorted(side.settings.items())))
+    if key not in known:
+        first = len(texts)
+
+        def kept(text: str) -> Plan:
+            texts.append(text)
+            return read_plan(text)
+
+        with patch("airflow_flinkcompat.deploy.plans.read_plan", kept):
+            compile_plans(gateway, Side(script, side.settings, engine="flink", source=side.source), folder)
+        known[key] = list(range(first, len(texts)))
+    return known[key]
+
+
+if __name__ == "__main__":
+    main()
