@@ -19,8 +19,9 @@ from airflow_flinkcompat.sql.secret_keys import is_secret_key
 #: What stands in the place of a secret.
 MASK = "***"
 
-# Blank space as it appears in texts and in texts that were JSON-escaped, comments included.
-_GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).)*+\*/|--(?:(?!\\+n)[^\n])*+(?:\\+n|\n|$))*+"
+# Blank space as it appears in texts and in texts that were JSON-escaped, comments of bounded length included: each
+# quote of a text asks for one, and one that is never closed would be read to the end of the text each time.
+_GAP = r"(?:\s|\\+[nrt]|/\*(?:(?!\*/).){0,2000}+\*/|--(?:(?!\\+n)[^\n]){0,2000}+(?:\\+n|\n|$))*+"
 _BLANKS = r"(?:\s|\\+[nrt])*+"
 # A single or double quote as it appears after any number of JSON or HTML escapings. Single quotes come in runs: inside
 # a SQL literal a quote is doubled.
@@ -57,7 +58,9 @@ _JAAS = re.compile(
     re.IGNORECASE,
 )
 
-_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://(?P<rest>[^\s'\"`<>\\]+)")
+_URL = re.compile(r"://(?P<rest>[^\s'\"`<>\\]+)")
+_SCHEME_BEFORE = re.compile(r"[A-Za-z][\w+.-]*$")
+_LONGEST_SCHEME = 50
 _ORACLE_LOGIN = re.compile(
     r"jdbc:oracle:\w+:(?P<user>[^/@\s'\"]+)/(?P<secret>\"[^\"]*\"|[^\s'\"]+?)(?=@)", re.IGNORECASE
 )
@@ -250,7 +253,9 @@ def _bare_pattern(text: str, match: re.Match[str], key: str, sign: str | None) -
     if sign == "=" and _SET_BEFORE.search(text, max(match.start() - 100, 0), match.start()):
         return _BARE_LINE
     if "jaas" in lowered:
-        return _BARE_LINE if ";" not in text[match.end() :].split("\n")[0] else re.compile(r"[^\r\n]+")
+        end = text.find("\n", match.end())
+        is_whole = text.find(";", match.end(), end if end != -1 else len(text)) != -1
+        return re.compile(r"[^\r\n]+") if is_whole else _BARE_LINE
     return _BARE_PARAMETER if text[match.start() - 1 : match.start()] in ("?", "&") else _BARE_VALUE
 
 
@@ -327,7 +332,9 @@ def _aliased(text: str) -> Iterator[_Hit]:
 # ------------------------------------------------------------------------------------------------ URLs
 def _in_urls(text: str) -> Iterator[_Hit]:
     for match in _URL.finditer(text):
-        span = _user_info(match["scheme"].lower(), match["rest"])
+        # Looked for backwards: forwards, every letter of a long word would be tried as the first one.
+        scheme = _SCHEME_BEFORE.search(text, max(match.start() - _LONGEST_SCHEME, 0), match.start())
+        span = _user_info("" if scheme is None else scheme.group().lower(), match["rest"])
         if span is not None:
             offset = match.start("rest")
             yield from _hit("user info in a URL", text, offset + span[0], offset + span[1])
