@@ -22,6 +22,7 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat import Side, check
 from airflow_flinkcompat.cli import main
 from airflow_flinkcompat.compat import Report, render_markdown, render_text, report_rows
+from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.rules import ALL
 
 SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
@@ -574,3 +575,42 @@ def test_the_command_line_shows_no_secret(run: Run) -> None:
     pair = {"id": 1, "old": HIDING_PLACES.format(secret), "new": V1, "settings_old": {"my.password": secret}}
     assert secret not in run("batch", "-", stdin=lines(pair)).out
     assert secret not in run("check", "old.sql", "new.sql", "--set", f"password:{secret}").err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--explain-plan"], "add --engine flink"),
+        (["--engine", "flink", "--gateway", "http://localhost:1"], "belong to --explain-plan"),
+        (["--engine", "flink", "--explain-plan", "--gateway", "ftp://x"], "is no address of a REST API"),
+        (["--engine", "flink", "--explain-plan", "--gateway", "http://127.0.0.1:1"], "does not answer"),
+        (["--engine", "flink", "--explain-plan"], "holds no flink-dist"),
+    ],
+)
+def test_plans_that_cannot_be_had_are_an_error(
+    options: list[str], said: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLINKCOMPAT_FLINK_HOME", str(tmp_path))
+    save(old=V1, new=PARTIAL)
+    result = run("check", "old.sql", "new.sql", *options)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+
+
+def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def explain(old: Side, new: Side, gateway: str | None, *, folder: str | None) -> Any:
+        asked.append((old.source, new.source, gateway, folder))
+        return example_plans("plan-differs")
+
+    monkeypatch.setattr("airflow_flinkcompat.deploy.plans.explain_plans", explain)
+    monkeypatch.setattr("airflow_flinkcompat.deploy.explain_plans", explain, raising=False)
+    save(old=V1, new=V1)
+    arguments = ["check", "old.sql", "new.sql", "--engine", "flink", "--format", "json"]
+    assert report_of(run(*arguments))["outcome"] == "compatible"
+    result = run(*arguments, "--explain-plan", "--gateway", "http://gateway:8083", "--plan-dir", "s3://plans")
+    assert asked == [("old.sql", "new.sql", "http://gateway:8083", "s3://plans")]
+    assert result.code == 1
+    assert "plan-differs" in {finding["rule"] for finding in report_of(result)["findings"]}
+    VALIDATOR.validate(report_of(result))

@@ -64,12 +64,14 @@ def test_no_pair_refused_or_wrong_comes_out_all_equal() -> None:
     assert equal == BESIDE_THE_PLAN
 
 
+@pytest.mark.slow
 def test_no_pair_refused_or_wrong_is_compatible_with_its_plans() -> None:
     wrong = [name for name in planned() if pairs()[name].outcome != RIGHT]
     assert len(wrong) > 200
     assert not [name for name in wrong if judged(name, with_plans=True).outcome is Outcome.COMPATIBLE]
 
 
+@pytest.mark.slow
 def test_plans_make_worse_or_settle_what_was_unknown() -> None:
     moved: Counter[tuple[str, str]] = Counter()
     for name in planned():
@@ -80,6 +82,7 @@ def test_plans_make_worse_or_settle_what_was_unknown() -> None:
     assert moved["unknown", "compatible"] + moved["compatible", "compatible"] >= 100, moved
 
 
+@pytest.mark.slow
 def test_what_restored_right_and_was_called_compatible_stays_so() -> None:
     right = [name for name in planned() if judged(name, with_plans=False).outcome is Outcome.COMPATIBLE]
     assert len(right) >= 90
@@ -88,6 +91,7 @@ def test_what_restored_right_and_was_called_compatible_stays_so() -> None:
     assert stricter <= {"so-proc-to-row", "so-added", "ua-stateless-add"}
 
 
+@pytest.mark.slow
 def test_how_restores_end_is_foretold(record_property: pytest.RecordProperty) -> None:
     told = [name for name in planned() if pairs()[name].outcome in ASPECT_OF]
     right = [name for name in told if worst(name) in ASPECT_OF[pairs()[name].outcome]]

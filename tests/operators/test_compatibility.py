@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_flinkcompat.compat import Policy, Report
+from airflow_flinkcompat.compat import Policy, Report, Side
+from airflow_flinkcompat.compat.planner import example_plans
+from airflow_flinkcompat.deploy import PlansUnavailable
+from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
@@ -90,6 +93,37 @@ def test_a_named_engine_needs_no_gateway(deployed: Site, monkeypatch: pytest.Mon
     run, _tasks, skipped = deployed.checked(script(size=5), check={"engine": "vvr"})
     assert run.pushed["check", "summary"]["engine"] == "vvr"
     assert skipped == ["approve", "first", "resume"]
+
+
+def test_plans_of_the_gateway_sharpen_the_verdict(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def explain(_hook: FlinkHook, old: Side, new: Side, folder: str | None) -> Any:
+        asked.append((old.engine, new.engine, new.version, folder))
+        return example_plans("plan-differs")
+
+    monkeypatch.setattr(FlinkHook, "explain_plans", explain)
+    check = {"explain_plan": True, "plan_dir": "{{ 's3://plans' }}"}
+    run, _tasks, skipped = deployed.checked(f"-- a comment\n{script()}", check=check)
+    assert asked == [("flink", "flink", "2.3", "s3://plans")]
+    assert skipped == ["approve", "first", "resume"]
+    assert {row["rule"] for row in run.pushed["check", "summary"]["findings"]} >= {"plan-differs"}
+
+
+def test_plans_that_cannot_be_had_fail_the_task(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(*_: Any) -> Any:
+        raise PlansUnavailable("the SQL Gateway writes compiled plans to a folder: name one")
+
+    monkeypatch.setattr(FlinkHook, "explain_plans", unavailable)
+    with pytest.raises(AirflowException, match="name one"):
+        deployed.checked(script(size=5), check={"explain_plan": True})
+
+
+def test_plans_are_of_open_source_flink(deployed: Site) -> None:
+    with pytest.raises(ValueError, match="engine must be flink or auto"):
+        deployed.checked(script(), check={"explain_plan": True, "engine": "vvr"})
+    with pytest.raises(AirflowFailException, match="the engine is vvr"):
+        deployed.checked(script(), check={"explain_plan": True, "engine": "{{ 'vvr' }}"})
 
 
 def test_the_verdict_stands_outside_the_folded_details(deployed: Site, logs: list[Any]) -> None:
