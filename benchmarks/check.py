@@ -50,19 +50,19 @@ class Timing:
         return self.check / self.parse
 
 
-def best(run: Callable[[], object], rounds: int) -> float:
+def best(run: Callable[[], object], rounds: int, seconds: float) -> float:
     """The best of ``rounds`` timings, in milliseconds of processor time for one run, each long enough to be true."""
     timer = timeit.Timer(run, "import gc; gc.enable()", timer=process_time)
-    number = max(1, round(0.1 / max(timer.timeit(1), 1e-6)))
+    number = max(1, round(seconds / max(timer.timeit(1), 1e-6)))
     return min(timer.repeat(rounds, number)) / number * 1000
 
 
-def timed(name: str, old: str, new: str, rounds: int = 5) -> Timing:
+def timed(name: str, old: str, new: str, rounds: int = 5, seconds: float = 0.1) -> Timing:
     """Parse and check of one pair, after a first run of both."""
     check(old, new)
     gc.collect()
-    parse = best(lambda: (parse_script(old), parse_script(new)), rounds)
-    return Timing(name, len(new.splitlines()), parse, best(lambda: check(old, new), rounds))
+    parse = best(lambda: (parse_script(old), parse_script(new)), rounds, seconds)
+    return Timing(name, len(new.splitlines()), parse, best(lambda: check(old, new), rounds, seconds))
 
 
 def fixtures() -> list[Case]:
@@ -72,7 +72,7 @@ def fixtures() -> list[Case]:
 
 def of_fixtures(cases: list[Case]) -> Timing:
     """The medians over all fixtures; each runs once or twice, the number of cases does the rest."""
-    each = [timed(case.id, case.old_script, case.new_script, rounds=2) for case in cases]
+    each = [timed(case.id, case.old_script, case.new_script, rounds=2, seconds=0.01) for case in cases]
     middle = sorted(each, key=lambda timing: timing.ratio)[len(each) // 2]
     return Timing(
         f"fixtures, median of {len(each)}",

@@ -9,15 +9,18 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.sql import parse_script
 from benchmarks.check import Timing, batch_rate, fixtures, row, timed
-from benchmarks.scripts import SMALL, changed, large
+from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
 
 @pytest.mark.parametrize("lines", [500, 1000])
 def test_a_large_script_has_its_lines_and_is_read_whole(lines: int) -> None:
     script = parse_script(large(lines))
-    assert abs(len(large(lines).splitlines()) - lines) <= 40
+    assert abs(len(large(lines).splitlines()) - lines) <= LINES
     assert all(statement.tree is not None for statement in script.statements)
-    assert sum(statement.text.startswith("CREATE TEMPORARY VIEW") for statement in script.statements) >= lines // 16
+    assert (
+        sum(statement.text.startswith("CREATE TEMPORARY VIEW") for statement in script.statements)
+        == len(large(lines).splitlines()) * LEVELS // LINES
+    )
 
 
 def test_the_pairs_are_changes_that_have_to_be_judged() -> None:

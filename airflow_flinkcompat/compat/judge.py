@@ -53,6 +53,7 @@ def check(
         Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
         for side, name in ((old, "old"), (new, "new"))
     )
+    sides = (sides[0], replace(sides[1], beside=sides[0]))
     change = Change(*sides)
     if plans is not None and change.engine != "flink":
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")

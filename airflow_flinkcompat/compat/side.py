@@ -27,8 +27,8 @@ class Side:
     """What is compared: a script, its effective settings, functions, catalog, engine and engine version.
 
     ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
-    ``catalog``
-    is DDL text of tables the script does not declare. ``source`` is the name used in messages.
+    ``catalog`` is DDL text of tables the script does not declare. ``source`` is the name used in messages.
+    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once.
     """
 
     script: str
@@ -38,6 +38,7 @@ class Side:
     engine: str = "vvr"
     engine_version: str | None = None
     source: str = "<script>"
+    beside: Side | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -51,7 +52,7 @@ class Side:
     @cached_property
     def parsed(self) -> Script:
         """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
-        return parse_script(self.script, self.source)
+        return parse_script(self.script, self.source, None if self.beside is None else self.beside.parsed)
 
     @cached_property
     def program(self) -> Program:
@@ -73,4 +74,4 @@ class Side:
 
     def on(self, engine: str) -> Side:
         """The same side under another engine's state semantics."""
-        return self if engine == self.engine else replace(self, engine=engine, engine_version=None)
+        return self if engine == self.engine else replace(self, engine=engine, engine_version=None, beside=self)

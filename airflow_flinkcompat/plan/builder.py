@@ -47,11 +47,11 @@ def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
     names: set[str] = set()
     for script in scripts:
         for statement in script.statements:
-            if statement.tree is not None:
-                for column in statement.tree.find_all(exp.Column):
-                    names.add(column.name)
-                for descriptor in statement.tree.find_all(nodes.Descriptor):
-                    names.update(part.name for part in descriptor.expressions)
+            for node in () if statement.tree is None else statement.tree.walk():
+                if isinstance(node, exp.Column):
+                    names.add(node.name)
+                elif isinstance(node, nodes.Descriptor):
+                    names.update(part.name for part in node.expressions)
     return frozenset(names)
 
 

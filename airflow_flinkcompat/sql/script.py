@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -41,12 +42,14 @@ class Statement:
     """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
 
     ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text.
+    ``like`` is a statement of another script that is written the same, whose tree this one shares.
     """
 
     text: str = field(repr=False)
     span: Span
     tree: exp.Expr | None = field(default=None, compare=False, repr=False)
     error: str | None = None
+    like: Statement | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _places(self) -> Places:
@@ -55,6 +58,8 @@ class Statement:
     @cached_property
     def _extents(self) -> dict[int, tuple[int, int]]:
         # Nodes by identity: the tree lives as long as the statement, and nothing changes it.
+        if self.like is not None:
+            return self.like._extents
         return {} if self.tree is None else _extents(self.tree)
 
     @cached_property
@@ -88,14 +93,16 @@ def read_script(path: str | Path) -> Script:
     return parse_script(text, source)
 
 
-def parse_script(text: str, source: str = "<script>") -> Script:
+def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
     """Split ``text`` (a byte order mark is dropped) and parse each statement.
 
+    A statement that ``like`` holds, written exactly the same, is not parsed once more: both share its tree.
     Raises :class:`ScriptError` when there is no statement at all.
     """
     text = text.removeprefix("\ufeff")
     places = Places(text, source)
-    statements = tuple(_statement(text, chunk, places) for chunk in lexer.split(text))
+    known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}
+    statements = tuple(_statement(text, chunk, places, known) for chunk in lexer.split(text))
     if not statements:
         raise ScriptError(f"{source}: holds no SQL statement")
     return Script(source, text, statements)
@@ -166,9 +173,11 @@ class Places:
         return line, offset - self._starts[line - 1] + 1
 
 
-def _statement(text: str, chunk: lexer.Chunk, places: Places) -> Statement:
+def _statement(text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement]) -> Statement:
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
+    if not chunk.unclosed and (same := known.get(body)) is not None:
+        return Statement(body, span, same.tree, like=same)
     if chunk.unclosed:
         place = places.span(chunk.unclosed_at, chunk.unclosed_at + 1)
         return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed")

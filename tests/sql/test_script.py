@@ -198,3 +198,18 @@ def test_a_node_without_position_falls_back_to_the_statement() -> None:
     statement = parse_script("SELECT 1;\n SELECT a FROM t", "x").statements[1]
     assert span_of(exp.column("built"), statement) == statement.span
     assert str(span_of(exp.column("built"), statement)) == "x:2:2"
+
+
+def test_statements_written_the_same_share_their_tree_and_keep_their_own_places() -> None:
+    old = parse_script("SELECT a FROM t;\nSELECT b FROM t;", "old.sql")
+    new = parse_script("-- moved\nSELECT b\nFROM t;\n\n  SELECT b FROM t; SELECT c FROM (t;", "new.sql", like=old)
+    changed, same, broken = new.statements
+    assert same.tree is old.statements[1].tree
+    assert changed.tree is not None
+    assert changed.tree is not same.tree
+    assert broken.tree is None
+    assert broken.error is not None
+    assert broken.error.startswith("new.sql:5:")
+    (column,) = same.tree.find_all(exp.Column)
+    assert (str(span_of(column, same)), str(span_of(column, old.statements[1]))) == ("new.sql:5:10", "old.sql:2:8")
+    assert new == parse_script("-- moved\nSELECT b\nFROM t;\n\n  SELECT b FROM t; SELECT c FROM (t;", "new.sql")
