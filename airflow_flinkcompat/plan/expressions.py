@@ -17,6 +17,10 @@ from airflow_flinkcompat.sql import Span
 LiteralValue = bool | int | Decimal | float | str | None
 
 
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""Comparisons of order and what they are called with their sides exchanged."""
+
+
 @dataclass(frozen=True)
 class InputRef:
     """The column at position ``index`` of the node's input row (of the joined row for a join)."""

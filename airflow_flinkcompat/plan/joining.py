@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal, conjuncts, transform, walk
+from airflow_flinkcompat.plan.expressions import (
+    FLIPPED,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    conjuncts,
+    transform,
+    walk,
+)
 from airflow_flinkcompat.plan.nodes import Join, Scan, WindowField
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Region
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, WindowColumn, leaves
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
 BOUNDS = frozenset({WindowField.START, WindowField.END})
-_FLIPPED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
 """The inputs to which the planner moves a condition of the join that asks about that input alone, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
@@ -199,14 +207,14 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
             others.append(part)
             continue
         columns |= times
-        if not isinstance(part, Call) or part.function not in _FLIPPED:
+        if not isinstance(part, Call) or part.function not in FLIPPED:
             return None
         one, other = (_shifted(arg, schema) for arg in part.args)
         if one is None or other is None:
             return None
         operator = part.function
         if one[0] >= width:
-            one, other, operator = other, one, _FLIPPED[operator]
+            one, other, operator = other, one, FLIPPED[operator]
         difference = other[1] - one[1]
         strict = operator in ("<", ">")
         if operator.startswith(">"):

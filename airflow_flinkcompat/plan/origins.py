@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Leaf, Literal
+from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Call, Expression, InputRef, Leaf, Literal
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN
 
@@ -106,6 +106,10 @@ def _call_meaning(value: Call) -> Call:
     args = tuple(meaning(arg) for arg in value.args)
     if value.function in ("CAST", "TRY_CAST"):
         args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
+    comparison = value.function in {*FLIPPED, "=", "<>"} and len(args) == 2
+    if comparison and isinstance(args[0], Literal) and not isinstance(args[1], Literal):
+        # The planner turns them alike (filters-respelled, filter-clauses-respelled).
+        return Call(FLIPPED.get(value.function, value.function), args[::-1], UNKNOWN, value.span)
     return Call(value.function, args, UNKNOWN, value.span)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat.plan.expressions import Call, Expression, Literal, transform
+from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, Literal, transform
 from airflow_flinkcompat.plan.joining import BOUNDS
 from airflow_flinkcompat.plan.nodes import Filter, Over, Project, Scan, WindowField, walk_nodes
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region, Windowing
@@ -27,7 +27,6 @@ from airflow_flinkcompat.plan.origins import (
 )
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _NO_END = 0
 """The last rank of a numbering before the conditions above it are known."""
 
@@ -139,12 +138,12 @@ def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
 
 def _comparison(part: Expression) -> tuple[str, int] | None:
     """Sign and constant of a comparison with the number, the number on the left."""
-    if not isinstance(part, Call) or part.function not in _FLIPPED or len(part.args) != 2:
+    if not isinstance(part, Call) or part.function not in {*FLIPPED, "="} or len(part.args) != 2:
         return None
     left, right = part.args
     sign = part.function
     if _is_number(right):
-        left, right, sign = right, left, _FLIPPED[sign]
+        left, right, sign = right, left, FLIPPED.get(sign, sign)
     bound = _integer(right)
     return (sign, bound) if _is_number(left) and bound is not None else None
 

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from airflow_flinkcompat.compat import flink, sinks
 from airflow_flinkcompat.compat.clauses import setting
@@ -45,7 +45,8 @@ def on_vvr(pair: PipelinePair) -> Verdict | None:
 
 
 def on_flink(pair: PipelinePair) -> Verdict | None:
-    """As measured: one fire added, kept or removed, and nothing else, on an event-time TUMBLE into a stateless sink.
+    """As measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an event-time
+    TUMBLE or HOP into a stateless sink.
 
     A window that sends a result more than once also stores what it sent last, window fields included; lateness alone
     makes it do so. Whatever reads the updates plans another changelog.
@@ -59,10 +60,15 @@ def on_flink(pair: PipelinePair) -> Verdict | None:
     if not pair.stateful:
         return inferred(Outcome.COMPATIBLE, "no operator of this query keeps state that could fire")
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
-    alone = fired and not pair.changed and _one_job(pair) and {} in (old, new) and set(old or new) in MEASURED
-    if alone and _measured_window(pair) and _takes_updates(pair):
+    came_or_went = {} in (old, new) and set(old or new) in MEASURED
+    paced = set(old) == set(new) == MEASURED[0] and old[EARLY] == new[EARLY]
+    alone = fired and not pair.changed and _one_job(pair) and (came_or_went or paced)
+    kinds = {WindowKind.TUMBLE, *([WindowKind.HOP] if set(old or new) == MEASURED[0] else ())}
+    if alone and _measured_window(pair, kinds) and _takes_updates(pair):
         return LATE_ADDED if LATE in new else RULE.verdicts["flink"]
-    return inferred(Outcome.UNKNOWN, "measured: one fire on an event-time TUMBLE in front of a print sink, by itself")
+    return inferred(
+        Outcome.UNKNOWN, "measured: one fire on an event-time TUMBLE or HOP in front of a print sink, by itself"
+    )
 
 
 def _one_job(pair: PipelinePair) -> bool:
@@ -74,7 +80,7 @@ def _one_job(pair: PipelinePair) -> bool:
     )
 
 
-def _measured_window(pair: PipelinePair) -> bool:
+def _measured_window(pair: PipelinePair, kinds: Container[WindowKind]) -> bool:
     every = operators(pair.new)
     if len(every) != 1 or not isinstance(every[0], AggregateOperator):
         return False
@@ -82,7 +88,7 @@ def _measured_window(pair: PipelinePair) -> bool:
     return (
         window is not None
         and window.notation == "group window"
-        and window.window.kind is WindowKind.TUMBLE
+        and window.window.kind in kinds
         and window.time_attribute is TimeAttribute.ROWTIME
     )
 
@@ -127,7 +133,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Group Window Aggregate rows 16 and 21: before, after or changed"),
-        "flink": measured(Outcome.COMPATIBLE, "g-earlyfire-add, g-earlyfire-remove, group-windows-late-removed"),
+        "flink": measured(Outcome.COMPATIBLE, "g-earlyfire-add, g-earlyfire-remove, group-windows-early-*"),
     },
     why="Results that leave before or after their window's end make it a retracting operator, which keeps other state.",
     example=Example(GROUPED.format(""), SET + GROUPED.format("")),

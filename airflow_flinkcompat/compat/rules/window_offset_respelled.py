@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.clauses import window
 from airflow_flinkcompat.compat.examples import MINUTE, reading
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, inferred, measured
 from airflow_flinkcompat.compat.rules.window_changed import PARTS
 
 
@@ -26,7 +26,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "offsets compare as assignments; the Windowing TVF page lists equal ones"),
-        "flink": inferred(Outcome.UNKNOWN, "this change of offset was not measured"),
+        "flink": measured(Outcome.COMPATIBLE, "offsets-tumble-negative, offsets-hop-negative, cumulate-offset-of-a-whole-size"),
     },
     why="An offset is a shift of the assignment: on a size of 10 minutes, -6 and 4 minutes give the same windows.",
     example=reading(
