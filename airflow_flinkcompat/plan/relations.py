@@ -519,7 +519,8 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
     if tree is None:
         return Frame()
     start, unit = tree.args.get("start"), str(tree.args.get("kind")).upper()
-    if str(tree.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW":
+    back = start == "CURRENT ROW" or str(tree.args.get("start_side")).upper() == "PRECEDING"
+    if back and str(tree.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW":
         match start:
             case "UNBOUNDED":
                 return Frame(unit)
@@ -527,8 +528,8 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
                 return Frame(unit, 0)
             case exp.Literal() if start.name.isdigit() and unit == "ROWS":
                 return Frame(unit, int(start.name))
-            case exp.Interval() if unit == "RANGE" and (back := binder.interval(start)).type == INTERVAL_DAY_TIME:
-                return Frame(unit, int(str(back.value)))
+            case exp.Interval() if unit == "RANGE" and (far := binder.interval(start)).type == INTERVAL_DAY_TIME:
+                return Frame(unit, int(str(far.value)))
     return Frame(unit, None, tree.sql(dialect="flink").upper())
 
 

@@ -40,6 +40,8 @@ NEUTRAL = (
     ("*", r"HintCall.expressions\[\d\] swapped", "options of a hint have no order"),
     ("tables", r"TableLike.expressions\[1\]", "INCLUDING OPTIONS is what LIKE does anyway"),
     ("tables", "LikeOption.kind = (GENERATED|WATERMARKS) in 'INCLUDING", "INCLUDING is what LIKE does anyway"),
+    ("ranks", r"Select.expressions\[3\] removed in 'SELECT customer, item, placed, am", "sorted by all the same"),
+    ("joins", "Join.kind = CROSS in .INNER JOIN rates", "with a condition, which Flink refuses, it is an INNER JOIN"),
     ("joins", r"Hint.expressions\[\d\] swapped", "hints have no order"),
     ("joins", "Column.table removed in 'v.rate'", "only one relation has the column"),
     ("joins", "Column.table removed in 'o.placed'", "only one relation has the column"),
