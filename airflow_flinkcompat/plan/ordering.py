@@ -1,0 +1,153 @@
+"""Binds ORDER BY, LIMIT and OVER: what puts rows in an order, and what is computed along it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.catalog import BindError, Environment, place
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort
+from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
+from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
+from airflow_flinkcompat.sql import Span, Statement
+
+
+def scope_of(node: Node, alias: str | None, optional: bool = False) -> Scope:
+    """The columns of a node under one alias; ``optional`` marks those of an undeclared table."""
+    count = len(node.schema)
+    return Scope((alias,) * count, node.schema, (optional,) * count)
+
+
+class OrderBinder:
+    """Binds the clauses of one statement's queries that order rows."""
+
+    def __init__(self, environment: Environment, statement: Statement) -> None:
+        self.environment = environment
+        self.statement = statement
+
+    def span(self, tree: exp.Expr) -> Span:
+        """Where a tree stands."""
+        return place(tree, self.statement)
+
+    def ordered(self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None) -> Node:
+        """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from."""
+        order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
+        if order is None and limit is None and offset is None:
+            return node
+        binder = ScalarBinder(self.environment, self.statement, scope_of(node, None))
+        wanted = node.schema
+        if below is not None and isinstance(node, Project):
+            node, binder = self._with_sort_keys(order, node, binder, below)
+        keys = self.order_keys(order, binder)
+        numbers = []
+        for part in (limit, offset):
+            if part is not None:
+                ties = part.args.get("limit_options")
+                for each in (part, *((ties,) if ties is not None else ())):
+                    unread(each, self.span(tree))
+            value = None if part is None else part.args.get("expression") or part.args.get("count")
+            if value is not None and not (isinstance(value, exp.Literal) and value.name.isdecimal()):
+                raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
+            numbers.append(None if value is None else int(value.name))
+        sort = Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
+        if len(node.schema) == len(wanted):
+            return sort
+        columns = tuple(InputRef(i, column.type) for i, column in enumerate(wanted))
+        return Project(sort, columns, wanted, span=node.span)
+
+    def _with_sort_keys(
+        self, order: exp.Expression | None, node: Project, binder: ScalarBinder, below: ScalarBinder
+    ) -> tuple[Project, ScalarBinder]:
+        """The projection with a column more for each sort key that the SELECT list does not hold."""
+        hidden: dict[exp.Expression, Expression] = {}
+        for key in [] if order is None else order.expressions:
+            tree = key.this if isinstance(key, exp.Ordered) else key
+            try:
+                binder.bind(tree)
+            except BindError as missing:
+                if missing.reason != "unknown-column":
+                    raise
+                hidden[tree] = below.bind(tree)
+        if not hidden:
+            return node, binder
+        found, columns = tuple(hidden.values()), below.scope.columns
+        added = tuple(Column(f"SORT${i}", e.type, time_attribute_of(e, columns)) for i, e in enumerate(found))
+        wider = replace(node, expressions=node.expressions + found, schema=node.schema + added)
+        places = {id(tree): len(node.schema) + i for i, tree in enumerate(hidden)}
+
+        def special(part: exp.Expression) -> Expression | None:
+            place = places.get(id(part))
+            return None if place is None else InputRef(place, wider.schema[place].type)
+
+        return wider, ScalarBinder(self.environment, self.statement, binder.scope, special)
+
+    def order_keys(
+        self, order: exp.Expression | None, binder: ScalarBinder
+    ) -> tuple[tuple[Expression, bool, bool | None], ...]:
+        """Each key of an ORDER BY with its direction: (expression, ascending, nulls first)."""
+        if order is None:
+            return ()
+        return tuple(
+            (binder.bind(key.this), not key.args.get("desc"), key.args.get("nulls_first"))
+            if isinstance(key, exp.Ordered)
+            else (binder.bind(key), True, None)
+            for key in order.expressions
+        )
+
+    def over(
+        self, node: Node, windows: list[exp.Window], binder: ScalarBinder, named: Mapping[str, exp.Window]
+    ) -> tuple[Over, tuple[OverCall, ...]]:
+        """The node of a SELECT's OVER calls and the calls themselves; ``named`` are those of its WINDOW clause."""
+        calls = []
+        for tree in windows:
+            alias = tree.args.get("alias")
+            function = tree.this
+            if alias is not None:
+                if alias.name not in named or any(tree.args.get(part) for part in ("partition_by", "order", "spec")):
+                    raise BindError("construct", f"window {alias.name} is not understood", self.span(tree))
+                tree = named[alias.name]
+            unread(tree, self.span(tree))
+            inner = function.this if isinstance(function, exp.Filter) else function
+            if not isinstance(inner, exp.Anonymous):
+                raise BindError("construct", f"{function.sql(dialect='flink')} OVER is not understood", self.span(tree))
+            name = str(inner.this).upper()
+            if is_aggregate(function, self.environment):
+                call = binder.aggregate(function)
+            else:
+                args = tuple(binder.bind(arg) for arg in inner.expressions)
+                spec = functions.lookup(name)
+                result = spec.result_type(tuple(a.type for a in args)) if spec else BIGINT
+                call = AggregateCall(name, args, result, span=self.span(function))
+            calls.append(
+                OverCall(
+                    call,
+                    tuple(binder.bind(key) for key in tree.args.get("partition_by") or ()),
+                    self.order_keys(tree.args.get("order"), binder),
+                    _frame(tree.args.get("spec"), binder),
+                )
+            )
+        schema = node.schema + tuple(Column(f"w${i}", call.call.type) for i, call in enumerate(calls))
+        return Over(node, tuple(calls), schema, span=self.span(windows[0])), tuple(calls)
+
+
+def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
+    """The frame of an OVER call; without one it is all rows up to the current one's time, as in the standard."""
+    if tree is None:
+        return Frame()
+    start, unit = tree.args.get("start"), str(tree.args.get("kind")).upper()
+    back = start == "CURRENT ROW" or str(tree.args.get("start_side")).upper() == "PRECEDING"
+    if back and str(tree.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW":
+        match start:
+            case "UNBOUNDED":
+                return Frame(unit)
+            case "CURRENT ROW":
+                return Frame(unit, 0)
+            case exp.Literal() if start.name.isdigit() and unit == "ROWS":
+                return Frame(unit, int(start.name))
+            case exp.Interval() if unit == "RANGE" and (far := binder.interval(start)).type == INTERVAL_DAY_TIME:
+                return Frame(unit, int(str(far.value)))
+    return Frame(unit, None, tree.sql(dialect="flink").upper())
