@@ -78,6 +78,8 @@ def _steps(report: Report) -> Iterator[Step]:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
             yield from (Step(remedy) for reason, remedy in _REMEDIES.items() if reason in reasons)
             if not reasons & {Reason.NOT_READ, Reason.UNDECLARED}:
+                if report.engine == "flink" and not any(f.rule.startswith("plan-") for f in report.findings):
+                    yield _planner(report)
                 yield Step(_REHEARSE.format(new=report.new_source))
             yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or restart with backfill.")
             yield _restart(report, "When in doubt, start without state")
@@ -119,6 +121,14 @@ def _resume(report: Report, lead: str) -> Step:
             "SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';",
             f"-- then the statements of {report.new_source}",
         ),
+    )
+
+
+def _planner(report: Report) -> Step:
+    return Step(
+        "Ask Flink's own planner, which starts nothing (in Airflow: explain_plan=True).",
+        (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --explain-plan"),
+        "sh",
     )
 
 

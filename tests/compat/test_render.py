@@ -78,6 +78,11 @@ PAIRS = {
     "overruled findings": Pair(totals(), totals("SUM(amount), MAX(amount)", where="WHERE amount > 10\n")),
     "Top-N": Pair(top("DESC"), top("ASC")),
     "a setting": Pair(totals(), "SET 'table.exec.mini-batch.enabled' = 'true';\n" + totals(), "flink"),
+    "a function of one's own": Pair(
+        totals(),
+        "CREATE TEMPORARY FUNCTION tidy AS 'com.example.Tidy';\n" + totals("tidy(SUM(amount)), COUNT(item)"),
+        "flink",
+    ),
     "unread": Pair(totals(), totals() + "SELECT FROM\n  WHERE;\n"),
     "undeclared": Pair(totals(), totals("SUM(amount), weigh(item)")),
     "long clauses": Pair(totals(LONG), totals(LONG.replace("amount END", "amount ELSE 0 END"))),
