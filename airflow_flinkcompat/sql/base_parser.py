@@ -88,16 +88,19 @@ class BaseParser(Parser):
         """Read an expression without comparisons and AND/OR, or raise."""
         return self._parse_bitwise() or self.fail("Expected an expression")
 
-    def wrapped_list(self, read: Callable[[], T]) -> list[T]:
-        """Read ``(item, …)``; ``()`` is an empty list."""
+    def wrapped_list(self, read: Callable[[], T], *, empty: bool = False) -> list[T]:
+        """Read ``(item, …)``; ``()`` is refused unless the list may be ``empty``."""
         self._match_l_paren()
-        items: list[T] = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(read)
+        items: list[T] = [] if empty and self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(read)
         self._match_r_paren()
-        return items
+        return items or ([] if empty else self.fail("Expected something in the parentheses", self._prev))
 
     def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
-        # sqlglot forgives a trailing comma; Flink does not.
-        items = super()._parse_csv(parse_method, sep)
-        if self._prev.token_type == sep:
-            self.fail("Expected something after the comma")
-        return items
+        # sqlglot forgives a comma with nothing before or behind it; Flink does not.
+        def read() -> Any:
+            item = parse_method()
+            if item is None and sep in (self._prev.token_type, self._curr.token_type):
+                self.fail("Expected something on both sides of the comma")
+            return item
+
+        return super()._parse_csv(read, sep)

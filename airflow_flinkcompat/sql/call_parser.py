@@ -130,6 +130,8 @@ class CallParser(PatternParser):
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         if not self._match(TokenType.L_PAREN, advance=False):
             self.fail("Expected ( after IN")
+        if self._next.token_type == TokenType.R_PAREN:
+            self.fail("Expected something in the parentheses", self._next)
         return super()._parse_in(this, alias)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
@@ -157,7 +159,7 @@ class CallParser(PatternParser):
     def _parse_niladic(self) -> exp.Expr:
         start = self._prev
         if self._match(TokenType.L_PAREN, advance=False):
-            arguments = self.wrapped_list(self.require_expression)
+            arguments = self.wrapped_list(self.require_expression, empty=True)
             return self.place(exp.Anonymous(this=start.text, expressions=arguments), start)
         return self.place(nodes.Niladic(this=start.text.upper()), start)
 
@@ -198,6 +200,18 @@ class CallParser(PatternParser):
             this.meta["end"] = self._prev.end
         return super()._parse_window(this, alias)
 
+    def _parse_window_spec(self) -> dict[str, str | exp.Expr | None]:
+        """Read one bound of a frame."""
+        before = self._prev.token_type
+        again = self._match(TokenType.BETWEEN, advance=False)
+        bound = super()._parse_window_spec()
+        if again or bound["value"] is None or (bound["value"] == "CURRENT ROW") != (bound["side"] is None):
+            self.fail("Expected CURRENT ROW, or how far PRECEDING or FOLLOWING")
+        followed = self._match(TokenType.AND, advance=False)
+        if before != TokenType.AND and (before == TokenType.BETWEEN) != followed:
+            self.fail("Expected BETWEEN … AND … in the frame")
+        return bound
+
     def _parse_keyword_call(self, word: str) -> exp.Expr | None:
         index = self._index
         self._advance(2)
@@ -207,8 +221,7 @@ class CallParser(PatternParser):
             operands.append(exp.var(side))
         if not (operands and self._match_texts(("FROM",), advance=False)):
             keywords += [""] * len(operands)  # nothing stands between BOTH and the characters
-            operand = self._parse_bitwise()
-            operands += [operand] if operand is not None else []
+            operands += [self.require_operand()] if not self._match(TokenType.R_PAREN, advance=False) else []
         for keyword in KEYWORD_CALLS[word]:
             if self.match_words(keyword):
                 keywords.append(keyword)

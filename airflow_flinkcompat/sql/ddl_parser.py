@@ -72,7 +72,7 @@ class DdlParser(QueryParser):
 
     def parse_option_list(self) -> list[nodes.Option]:
         """Read ``('key' = 'value', …)``; an empty list is allowed."""
-        return self.wrapped_list(self._parse_option)
+        return self.wrapped_list(self._parse_option, empty=True)
 
     def _parse_option(self) -> nodes.Option:
         start = self._curr
@@ -92,7 +92,7 @@ class DdlParser(QueryParser):
         exists = self.parse_if_not_exists()
         create = nodes.CreateTable(this=self.parse_name(), temporary=temporary, exists=exists, replace=replace)
         if self._match(TokenType.L_PAREN, advance=False):
-            self._sort_table_elements(create, self.wrapped_list(self.parse_table_element))
+            self._sort_table_elements(create, self.wrapped_list(self.parse_table_element, empty=True))
         create.set("comment", self.parse_comment())
         create.set("distribution", self.parse_distribution())
         if self.match_words("PARTITIONED", "BY"):

@@ -105,12 +105,23 @@ STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Neg: _OPERAND,
 }
 
+#: What a node says nothing without, by its class.
+_REQUIRED: dict[type[exp.Expr], str] = {
+    exp.Select: "expressions",
+    exp.Cube: "expressions",
+    exp.Rollup: "expressions",
+    exp.GroupingSets: "expressions",
+    exp.Fetch: "count",
+}
+#: Where ``()`` may stand: the grouping set without keys.
+_MAY_HOLD_NOTHING = (exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup)
+
 _OWN_NODES = "airflow_flinkcompat.sql.nodes."
 _OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that follow it inside parentheses
 
 
 def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes of ``tree`` whose class or arguments are not in the table."""
+    """Yield the nodes of ``tree`` whose class or arguments are not in the table, and those that lack what they need."""
     for node in tree.walk():
         if type(node).__module__.startswith(_OWN_NODES):
             allowed = frozenset(node.arg_types) | _OWN_EXTRAS
@@ -119,5 +130,7 @@ def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
         else:
             yield node
             continue
-        if any(value and key not in allowed for key, value in node.args.items()):
+        lacking = type(node) in _REQUIRED and not node.args.get(_REQUIRED[type(node)])
+        nothing = isinstance(node, exp.Tuple) and not (node.expressions or isinstance(node.parent, _MAY_HOLD_NOTHING))
+        if lacking or nothing or any(value and key not in allowed for key, value in node.args.items()):
             yield node

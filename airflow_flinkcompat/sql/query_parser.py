@@ -87,7 +87,7 @@ class QueryParser(CallParser):
         name = self.require_identifier()
         arguments = None
         if self._match(TokenType.L_PAREN, advance=False):
-            arguments = self.wrapped_list(self._parse_hint_argument)
+            arguments = self.wrapped_list(self._parse_hint_argument, empty=True)
         return self.place(nodes.HintCall(this=name, expressions=arguments), start)
 
     def _parse_hint_argument(self) -> exp.Expr:
@@ -182,7 +182,7 @@ class QueryParser(CallParser):
     def _parse_table_function_call(self) -> nodes.TableFunction:
         start = self._curr
         name = self.parse_dotted_name()
-        arguments = self.wrapped_list(self._parse_table_argument)
+        arguments = self.wrapped_list(self._parse_table_argument, empty=True)
         return self.place(nodes.TableFunction(this=name, expressions=arguments), start)
 
     def _parse_table_argument(self) -> exp.Expr:
@@ -258,7 +258,22 @@ class QueryParser(CallParser):
         join = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
         if join is not None and join.this is None:
             self.fail("Expected a table after JOIN")
+        conditional = join is not None and join.kind != "CROSS" and join.method != "NATURAL"
+        if join is not None and conditional and not (join.args.get("on") or join.args.get("using")):
+            self.fail("Expected ON or USING after the table of a join", self._prev)
         return join
+
+    def _parse_limit(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        limit = super()._parse_limit(*args, **kwargs)
+        if isinstance(limit, exp.Limit) and limit.args.get("offset"):
+            self.fail("Write LIMIT … OFFSET …", self._prev)  # sqlglot reads MySQL's LIMIT start, count
+        return limit
+
+    def _parse_named_window(self) -> exp.Expr | None:
+        window = super()._parse_named_window()
+        if self._prev.token_type != TokenType.R_PAREN:
+            self.fail("Expected AS (…) after the window's name")
+        return window
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
         start = self._curr

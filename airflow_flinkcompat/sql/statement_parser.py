@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import ClassVar
 
 from sqlglot import exp
@@ -22,6 +23,26 @@ _SHOWN = (
     *("CURRENT CATALOG", "CURRENT DATABASE", "FULL MODULES", "MATERIALIZED TABLES", "USER FUNCTIONS"),
     *("CATALOGS", "COLUMNS", "DATABASES", "FUNCTIONS", "JARS", "JOBS", "MODELS", "MODULES", "PARTITIONS"),
     *("PROCEDURES", "TABLES", "VIEWS"),
+)
+#: Words that say nothing without what follows them, and what cannot follow them. sqlglot's parser passes over such a
+#: gap: ``JOIN u ON GROUP BY a`` would be a join without a condition.
+_OPENING = frozenset(
+    {
+        *(TokenType.SELECT, TokenType.DISTINCT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
+        *(TokenType.QUALIFY, TokenType.ORDER_BY, TokenType.PARTITION_BY, TokenType.JOIN, TokenType.ON),
+        *(TokenType.USING, TokenType.OVER, TokenType.ALIAS, TokenType.DOT, TokenType.AND, TokenType.OR, TokenType.NOT),
+        *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.BETWEEN, TokenType.LIKE),
+        *(TokenType.LIMIT, TokenType.WITH, TokenType.VALUES, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
+    }
+)
+_NOT_FOLLOWING = frozenset(
+    {
+        *(TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW),
+        *(TokenType.ORDER_BY, TokenType.LIMIT, TokenType.FETCH, TokenType.JOIN, TokenType.ON, TokenType.USING),
+        *(TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.AND, TokenType.OR, TokenType.THEN),
+        *(TokenType.ELSE, TokenType.END, TokenType.ALIAS, TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET),
+        TokenType.SEMICOLON,
+    }
 )
 
 
@@ -60,6 +81,8 @@ class FlinkParser(AlterParser):
         self.sql = sql
         self._chunks = [raw_tokens]  # sqlglot would cut a statement set into pieces
         self._advance_chunk()
+        if not self._match_texts(("SET", "RESET"), advance=False):
+            self._refuse_gaps(raw_tokens)
         tree = self.parse_statement()
         while self._match(TokenType.SEMICOLON):
             pass
@@ -68,6 +91,14 @@ class FlinkParser(AlterParser):
         for part in unknown_parts(tree):
             self.fail("This clause is not part of Flink SQL", self._token_of(part))
         return [tree]
+
+    def _refuse_gaps(self, tokens: list[Token]) -> None:
+        compared = False  # IS [NOT] DISTINCT FROM
+        for token, following in zip_longest(tokens, tokens[1:]):
+            opens = token.token_type in _OPENING and not (compared and token.token_type == TokenType.DISTINCT)
+            if opens and (following is None or following.token_type in _NOT_FOLLOWING):
+                self.fail(f"Expected something after {token.text.upper() or token.token_type.value}", token)
+            compared = token.token_type in (TokenType.IS, TokenType.NOT)
 
     def _token_of(self, node: exp.Expr) -> Token:
         """The token at which ``node``, or the first thing below it with a position, begins."""

@@ -72,10 +72,54 @@ def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -
 
 
 @pytest.mark.parametrize(
+    "text",
+    """
+    SELECT FROM t
+    SELECT ALL FROM t
+    SELECT DISTINCT FROM t
+    SELECT , a FROM t
+    SELECT a, , b FROM t
+    SELECT f(, a) FROM t
+    SELECT a. FROM t
+    SELECT () FROM t
+    SELECT a IN () FROM t
+    SELECT COUNT(DISTINCT) FROM t
+    SELECT EXTRACT(FROM a) FROM t
+    SELECT SUBSTRING(FROM 1) FROM t
+    SELECT ROW_NUMBER() OVER FROM t
+    SELECT SUM(a) OVER (PARTITION BY) FROM t
+    SELECT SUM(a) OVER (ORDER BY b ROWS) FROM t
+    SELECT SUM(a) OVER (ORDER BY b ROWS 1) FROM t
+    SELECT SUM(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING) FROM t
+    SELECT SUM(a) OVER (ORDER BY b ROWS 1 PRECEDING AND CURRENT ROW) FROM t
+    SELECT SUM(a) OVER (ORDER BY b ROWS BETWEEN 1 PRECEDING AND BETWEEN CURRENT ROW) FROM t
+    SELECT a FROM t WINDOW w
+    SELECT a FROM t JOIN u
+    SELECT a FROM t JOIN u ON
+    SELECT a FROM t LEFT JOIN u USING () GROUP BY a
+    SELECT a FROM t AS u()
+    SELECT a FROM t GROUP BY
+    SELECT a FROM t GROUP BY CUBE()
+    SELECT a FROM t LIMIT 1, 2
+    SELECT a FROM t FETCH NEXT ROWS ONLY
+    INSERT INTO t () SELECT a FROM u
+    INSERT INTO t PARTITION () SELECT a FROM u
+    INSERT INTO t VALUES ()
+    CREATE VIEW v () AS SELECT a FROM t
+    CREATE TABLE t (a INT) PARTITIONED BY ()
+    CREATE TABLE t (PRIMARY KEY () NOT ENFORCED)
+    """.strip().split("\n"),
+)
+def test_nothing_is_read_into_a_gap(text: str) -> None:
+    (statement,) = parse_script(text).statements
+    assert statement.error
+
+
+@pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("SELECT a FROM t WHERE", "x:1:17", "missing"),
-        ("SELECT 1;\nSELECT a,\n  b FROM WHERE c", "x:3:10", ""),
+        ("SELECT a FROM t WHERE", "x:1:17", "after WHERE"),
+        ("SELECT 1;\nSELECT a,\n  b FROM WHERE c", "x:3:5", "after FROM"),
         ("CREATE TABLE t (\n  a INT,\n  b INTT INT\n)", "x:3:10", ""),
         ("SELECT 'never closed;\nSELECT 2", "x:1:8", "string is never closed"),
         ("SELECT /* never closed;\nSELECT 2", "x:1:8", "comment is never closed"),
@@ -85,7 +129,7 @@ def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -
         ("SELECT a\n FROM t GROUP BY bb WITH ROLLUP", "x:2:18", "not part of Flink SQL"),
         ("SELECT x'zz'", "x:1:1", "literal"),
         (f"SELECT {'(' * 5000}1{')' * 5000}", "x:1:1", "too deeply"),
-        ("SELECT a FROM t ORDER BY a, ", "x:1:27", "after the comma"),
+        ("SELECT a FROM t ORDER BY a, ", "x:1:27", "sides of the comma"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_with_line_and_column(text: str, place: str, words: str) -> None:
