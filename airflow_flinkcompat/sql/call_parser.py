@@ -71,6 +71,10 @@ JSON_CALLS: dict[str, tuple[str, ...]] = {
 }
 #: JSON functions whose operands are pairs.
 _JSON_PAIRS = frozenset({"JSON_OBJECT", "JSON_OBJECTAGG"})
+#: JSON functions that may name the type of their result.
+_TYPED_JSON = frozenset({"JSON_QUERY", "JSON_VALUE"})
+#: Every clause of a JSON function has one of these words.
+_CLAUSE_WORDS = ("ON", "RETURNING", "WRAPPER")
 _IS_JSON_KINDS = ("VALUE", "SCALAR", "OBJECT", "ARRAY")
 
 
@@ -190,9 +194,29 @@ class CallParser(PatternParser):
             self.expect(TokenType.ALIAS, "AS in the cast")
             node_type = exp.Cast if word == "CAST" else exp.TryCast
             return node_type(this=operand, to=self.require_type())
-        if word in KEYWORD_CALLS:
+        if word in KEYWORD_CALLS and self._is_word_inside(*KEYWORD_CALLS[word]):
             return self._parse_keyword_call(word)
-        return self._parse_json_call(word) if word in JSON_CALLS else None
+        if word in _JSON_PAIRS or (word in JSON_CALLS and self._is_word_inside(*_CLAUSE_WORDS)):
+            return self._parse_json_call(word)
+        return None
+
+    def _is_word_inside(self, *words: str) -> bool:
+        """Whether one of ``words`` stands in the call that comes next, outside of all brackets in it.
+
+        Looked for rather than tried: nested calls that are read twice each take exponential time.
+        """
+        depth = 0
+        for index in range(self._index, len(self._tokens)):
+            token = self._tokens[index]
+            if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET):
+                depth += 1
+            elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET):
+                depth -= 1
+                if depth == 0:
+                    return False
+            elif depth == 1 and token.token_type not in self.TEXT_MATCH_EXCLUDED_TOKENS and token.text.upper() in words:
+                return True
+        return False
 
     def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
         # Called right after the closing parenthesis of a call: the only moment its end is known.
@@ -212,8 +236,7 @@ class CallParser(PatternParser):
             self.fail("Expected BETWEEN … AND … in the frame")
         return bound
 
-    def _parse_keyword_call(self, word: str) -> exp.Expr | None:
-        index = self._index
+    def _parse_keyword_call(self, word: str) -> exp.Expr:
         self._advance(2)
         keywords: list[str] = []
         operands: list[exp.Expr] = []
@@ -221,14 +244,13 @@ class CallParser(PatternParser):
             operands.append(exp.var(side))
         if not (operands and self._match_texts(("FROM",), advance=False)):
             keywords += [""] * len(operands)  # nothing stands between BOTH and the characters
-            operands += [self.require_operand()] if not self._match(TokenType.R_PAREN, advance=False) else []
+            operands.append(self.require_operand())
         for keyword in KEYWORD_CALLS[word]:
             if self.match_words(keyword):
                 keywords.append(keyword)
                 operands.append(self.require_operand())
-        if not keywords or not self._match(TokenType.R_PAREN, advance=False):
-            self._retreat(index)
-            return None
+            elif keyword != "FOR":
+                self.fail(f"Expected {keyword} in {word}")
         if word in _PLAIN_CALLS:
             return exp.Anonymous(this=word, expressions=operands)
         if word in _UNIT_FIRST:
@@ -237,8 +259,7 @@ class CallParser(PatternParser):
             operands[1] = _as_unit(operands[1])
         return nodes.KeywordCall(this=word, expressions=operands, keywords=keywords)
 
-    def _parse_json_call(self, word: str) -> exp.Expr | None:
-        index = self._index
+    def _parse_json_call(self, word: str) -> exp.Expr:
         self._advance(2)
         operands: list[exp.Expr] = []
         ended = bool(self._match(TokenType.R_PAREN, advance=False))
@@ -246,16 +267,11 @@ class CallParser(PatternParser):
             operands.append(self._parse_json_pair() if word in _JSON_PAIRS else self.require_expression())
             ended = not self._match(TokenType.COMMA)
         clauses = list(iter(lambda: self._parse_json_clause(word), None))
-        if not clauses and word not in _JSON_PAIRS:
-            self._retreat(index)  # a plain call
-            return None
         return nodes.KeywordCall(this=word, expressions=operands, clauses=clauses)
 
     def _is_clause_ahead(self, word: str) -> bool:
-        index = self._index
-        found = self._parse_json_clause(word) is not None
-        self._retreat(index)
-        return found
+        clauses = (*JSON_CALLS[word], *(("RETURNING", "DEFAULT") if word in _TYPED_JSON else ()))
+        return any(self._match_text_seq(*clause.split(), advance=False) for clause in clauses)
 
     def _parse_json_pair(self) -> nodes.JsonPair:
         start = self._curr
@@ -270,7 +286,7 @@ class CallParser(PatternParser):
         for words in JSON_CALLS[word]:
             if self.match_words(*words.split()):
                 return self.place(nodes.CallClause(this=words), start)
-        if word in ("JSON_VALUE", "JSON_QUERY") and self.match_words("RETURNING"):
+        if word in _TYPED_JSON and self.match_words("RETURNING"):
             return self.place(nodes.CallClause(this="RETURNING", expression=self.require_type()), start)
         if word == "JSON_VALUE" and self._match(TokenType.DEFAULT):
             value = self.require_operand()

@@ -86,6 +86,8 @@ def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -
     SELECT COUNT(DISTINCT) FROM t
     SELECT EXTRACT(FROM a) FROM t
     SELECT SUBSTRING(FROM 1) FROM t
+    SELECT SUBSTRING(a FOR 2) FROM t
+    SELECT OVERLAY(a PLACING b) FROM t
     SELECT ROW_NUMBER() OVER FROM t
     SELECT SUM(a) OVER (PARTITION BY) FROM t
     SELECT SUM(a) OVER (ORDER BY b ROWS) FROM t
