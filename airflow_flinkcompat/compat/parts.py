@@ -132,6 +132,7 @@ def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
         "repeated keys": operator.repeated_keys,
         "aggregates": operator.aggregates,
         "metrics nobody reads": operator.left_out,
+        "metrics written twice": operator.repeated_calls,
         "grouping sets": operator.grouping_sets,
     }
 

@@ -89,6 +89,7 @@ class AggregateOperator:
     calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
     ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
     ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
+    ``repeated_calls`` counts calls over a computed column that say what another call says without it: both are kept.
     ``left_out`` is all that goes in, in order, where metrics nobody reads ask for more than the others do: another plan
     (EXPLAIN).
     """
@@ -102,6 +103,7 @@ class AggregateOperator:
     window: Windowing | None
     windowed: bool
     repeated_keys: int = 0
+    repeated_calls: int = 0
     left_out: tuple[Expression, ...] = ()
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)

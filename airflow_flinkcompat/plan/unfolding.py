@@ -35,6 +35,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAggregate,
     WindowAssign,
     WindowField,
+    WindowKind,
 )
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -274,7 +275,8 @@ class _Evaluation:
             aggregates=unique,
             grouping_sets=node.grouping_sets,
             window=windows[-1] if windows else None,
-            windowed=isinstance(node, WindowAggregate),
+            windowed=isinstance(node, WindowAggregate) and not _of_other_sessions(windows, bare_keys),
+            repeated_calls=_repeated(node.aggregates, unique),
             argument_types=types,
             span=node.span,
         )
@@ -304,6 +306,7 @@ class _Evaluation:
             grouping_sets=_sets(node.grouping_sets, bare_keys),
             window=windowing,
             windowed=True,
+            repeated_calls=_repeated(node.aggregates, unique),
             key_types=tuple(key.type for key in keys),
             argument_types=types,
             key_spans=tuple(key.span for key in keys),
@@ -505,6 +508,7 @@ def _aggregate_operator(
     grouping_sets: tuple[tuple[int, ...], ...] | None,
     window: Windowing | None,
     windowed: bool,
+    repeated_calls: int,
     argument_types: tuple[tuple[DataType, ...], ...],
     span: Span | None,
 ) -> AggregateOperator:
@@ -526,11 +530,24 @@ def _aggregate_operator(
         window=window,
         windowed=windowed,
         repeated_keys=len(bare_keys) - len(set(bare_keys)),
+        repeated_calls=repeated_calls,
         key_types=tuple(written[key].type for key in plain),
         argument_types=argument_types,
         key_spans=tuple(written[key].span for key in plain),
         span=span,
     )
+
+
+def _of_other_sessions(windows: tuple[Windowing, ...], keys: tuple[Expression, ...]) -> bool:
+    """Whether rows come in sessions of other keys than those they are grouped by: no windowed aggregation (EXPLAIN)."""
+    if not windows or windows[-1].window.kind is not WindowKind.SESSION:
+        return False
+    return set(windows[-1].partition_by) != {key for key in keys if window_field(key) is None}
+
+
+def _repeated(written: tuple[AggregateCall, ...], unique: tuple[AggregateCall, ...]) -> int:
+    """How many calls mean what another one means and are written over other columns: Flink keeps both (EXPLAIN)."""
+    return len({aggregate_meaning(call) for call in written}) - len(unique)
 
 
 def _sets(

@@ -99,6 +99,7 @@ OF_AGGREGATE: dict[str, Any] = {
     "window": replace(WINDOWING, time=B),
     "windowed": False,
     "repeated_keys": 1,
+    "repeated_calls": 1,
     "left_out": (A,),
 }
 OF_OTHER: dict[str, Any] = {

@@ -114,6 +114,31 @@ def test_a_watermark_is_compared_by_name(engine: str) -> None:
     assert check(sides[0], Side(table.format(f"{u}, {ts}", "ts") + query, engine=engine)).outcome is Outcome.COMPATIBLE
 
 
+COMPUTED = TABLE.replace("note STRING", "note STRING, dear AS price + 1")
+
+
+def computed(select: str, keys: str = KEYS, window: str = WINDOW) -> Side:
+    return Side(COMPUTED + f"SELECT item, {select} FROM {window} {keys}", engine="flink")
+
+
+def test_a_metric_over_a_computed_column_is_kept_beside_the_one_it_repeats() -> None:
+    """SUM(dear) and SUM(price + 1) are two accumulators (EXPLAIN), SUM(price) twice is one."""
+    both, one = "SUM(dear), SUM(price + 1)", "SUM(dear)"
+    assert check(computed(both), computed(one)).outcome is Outcome.INCOMPATIBLE
+    assert check(computed("SUM(price), SUM(price)"), computed("SUM(price)")).outcome is Outcome.COMPATIBLE
+    assert check(computed(one), computed("SUM(price + 1)")).outcome is Outcome.COMPATIBLE
+
+
+def test_sessions_of_other_keys_make_no_windowed_aggregation() -> None:
+    """Their window fields are keys of the state (EXPLAIN), so the order of those counts."""
+    keys, swapped = "GROUP BY item, window_start, window_end", "GROUP BY item, window_end, window_start"
+    session = "TABLE(SESSION(TABLE orders{0}, DESCRIPTOR(ts), INTERVAL '10' MINUTE))"
+    for partition, outcome in ((" PARTITION BY item", Outcome.COMPATIBLE), ("", Outcome.INCOMPATIBLE)):
+        window = session.format(partition)
+        found = check(computed("SUM(price)", keys, window), computed("SUM(price)", swapped, window))
+        assert found.outcome is outcome
+
+
 GROUPED = "SELECT {0} FROM orders WHERE price > 4 GROUP BY note, item"
 
 

@@ -145,8 +145,22 @@ def _described_otherwise(plan: Any) -> None:
         node["description"] = "told otherwise"
 
 
+def _offset_of_a_whole_period(plan: Any) -> None:
+    for node in plan["nodes"]:
+        if "windowing" in node:
+            node["windowing"]["window"]["offset"] = "PT-3M"
+
+
 @pytest.mark.parametrize(
-    "rewrite", [_numbered_otherwise, _versions_of_1_20, _without_defaults, _calls_renamed, _described_otherwise]
+    "rewrite",
+    [
+        _offset_of_a_whole_period,
+        _numbered_otherwise,
+        _versions_of_1_20,
+        _without_defaults,
+        _calls_renamed,
+        _described_otherwise,
+    ],
 )
 def test_what_carries_no_meaning_is_left_out(rewrite: Callable[[Any], None]) -> None:
     old, _ = texts()
@@ -164,6 +178,12 @@ def _other_size(plan: Any) -> None:
     for node in plan["nodes"]:
         if "windowing" in node:
             node["windowing"]["window"]["size"] = "PT2M"
+
+
+def _other_offset(plan: Any) -> None:
+    for node in plan["nodes"]:
+        if "windowing" in node:
+            node["windowing"]["window"]["offset"] = "PT10.5S"
 
 
 def _other_key(plan: Any) -> None:
@@ -193,6 +213,7 @@ def _another_operator(plan: Any) -> None:
     ("change", "aspect"),
     [
         (_other_size, Aspect.MEANING),
+        (_other_offset, Aspect.MEANING),
         (_other_key, Aspect.MEANING),
         (_other_column, Aspect.MEANING),
         (_filtered, Aspect.MEANING),

@@ -293,6 +293,7 @@ def test_the_command_line_starts_a_planner_of_its_own(
     (tmp_path / "old.sql").write_text(TABLES + SUMS)
     (tmp_path / "new.sql").write_text(TABLES + SUMS.replace("SUM(", "MIN("))
     monkeypatch.chdir(tmp_path)
+    before = _gateways()
     monkeypatch.setattr(
         "sys.argv", ["flinkcompat", "check", "old.sql", "new.sql", "--engine", "flink", "--explain-plan"]
     )
@@ -300,5 +301,10 @@ def test_the_command_line_starts_a_planner_of_its_own(
         main()
     assert ended.value.code == 1
     assert "plan-differs" in capsys.readouterr().out
-    children = [child.cmdline() for child in psutil.Process().children(recursive=True)]
-    assert not [command for command in children if "org.apache.flink.table.gateway.SqlGateway" in command]
+    assert _gateways() == before, "the planner it started is gone"
+
+
+def _gateways() -> set[int]:
+    """Process ids of the Gateways this process owns."""
+    children = psutil.Process().children(recursive=True)
+    return {child.pid for child in children if "org.apache.flink.table.gateway.SqlGateway" in child.cmdline()}

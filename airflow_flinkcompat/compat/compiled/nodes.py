@@ -6,10 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 _KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
+_DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
+_WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
 VIRTUAL = frozenset({"exchange", "union"})
 """Nodes that become edges of the job, not operators."""
 
@@ -77,7 +80,29 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:
     names, types = row_type(row["outputType"])
     # What the JSON says beside is what a node of this kind is configured to do.
     config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
+    for key in _WINDOWINGS & config.keys():
+        config[key] = {**config[key], "window": _assigned(config[key]["window"])}
     return Node(place, kind, row.get("description", kind), config, names, types, inputs)
+
+
+def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
+    """A window with its offset as what it does to rows: an offset of a whole period does nothing (measured)."""
+    period = window.get("slide") or window.get("maxSize") or window.get("size")
+    rest = {key: part for key, part in window.items() if key != "offset"}
+    if not window.get("offset") or not period:
+        return rest
+    length = _seconds(period)
+    offset = (_seconds(window["offset"]) % length + length) % length  # of the divisor's sign
+    return {**rest, "offset": str(offset)} if offset else rest
+
+
+def _seconds(duration: str) -> Decimal:
+    """A duration as Java writes it, ``PT1H-5M0.5S``. Raises ValueError for another text."""
+    match = _DURATION.fullmatch(duration)
+    if not match:
+        raise ValueError(f"{duration!r} is no duration")
+    hours, minutes, seconds = (Decimal(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

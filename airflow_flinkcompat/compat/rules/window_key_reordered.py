@@ -4,7 +4,9 @@ from airflow_flinkcompat.compat.clauses import group_by
 from airflow_flinkcompat.compat.examples import grouping
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
+
+KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of materialised windows are group keys")}
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
@@ -12,7 +14,9 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
     if sides is None or "key order" not in pair.parts or "keys" in pair.parts or "window keys" in pair.parts:
         return
     if "notation" not in pair.parts:
-        yield Hit("only window keys moved", pair.claim("key order"), group_by(sides[0]), group_by(sides[1]))
+        claims = pair.claim("key order")
+        verdicts = {} if all(side.windowed for side in sides) else KEYS_OF_STATE
+        yield Hit("only window keys moved", claims, group_by(sides[0]), group_by(sides[1]), verdicts=verdicts)
 
 
 RULE = Rule(
