@@ -181,7 +181,7 @@ def test_an_unreadable_statement_is_a_finding_with_its_place(run: Run) -> None:
     assert (finding["outcome"], finding["reason"]) == ("unknown", "not_read")
     assert finding["after_span"]["source"] == "new.sql"
     assert finding["after_span"]["line"] == 5
-    assert "new.sql:6:3: " in finding["message"]
+    assert "new.sql:5:1: " in finding["message"]
 
 
 BAD_INPUT = {
