@@ -33,6 +33,7 @@ from airflow_flinkcompat.sql import Span, Statement, nodes
 
 _MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_AMOUNT = re.compile(r"\s*[+-]?[0-9]{1,18}(?P<fraction>\.[0-9]+)?\s*")
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+",
@@ -263,10 +264,10 @@ class ScalarBinder:
         if isinstance(unit_tree, exp.IntervalSpan):
             return self._interval_span(tree, unit_tree, value.name, sign)
         unit = unit_tree.name.upper().rstrip("S") if unit_tree is not None else "SECOND"
-        try:
-            amount = Decimal(value.name.strip())
-        except ArithmeticError:
-            raise BindError("construct", f"INTERVAL '{value.name}' {unit} is no number", self.span(tree)) from None
+        found = _AMOUNT.fullmatch(value.name)
+        if found is None or (found["fraction"] and unit != "SECOND"):
+            raise BindError("construct", f"INTERVAL '{value.name}' {unit} is not understood", self.span(tree))
+        amount = Decimal(found.group())
         if unit in _MONTHS:
             return Literal(int(sign * amount * _MONTHS[unit]), INTERVAL_YEAR_MONTH, self.span(tree))
         if unit in _MILLISECONDS:
@@ -280,7 +281,7 @@ class ScalarBinder:
         refused = BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
         digits = text.strip().lstrip("+-")
         sign = -sign if text.strip().startswith("-") else sign
-        if not re.fullmatch(r"[\d\s:.-]+", digits):
+        if not re.fullmatch(r"[0-9\s:.-]{1,40}", digits):
             raise refused
         if (first, last) == ("YEAR", "MONTH"):
             years, _, months = digits.partition("-")
@@ -467,7 +468,10 @@ def _literal(tree: exp.Literal) -> Literal:
     if tree.is_string:
         return Literal(text, DataType("CHAR", (max(len(text), 1),), nullable=False))
     if "e" in text.lower():
-        return Literal(float(text), replace(DOUBLE, nullable=False))
+        approximate = float(text)
+        if math.isinf(approximate):
+            raise BindError("construct", f"{text} is beyond the range of DOUBLE")
+        return Literal(approximate, replace(DOUBLE, nullable=False))
     if "." in text:
         number = Decimal(text)
         exponent = number.as_tuple().exponent

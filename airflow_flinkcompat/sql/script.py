@@ -97,8 +97,13 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
     """Split ``text`` (a byte order mark is dropped) and parse each statement.
 
     A statement that ``like`` holds, written exactly the same, is not parsed once more: both share its tree.
-    Raises :class:`ScriptError` when there is no statement at all.
+    Raises :class:`ScriptError` when there is no statement at all, or half a character.
     """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise ScriptError(f"{source}:{line}: holds half of a surrogate pair, which is no character") from None
     text = text.removeprefix("\ufeff")
     places = Places(text, source)
     known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}

@@ -8,6 +8,9 @@ carry names that are keywords elsewhere (``session``, ``name``, ``uuid`` …).
 
 from __future__ import annotations
 
+import re
+
+from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
@@ -21,6 +24,10 @@ COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
     ("GROUPING", "SETS"): TokenType.GROUPING_SETS,
     ("SIMILAR", "TO"): TokenType.SIMILAR_TO,
 }
+
+_NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LONGEST_NUMBER = 400
 
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
 
@@ -127,8 +134,11 @@ class FlinkTokenizer(Tokenizer):
     }
 
     def tokenize(self, sql: str) -> list[Token]:
-        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for an unterminated string."""
-        return _merge(self._expand_hints(super().tokenize(_without_slash_comments(sql))))
+        """Return the tokens of ``sql``; raises :class:`sqlglot.errors.TokenError` for what is no string or number."""
+        tokens = super().tokenize(_without_slash_comments(sql))
+        if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
+            raise TokenError("a number that is none in Flink SQL")
+        return _merge(self._expand_hints(tokens))
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
         """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
@@ -150,6 +160,13 @@ class FlinkTokenizer(Tokenizer):
             comments = token.comments[:-1]
             expanded.append(Token(TokenType.HINT, "*/", token.line, token.col, token.end - 1, token.end, comments))
         return expanded
+
+
+def _is_number(sql: str, token: Token) -> bool:
+    """False for what sqlglot scans as a number and Flink does not: ``1e``, ``1.2.3``, ``0x1F``, thousands of digits."""
+    if token.token_type == TokenType.NUMBER:
+        return len(token.text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(token.text) is not None
+    return sql[token.start] in "xX"
 
 
 # sqlglot adds Jinja comments to every dialect; in Flink SQL they would hide text from the parser.

@@ -92,6 +92,8 @@ class TypeParser(BaseParser):
             return None
         parameters = self._parse_csv(lambda: self._parse_number() or self._parse_string())
         self._match_r_paren()
+        if not parameters or not all(each.is_string or each.name.isdecimal() for each in parameters):
+            self.fail("Expected whole numbers in the parentheses", self._prev)
         return parameters
 
     def _parse_element_types(self) -> list[nodes.FlinkType]:

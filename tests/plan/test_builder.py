@@ -186,6 +186,14 @@ def test_stars_and_qualifiers(select: str, names: list[str]) -> None:
         ("SELECT customer FROM orders WHERE customer IN (SELECT customer FROM refunds)", "subquery"),
         ("SELECT INTERVAL 'x' DAY TO SECOND AS i FROM orders", "construct"),
         ("SELECT x FROM (VALUES (1, 2), (3)) AS v(x, y)", "construct"),
+        ("SELECT INTERVAL 'NaN' DAY AS i FROM orders", "construct"),
+        ("SELECT INTERVAL '1.5' MINUTE AS i FROM orders", "construct"),
+        ("SELECT 1e400 AS x FROM orders", "construct"),
+        (
+            "SELECT COUNT(*) FROM orders GROUP BY CUBE(" + ", ".join(f"amount + {i}" for i in range(40)) + ")",
+            "too-large",
+        ),
+        ("SELECT COUNT(*) FROM orders GROUP BY " + ", ".join(["CUBE(amount, customer)"] * 12), "too-large"),
     ],
 )
 def test_what_cannot_be_taken_apart_is_kept_whole_with_its_reason(query: str, reason: str) -> None:

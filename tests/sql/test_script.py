@@ -259,3 +259,14 @@ def test_statements_written_the_same_share_their_tree_and_keep_their_own_places(
     (column,) = same.tree.find_all(exp.Column)
     assert (str(span_of(column, same)), str(span_of(column, old.statements[1]))) == ("new.sql:5:10", "old.sql:2:8")
     assert new == parse_script("-- moved\nSELECT b\nFROM t;\n\n  SELECT b FROM t; SELECT c FROM (t;", "new.sql")
+
+
+@pytest.mark.parametrize("number", ["1e", "0x1F", "9" * 5000, "1e+", "CAST(a AS VARCHAR(1.5))", "CAST(a AS DECIMAL())"])
+def test_what_is_no_number_in_flink_is_no_number(number: str) -> None:
+    (statement,) = parse_script(f"SELECT {number} FROM t").statements
+    assert statement.error
+
+
+def test_half_a_character_is_an_error_with_its_line() -> None:
+    with pytest.raises(ScriptError, match="x:2: holds half of a surrogate pair"):
+        parse_script("SELECT 1;\nSELECT '\ud800'", "x")
