@@ -189,10 +189,10 @@ class Change:
         )
 
     @cached_property
-    def used_functions(self) -> frozenset[str]:
-        """Lower-case names of everything any query or computed column of either side calls."""
-        names: set[str] = set()
+    def _functions_by_side(self) -> tuple[frozenset[str], ...]:
+        found = []
         for program, outputs in zip(self.programs, self._outputs[:2], strict=True):
+            names: set[str] = set()
             for output in outputs.values():
                 for operator in operators(output):
                     names |= set(function_names(tuple(operator_parts(operator).values())))
@@ -201,11 +201,19 @@ class Change:
                 names |= set(function_names(tuple(e for _, e in table.computed)))
                 if table.watermark is not None:
                     names |= set(function_names((table.watermark.expression,)))
-        return frozenset(names)
+            found.append(frozenset(names))
+        return tuple(found)
 
-    def uses_function(self, name: str) -> bool:
-        """Whether anything calls a declared function; a call may leave out the database the declaration names."""
-        return bool({name.lower(), name.lower().rpartition(".")[2]} & self.used_functions)
+    @property
+    def used_functions(self) -> frozenset[str]:
+        """Lower-case names of everything any query or computed column of either side calls."""
+        return self._functions_by_side[0] | self._functions_by_side[1]
+
+    def uses_function(self, name: str) -> tuple[bool, bool]:
+        """Whether each side calls a declared function; a call may leave out the database the declaration names."""
+        names = {name.lower(), name.lower().rpartition(".")[2]}
+        old, new = (bool(names & used) for used in self._functions_by_side)
+        return old, new
 
     def used_columns(self, table: str) -> frozenset[str]:
         """The columns of a table that any resolved expression of either side reads."""

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_flinkcompat.compat import settings
 from airflow_flinkcompat.compat.parts import Difference, differences_of, table_parts
 from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.sql import Span
 
 
 def declared_differences(a: Program, b: Program, engine: str) -> tuple[Difference, ...]:
@@ -34,7 +35,15 @@ def _settings_changed(a: Program, b: Program, engine: str) -> list[Difference]:
 
 
 def _functions(program: Program) -> dict[str, Any]:
-    return {f.name.lower(): (f.kind, f.language, f.definition) for f in program.functions}
+    """Each with how many queries stand before it: those call another one of that name."""
+    return {
+        f.name.lower(): (f.kind, f.language, f.definition, sum(_before(p.span, f.span) for p in program.pipelines))
+        for f in program.functions
+    }
+
+
+def _before(one: Span | None, other: Span | None) -> bool:
+    return one is not None and other is not None and (one.line, one.column) < (other.line, other.column)
 
 
 def effective_settings(program: Program) -> dict[str, str]:

@@ -132,6 +132,18 @@ def _rescaled(changed: Changed) -> bool:
     return small and quiet and not own and aggregated and changed.materialized == {Materialized.NO}
 
 
+ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
+"""Functions that give the same in every time zone for arguments that hold no instant."""
+
+
+def _no_zone(changed: Changed) -> bool:
+    """No column holds an instant and nothing that is called makes one: the zone says nothing."""
+    columns = (c for program in changed.change.programs for table in program.tables for c in table.columns)
+    whole = all(table.declared for program in changed.change.programs for table in program.tables)
+    plain = whole and not any("LTZ" in str(c.type) or not c.type.is_known for c in columns)
+    return plain and changed.change.used_functions <= ZONE_FREE and not changed.change.opaque
+
+
 def _given(changed: Changed) -> bool:
     return None not in changed.values
 
@@ -221,6 +233,7 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_on_older, refused_later("u-ttl-add on 1.20.3: another value serializer")),
         (_ttl_taken, right("ga-ttl-set, ga-ttl-unset, oa-ttl-set, rj-ttl-unset, tn-ttl-unset, dd-rd-ttl-set", "2.3")),
     ),
+    "table.local-time-zone": ((_no_zone, right("settings-time-zone")),),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("chaining off: refused")),),
     MINI_BATCH: ((_stateful, refused("u-minibatch, ga-minibatch-on")),),

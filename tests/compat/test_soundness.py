@@ -74,6 +74,9 @@ LEGACY = (
 FUNCTION = "CREATE TEMPORARY FUNCTION {0} AS 'com.example.{1}';\n"
 TIDY = windowed("customer, MAX(tidy(item))")
 
+SHOUTED = windowed("customer, MAX(UPPER(item))")
+SHADOW = "CREATE TEMPORARY SYSTEM FUNCTION upper AS 'com.example.Upper';\n"
+
 PAIRS = [
     # values
     replaced("type of a literal", windowed("customer, CAST(SUM(amount * 2) AS STRING)"), "* 2", "* 2.0"),
@@ -131,6 +134,10 @@ PAIRS = [
     replaced("NOT NULL in a sink behind a running aggregation", "CREATE TABLE s (a STRING, b STRING) WITH ('connector' = 'print');\nINSERT INTO s SELECT customer, CAST(SUM(amount) AS STRING) FROM orders GROUP BY customer;\n", "TABLE s (a STRING", "TABLE s (a STRING NOT NULL", "flink"),
     Pair("early fire kept on a group window", LEGACY.format(""), LEGACY.format("").replace("SUM(amount)", "SUM(amount) + 1"), ("vvr",), {"table.exec.emit.early-fire.enabled": "true"}),
     Pair("sink that is checked", BASE, SECOND, ("vvr",), {"table.optimizer.state-compatibility.ignore-sink": "false"}),
+    Pair("a system function takes a built-in's name", SHOUTED, SHADOW + SHOUTED),
+    Pair("a built-in gets its name back", SHADOW + SHOUTED, SHOUTED),
+    Pair("a function of a catalog is declared by the script", TIDY, FUNCTION.format("tidy", "Tidy") + TIDY),
+    Pair("a function is declared after its call", FUNCTION.format("tidy", "Tidy") + TIDY, TIDY + FUNCTION.format("tidy", "Tidy")),
 ]  # fmt: skip
 
 
@@ -163,9 +170,10 @@ def test_a_source_declared_differently_is_not_called_compatible_on_flink(name: s
     assert report.outcome is not Outcome.COMPATIBLE, [f.message for f in report.findings]
 
 
-@pytest.mark.parametrize("key", ["scan.incremental.snapshot.chunk.key-column", "cdcMode", "changelog-mode"])
+@pytest.mark.parametrize("key", ["scan.incremental.snapshot.chunk.key-column", "cdcMode", "changelog-mode", "format"])
 def test_conditional_source_options_are_unknown_on_vvr(key: str) -> None:
-    changed = TABLES.replace("'topic' = 'orders'", f"'topic' = 'orders', '{key}' = 'x'")
+    value = "debezium-json" if key == "format" else "x"
+    changed = TABLES.replace("'topic' = 'orders'", f"'topic' = 'orders', '{key}' = '{value}'")
     report = check(Side(TABLES + BASE), Side(changed + BASE))
     assert report.outcome is Outcome.UNKNOWN
     plain = TABLES.replace("'topic' = 'orders'", "'topic' = 'orders', 'scan.startup.mode' = 'latest-offset'")

@@ -13,15 +13,19 @@ COMES_OR_GOES = {
 def find(change: Change) -> Iterable[Hit]:
     for difference in change.parts("function"):
         name = difference.key.partition("/")[2]
-        if not change.uses_function(name):
+        used = change.uses_function(name)
+        if not any(used):
             continue
-        changed = difference.before is not None and difference.after is not None
+        declared = difference.before is not None, difference.after is not None
+        # Called by a side that does not declare it, it is another one there: built in, or from a catalog.
+        with_its_calls = declared == used
+        what = "comes or goes with its calls" if with_its_calls else "comes or goes while it is called"
         yield Hit(
-            f"function {name} {'is declared differently' if changed else 'comes or goes with its calls'}",
+            f"function {name} {'is declared differently' if all(declared) else what}",
             (difference.key,),
             "" if difference.before is None else str(difference.before[2]),
             "" if difference.after is None else str(difference.after[2]),
-            verdicts={} if changed else COMES_OR_GOES,
+            verdicts=COMES_OR_GOES if with_its_calls and not all(declared) else {},
         )
 
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.change import Change
@@ -19,9 +20,18 @@ MEASURED_OPTIONS = frozenset({"source.monitor-interval"})
 """Source options that were changed across a restore on open-source Flink without harm."""
 
 CONDITIONAL = frozenset(
-    {"scan.incremental.snapshot.chunk.key-column", "cdcmode", "scan.full-changelog", "changelog-mode"}
+    {
+        "scan.incremental.snapshot.chunk.key-column",
+        "cdcmode",
+        "scan.full-changelog",
+        "changelog-mode",
+        "upsertsource",
+        "scan.read-changelog-as-append-only.enabled",
+    }
 )
 """Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode."""
+CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
+"""Formats whose rows update and delete: one of them sets the changelog mode as well."""
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
@@ -105,7 +115,8 @@ def refined(change: Change, table: str, difference: Difference) -> str:
             return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
         case "options":
             keys = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-            if {key.lower() for key in keys} & CONDITIONAL:
+            formats = {str(side.get(key)).lower() for side in (old, new) for key in keys if key.endswith("format")}
+            if {key.lower() for key in keys} & CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats)):
                 return "options conditional"
             return "options measured" if keys <= MEASURED_OPTIONS else "options"
     return difference.part

@@ -15,7 +15,7 @@ def find(change: Change) -> Iterable[Hit]:
         place, _, name = difference.key.partition("/")
         if place == "table" and name.rpartition("/")[0] not in change.used_tables:
             yield Hit(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
-        elif place == "function" and not change.uses_function(name):
+        elif place == "function" and not any(change.uses_function(name)):
             yield Hit(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
 
 
