@@ -219,7 +219,7 @@ def _kind(kind: str) -> Callable[[Query], Query | None]:
     def apply(query: Query) -> Query | None:
         if query.window.kind == kind or (kind == "CUMULATE" and query.legacy):
             return None
-        slide = 0 if kind == "TUMBLE" else 1
+        slide = 0 if kind in ("TUMBLE", "SESSION") else 1
         return replace(query, window=replace(query.window, kind=kind, size=max(query.window.size, 2), slide=slide))
 
     return apply
@@ -247,7 +247,7 @@ NEUTRAL: Final = (
     Modification("bounds swapped", _only(lambda q: not q.legacy, lambda q: replace(q, bounds=q.bounds[::-1]))),
     Modification("rank shown", lambda q: q.top and replace(q, top=replace(q.top, shown=not q.top.shown))),
     Modification("partition reversed", lambda q: q.top and replace(q, top=replace(q.top, partition=q.top.partition[::-1]))),
-    Modification("same offset", _only(_shape, lambda q: replace(q, window=replace(q.window, offset=q.window.offset - (q.window.slide if q.window.kind == "HOP" else q.window.size))) if abs(q.window.offset) < 1 else None)),
+    Modification("same offset", _only(lambda q: _shape(q) and q.window.kind != "SESSION", lambda q: replace(q, window=replace(q.window, offset=q.window.offset - (q.window.slide if q.window.kind == "HOP" else q.window.size))) if abs(q.window.offset) < 1 else None)),
 )  # fmt: skip
 PARTIAL: Final = (
     Modification("count added", _add(Metric("COUNT", "{c}"))),
@@ -261,6 +261,7 @@ INCOMPATIBLE: Final = (
     Modification("to TUMBLE", _kind("TUMBLE")),
     Modification("to HOP", _kind("HOP")),
     Modification("to CUMULATE", _kind("CUMULATE")),
+    Modification("to SESSION", _only(lambda q: not q.window.offset and not q.conditions, _kind("SESSION"))),
     Modification("time attribute", lambda q: replace(q, window=replace(q.window, time="clock")) if q.window.time == "ts" else None),
     Modification("another clock", lambda q: replace(q, window=replace(q.window, time="ts2")) if q.window.time == "clock" else None),
     Modification("key added", lambda q: None if "{d}" in q.keys else replace(q, keys=(*q.keys, "{d}")) if q.top is None else None),
@@ -285,7 +286,7 @@ UNKNOWN: Final = (
     Modification("window aggregated", _only(_shape, _add(Metric("MAX", "window_start")))),
     Modification("table function", _only(_shape, _with(table_function=True))),
     Modification("python", _only(lambda q: q.top is None, _add(Metric("weighted", "{b}")))),
-    Modification("notation", _only(lambda q: q.top is None and q.window.kind != "CUMULATE" and not q.window.offset and not q.window_key and not q.window_condition and not q.grouping_sets and len(q.bounds) == 2 and not q.table_function and not any(m.of_window for m in q.metrics), lambda q: replace(q, legacy=not q.legacy, bounds=("window_start", "window_end")))),
+    Modification("notation", _only(lambda q: q.top is None and not (q.window.kind == "SESSION" and q.conditions) and q.window.kind != "CUMULATE" and not q.window.offset and not q.window_key and not q.window_condition and not q.grouping_sets and len(q.bounds) == 2 and not q.table_function and not any(m.of_window for m in q.metrics), lambda q: replace(q, legacy=not q.legacy, bounds=("window_start", "window_end")))),
     Modification("early fire on a TVF", _only(lambda q: not q.legacy and not q.fires, lambda q: replace(q, settings=(*q.settings, (EARLY_FIRE, "true"))))),
 )  # fmt: skip
 OTHER: Final = (
@@ -341,7 +342,8 @@ def _script(query: Query, style: Style, names: Mapping[str, str]) -> str:
     parts = [TABLE, _sink(query)]
     base = "orders"
     renamed = ", ".join(f"{name} AS {names[name]}" for name in COLUMNS)
-    pushed = _conditions(query, {name: name for name in COLUMNS}, style) if style.conditions_below else ""
+    below = _conditions_below(query, style)
+    pushed = _conditions(query, {name: name for name in COLUMNS}, style) if below else ""
     if style.columns_from == "view":
         parts.append(f"CREATE TEMPORARY VIEW {style.prefix}_source AS SELECT {renamed} FROM orders{pushed};\n")
         base = f"{style.prefix}_source"
@@ -356,6 +358,11 @@ def _script(query: Query, style: Style, names: Mapping[str, str]) -> str:
         statement = f"WITH {style.prefix}_result AS (\n{statement}\n)\nSELECT * FROM {style.prefix}_result"
     comment = "-- totals by window\n/* kept simple */ " if style.comments else ""
     return "".join(parts) + f"INSERT INTO {_name(query.sink, style)}\n{comment}{statement};\n"
+
+
+def _conditions_below(query: Query, style: Style) -> bool:
+    """Not below a session, where a condition decides which rows make one."""
+    return style.conditions_below and query.window.kind != "SESSION"
 
 
 def _name(name: str, style: Style) -> str:
@@ -377,14 +384,16 @@ def _interval(minutes: int, style: Style) -> str:
 
 def _lengths(window: WindowModel, style: Style) -> list[str]:
     size, slide = _interval(window.size, style), _interval(window.slide, style)
-    return [size] if window.kind == "TUMBLE" else [slide, size]
+    return [size] if window.kind in ("TUMBLE", "SESSION") else [slide, size]
 
 
 def _tvf(query: Query, style: Style, names: Mapping[str, str], base: str) -> str:
     """What stands in FROM: the windowed rows, their columns renamed below or above the window."""
     above = style.columns_from == "subquery"
     window = query.window
-    labels = {"TUMBLE": ["SIZE"], "HOP": ["SLIDE", "SIZE"], "CUMULATE": ["STEP", "SIZE"]}[window.kind]
+    labels = {"TUMBLE": ["SIZE"], "HOP": ["SLIDE", "SIZE"], "CUMULATE": ["STEP", "SIZE"], "SESSION": ["GAP"]}[
+        window.kind
+    ]
     time = window.time if above else names[window.time]
     arguments = [f"TABLE {'orders' if above else base}", f"DESCRIPTOR({time})", *_lengths(window, style)]
     if window.offset:
@@ -449,7 +458,7 @@ def _query(query: Query, style: Style, names: Mapping[str, str], base: str) -> s
     shown = [f"{name} AS {columns['w']}{i}" for i, name in enumerate(fields)]
     if ranked:
         shown = ["window_start", "window_end"]
-    below = style.conditions_below and style.columns_from != "table"
+    below = _conditions_below(query, style) and style.columns_from != "table"
     where = _conditions(
         replace(query, conditions=frozenset()) if below else query, names, style, query.window_condition
     )

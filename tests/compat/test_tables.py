@@ -42,6 +42,7 @@ WINDOWS = st.one_of(
     st.builds(WindowModel, st.just("TUMBLE"), st.sampled_from([2, 5, 10]), offset=st.sampled_from([0, 0, 1])),
     st.builds(WindowModel, st.sampled_from(["HOP", "CUMULATE"]), st.sampled_from([4, 10]), st.sampled_from([1, 2])),
     st.builds(WindowModel, st.just("TUMBLE"), st.just(3), time=st.just("clock")),
+    st.builds(WindowModel, st.just("SESSION"), st.sampled_from([2, 5])),
 )
 
 
