@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from airflow_flinkcompat.compat import flink_ranking, planner
 from airflow_flinkcompat.compat.entries import ending
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Report
@@ -78,8 +79,7 @@ def _steps(report: Report) -> Iterator[Step]:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
             yield from (Step(remedy) for reason, remedy in _REMEDIES.items() if reason in reasons)
             if not reasons & {Reason.NOT_READ, Reason.UNDECLARED}:
-                if report.engine == "flink" and not any(f.rule.startswith("plan-") for f in report.findings):
-                    yield _planner(report)
+                yield from _asked_again(report)
                 yield Step(_REHEARSE.format(new=report.new_source))
             yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or restart with backfill.")
             yield _restart(report, "When in doubt, start without state")
@@ -124,9 +124,27 @@ def _resume(report: Report, lead: str) -> Step:
     )
 
 
+def _asked_again(report: Report) -> Iterator[Step]:
+    """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
+    unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
+    if any(flink_ranking.NOT_AT_ONE in finding.source for finding in unknown):
+        # Other ranks or another order are another plan anyhow.
+        yield Step(
+            "If both sides run at parallelism 1, say so and check again: add `--set parallelism.default=1` "
+            "to the options of this check."
+        )
+    elif (
+        report.engine == "flink"
+        and all(map(planner.shows_in_plans, unknown))
+        and not any(finding.rule.startswith("plan-") for finding in report.findings)
+    ):
+        yield _planner(report)
+
+
 def _planner(report: Report) -> Step:
     return Step(
-        "Ask Flink's own planner, which starts nothing (in Airflow: explain_plan=True).",
+        "Ask Flink's own planner, which starts nothing, with the same options as this check "
+        "(in Airflow: explain_plan=True).",
         (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --explain-plan"),
         "sh",
     )
@@ -160,7 +178,7 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
 
 def _backfill(report: Report) -> Step:
     return Step(
-        "Then backfill what the fresh start does not cover.",
+        "Then backfill what the fresh start does not cover, with the same --set and --catalog as this check.",
         (
             f"flinkcompat backfill {report.new_source} \\",
             "  --from '<begin of history>' --to '<time of the switch>'",

@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 ON_2_3 = ("2.3",)
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
+NOT_AT_ONE = "only at parallelism 1 no row waits in the ranking: parallelism.default is not set to 1 on both sides"
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
 _APPENDING_CONNECTORS = frozenset({"kafka", "filesystem", "datagen", "kinesis"})
 _APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", "parquet", "orc", "protobuf"})
@@ -152,9 +153,7 @@ def rows_may_wait(ranking: Ranking) -> str:
     for pipeline in (ranking.pair.pipeline.old_pipeline, ranking.pair.pipeline.new_pipeline):
         default, of_tables = (dict(pipeline.settings).get(key) for key in _PARALLELISM)
         if default != "1" or of_tables not in (None, "-1", "1"):
-            return (
-                "only at parallelism 1 no row waits in the ranking: parallelism.default is not set to 1 on both sides"
-            )
+            return NOT_AT_ONE
     return ""
 
 

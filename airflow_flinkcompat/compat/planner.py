@@ -146,9 +146,7 @@ class Explained:
         """An unknown that shows in plans is compatible where they are equal; any other finding stays as it is."""
         versions = {self.change.old.version, self.change.new.version}
         if (
-            finding.outcome is not Outcome.UNKNOWN
-            or finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS)
-            or finding.rule not in SHOWN_IN_PLANS
+            not shows_in_plans(finding)
             or not SHOWN_IN_PLANS[finding.rule](self.change)
             or self.differences
             or len(versions) > 1
@@ -164,6 +162,11 @@ class Explained:
             basis=EQUAL.verdicts["flink"].basis,
             source=_SOURCE,
         )
+
+
+def shows_in_plans(finding: Finding) -> bool:
+    """Whether equal plans could settle it: an unknown of a rule whose subject a plan shows."""
+    return finding.reason in (Reason.NOT_COVERED, Reason.AMBIGUOUS) and finding.rule in SHOWN_IN_PLANS
 
 
 def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
