@@ -150,7 +150,7 @@ def test_settings(run: Run) -> None:
     assert [f["rule"] for f in one["findings"]] == ["setting-changed"]
     assert (one["findings"][0]["before"], one["findings"][0]["after"]) == (
         "table.exec.mini-batch.enabled = true",
-        "unset",
+        "table.exec.mini-batch.enabled: not set",
     )
     replaced = report_of(run(*check_, "--set", "pipeline.name=a", "--old-set", "pipeline.name=b = c"))
     assert replaced["findings"][0]["before"] == "pipeline.name = b = c"

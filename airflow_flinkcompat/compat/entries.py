@@ -167,9 +167,8 @@ def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], gr
     outcome = _outcome(group)
     consequence = ending(finding for _, finding in group)
     for before, found in ((True, removed), (False, added)):
-        key_fate, fate = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
-        if outcome is Outcome.UNKNOWN:
-            fate = Fate.UNCLEAR
+        key_fate, alone = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
+        fate = alone.under(outcome)
         for operator in found:
             held = _held(operator)
             yield OperatorReport(

@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.sections import (
     Section,
     basis_label,
     engine_label,
+    fates_heading,
     overruled,
     page_name,
     rows,
@@ -56,7 +57,7 @@ def _section(section: Section) -> Iterator[str]:
     if section.operator is not None:
         table = list(rows(section.operator))
         if table:
-            yield from ("| | state | what happens |", "|---|---|---|")
+            yield from (f"| | state | {fates_heading(section.operator) or 'what happens'} |", "|---|---|---|")
             yield from (f"| {label} | {_code(text)} | {_emphasis(fate)} |" for label, text, fate in table)
             yield ""
     for finding in section.findings:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.sections import (
     Section,
     basis_label,
     engine_label,
+    fates_heading,
     overruled,
     page_name,
     rows,
@@ -102,6 +103,8 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
     room = max(20, width - 14 - max((len(fate) for _, _, fate in table), default=0))
     wrapped = [(label, textwrap.wrap(text, room), fate) for label, text, fate in table]
     column = max((len(line) for _, lines, _ in wrapped for line in lines), default=0)
+    if heading := fates_heading(operator):
+        yield f"  {heading}:"
     for label, (first, *more), fate in wrapped:
         yield f"  {label:<8} {first:<{column}}{_GAP}{fate}"
         yield from (f"  {'':<8} {line}" for line in more)

@@ -38,10 +38,13 @@ class Fate(StrEnum):
     UNCLEAR = "cannot be told"
 
     def under(self, outcome: Outcome) -> Fate:
-        """What becomes of the metric where that is the outcome: a value is kept only in state that may be used."""
-        if self is not Fate.KEPT:
-            return self
-        return {Outcome.UNKNOWN: Fate.UNCLEAR, Outcome.INCOMPATIBLE: Fate.FROM_ZERO}.get(outcome, self)
+        """What becomes of the metric where that is the outcome: nothing can be told where the outcome cannot.
+
+        Where state may not be used, it is what a start without state makes of it.
+        """
+        if outcome is Outcome.UNKNOWN:
+            return Fate.UNCLEAR
+        return Fate.FROM_ZERO if self is Fate.KEPT and outcome is Outcome.INCOMPATIBLE else self
 
 
 class KeyFate(StrEnum):

@@ -81,6 +81,12 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
     yield from (("rows", shown(which), fate.value) for which, fate in operator.rows)
 
 
+def fates_heading(operator: OperatorReport) -> str:
+    """Of which start the fates of :func:`rows` speak; "" where it is the resumed one, or nothing has a fate."""
+    told = operator.outcome is Outcome.INCOMPATIBLE and (operator.metrics or operator.rows)
+    return "after a start without state" if told else ""
+
+
 def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Findings that another one decides over, and the codes of those among them that would be fine by themselves."""
     found = [finding for finding in report.findings if finding.overruled_by]

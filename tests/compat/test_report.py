@@ -50,10 +50,12 @@ def test_the_script_is_as_bad_as_its_worst_sink_and_no_operator_is_worse(rule: R
 def test_no_metric_is_kept_where_the_state_may_not_be_used(rule: Rule, engine: str) -> None:
     for operator in judged(rule.code, engine).operators:
         fates = {fate for _, fate in operator.metrics}
-        if operator.outcome in (Outcome.UNKNOWN, Outcome.INCOMPATIBLE):
-            assert Fate.KEPT not in fates
-        if operator.outcome is not Outcome.UNKNOWN:
+        if operator.outcome is Outcome.UNKNOWN:
+            assert fates <= {Fate.UNCLEAR}
+        else:
             assert Fate.UNCLEAR not in fates
+        if operator.outcome is Outcome.INCOMPATIBLE:
+            assert Fate.KEPT not in fates
         assert operator.consequence is None or engine == "flink"
         assert not operator.resumed or operator.consequence is Consequence.SILENTLY_WRONG
 
