@@ -141,11 +141,7 @@ def _group_window(kind: WindowKind, call: exp.Anonymous, scalars: ScalarBinder) 
 
 def _names_window(call: exp.Anonymous, window: Window, time: Expression, scalars: ScalarBinder) -> bool:
     """Whether a call such as TUMBLE_START names this window on this time column."""
-    try:
-        named = _group_window(WindowKind(str(call.this).upper().partition("_")[0]), call, scalars)
-    except BindError:
-        return False
-    return named == (time, window)
+    return _group_window(WindowKind(str(call.this).upper().partition("_")[0]), call, scalars) == (time, window)
 
 
 def _special(

@@ -190,6 +190,10 @@ def test_stars_and_qualifiers(select: str, names: list[str]) -> None:
         ("SELECT INTERVAL '1.5' MINUTE AS i FROM orders", "construct"),
         ("SELECT 1e400 AS x FROM orders", "construct"),
         (
+            "SELECT TUMBLE_START(nowhere, INTERVAL '1' HOUR) FROM orders GROUP BY TUMBLE(placed, INTERVAL '1' HOUR)",
+            "unknown-column",
+        ),
+        (
             "SELECT COUNT(*) FROM orders GROUP BY CUBE(" + ", ".join(f"amount + {i}" for i in range(40)) + ")",
             "too-large",
         ),
