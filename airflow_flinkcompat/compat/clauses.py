@@ -83,7 +83,7 @@ def plain(value: Any) -> str:
 
 
 def setting(key: str, value: Any) -> str:
-    """``key = value``, a secret masked while it is still known where it ends; ``key: not set`` where there is no value."""
+    """``key = value``, a secret masked while it is still known where it ends; ``key: not set`` without a value."""
     if value is None:
         return f"{key}: not set"
     return f"{key} = {mask_option(key, value) if isinstance(value, str) else plain(value)}"
