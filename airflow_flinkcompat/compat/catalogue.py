@@ -27,10 +27,13 @@ SCOPES = {
 
 
 def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[Rule, ...]:
-    """The rules with that outcome on that engine; on any engine where none is named."""
+    """The rules with that outcome on that engine, at best where cases differ; on any engine where none is named."""
     engines = [engine] if engine else list(ENGINES)
     return tuple(
-        rule for rule in ENTRIES if outcome is None or any(rule.verdicts[name].outcome is outcome for name in engines)
+        rule
+        for rule in ENTRIES
+        if outcome is None
+        or any(name not in rule.silent and rule.verdicts[name].outcome is outcome for name in engines)
     )
 
 
@@ -45,7 +48,7 @@ def near(code: str) -> tuple[str, ...]:
 def overview(rules: Iterable[Rule] = ENTRIES) -> str:
     """The rules as a table: code, outcome on both engines, title."""
     rows = [("code", *ENGINES, "title")]
-    rows += [(rule.code, *(rule.verdicts[name].outcome.value for name in ENGINES), rule.title) for rule in rules]
+    rows += [(rule.code, *(rule.headline(name) for name in ENGINES), rule.title) for rule in rules]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
@@ -58,7 +61,9 @@ def overview(rules: Iterable[Rule] = ENTRIES) -> str:
 def explain(rule: Rule) -> str:
     """One rule: what it looks at, its verdicts and what they rest on, why, and an example."""
     lines = [f"{rule.code}: {rule.title}", "", f"scope  {SCOPES[rule.scope]}"]
-    lines += [f"{engine:<6} {_verdict(verdict)}" for engine, verdict in rule.verdicts.items()]
+    lines += [
+        f"{engine:<6} {outcome_text(rule, engine)} ({basis_text(verdict)})" for engine, verdict in rule.verdicts.items()
+    ]
     lines += ["", rule.why]
     for heading, text in example_parts(rule.example):
         lines += ["", heading, *(f"    {line}" for line in text.strip().splitlines())]
@@ -74,6 +79,7 @@ def as_data(rule: Rule) -> dict[str, Any]:
         "engines": {
             engine: {
                 "outcome": verdict.outcome.value,
+                "headline": rule.headline(engine),
                 "basis": verdict.basis.value,
                 "source": verdict.source,
                 "reason": verdict.reason and verdict.reason.name.lower(),
@@ -102,14 +108,14 @@ def example_parts(example: Example) -> Iterator[tuple[str, str]]:
         yield "Tables", EXAMPLE_TABLES
 
 
-def _verdict(verdict: Verdict) -> str:
-    return f"{outcome_text(verdict)} ({basis_text(verdict)})"
-
-
-def outcome_text(verdict: Verdict) -> str:
+def outcome_text(rule: Rule, engine: str) -> str:
     """Outcome, how a restore ends, and why an unknown is unknown."""
+    headline, verdict = rule.headline(engine), rule.verdicts[engine]
+    if engine in rule.silent:
+        return headline
     parts = (verdict.outcome, verdict.consequence, verdict.reason)
-    return " · ".join(part.value for part in parts if part is not None)
+    text = " · ".join(part.value for part in parts if part is not None)
+    return f"{headline}, {text} at best" if engine in rule.by_case else text
 
 
 def basis_text(verdict: Verdict) -> str:

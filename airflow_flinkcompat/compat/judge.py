@@ -143,11 +143,11 @@ def _sink(target: Any) -> str | None:
 
 def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | None:
     """The rule's answer on this engine, sharpened where the pair says how a restore ends; None: nothing to say."""
+    if change.engine in rule.silent:
+        return None
     verdict = hit.verdicts.get(change.engine) or rule.verdicts[change.engine]
     if change.engine != "flink":
         return verdict
-    if rule.code == "several-changes":
-        return None  # each difference is judged by itself
     if verdict.outcome is Outcome.COMPATIBLE and verdict.versions and change.new.version not in verdict.versions:
         why = f"{verdict.source}: measured on Flink {' and '.join(verdict.versions)} only"
         return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.VERSION)

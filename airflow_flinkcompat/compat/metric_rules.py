@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from airflow_flinkcompat.compat.aggregates import Fates, listed
-from airflow_flinkcompat.compat.metric_pages import without_window
+from airflow_flinkcompat.compat.metric_pages import PAGES, without_window
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented
@@ -37,7 +37,10 @@ def metrics_rule(
 
     source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)
     verdicts = {"vvr": documented(vvr, source), "flink": flink}
-    return Rule(code, title, Scope.OPERATOR, verdicts, why, example, find)
+    # Pages on metrics without a window lack some rows.
+    elsewhere = not all(code in page.rows for page in PAGES.values())
+    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
+    return Rule(code, title, Scope.OPERATOR, verdicts, why, example, find, by_case=safe if elsewhere else ())
 
 
 def became(changes: tuple[tuple[AggregateCall, AggregateCall], ...]) -> str:

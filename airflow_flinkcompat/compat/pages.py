@@ -81,7 +81,7 @@ def _index() -> str:
         lines += ["", f"## Looking at {what}", "", "| rule | what changed | vvr | flink |", "|---|---|---|---|"]
         lines += [
             f"| [`{rule.code}`]({rule.code}.md) | {rule.title} | "
-            + " | ".join(rule.verdicts[name].outcome.value for name in ENGINES)
+            + " | ".join(rule.headline(name) for name in ENGINES)
             + " |"
             for rule in ENTRIES
             if rule.scope is scope
@@ -100,7 +100,7 @@ def _page(rule: Rule) -> str:
         "|---|---|---|---|",
     ]
     for engine, verdict in rule.verdicts.items():
-        cells = (f"`{engine}`", outcome_text(verdict), basis_text(verdict), _seen(rule, engine))
+        cells = (f"`{engine}`", outcome_text(rule, engine), basis_text(verdict), _seen(rule, engine))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "## Why", "", rule.why, "", "## Example"]
     for heading, text in example_parts(rule.example):

@@ -72,7 +72,10 @@ def parts_rule(
                 else {engine: noticed_above(pair, engine, verdict) for engine, verdict in found.items()},
             )
 
-    return Rule(code, title, Scope.OPERATOR, {"vvr": vvr, "flink": flink}, why, example, find)
+    verdicts = {"vvr": vvr, "flink": flink}
+    # What stands above may have gathered what this one handed on.
+    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
+    return Rule(code, title, Scope.OPERATOR, verdicts, why, example, find, by_case=safe)
 
 
 def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:

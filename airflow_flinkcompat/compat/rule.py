@@ -111,7 +111,8 @@ class Rule:
     """One rule: stable code, title, scope, verdict per engine, why, example, and the function that finds it.
 
     ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
-    :class:`Hit` for every place it fires.
+    :class:`Hit` for every place it fires. ``by_case`` are the engines on which a change of this kind may well end worse
+    than the verdict, ``silent`` those on which the rule never speaks.
     """
 
     code: str
@@ -122,6 +123,14 @@ class Rule:
     example: Example
     find: Callable[[Any], Iterable[Hit]]
     level: Level = Level.REST
+    by_case: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+
+    def headline(self, engine: str) -> str:
+        """The outcome in a word, for lists: no rule is shown as safe that is so in some cases only, or says nothing."""
+        if engine in self.silent:
+            return "says nothing"
+        return "by case" if engine in self.by_case else self.verdicts[engine].outcome.value
 
 
 EXAMPLE_TABLES = """\

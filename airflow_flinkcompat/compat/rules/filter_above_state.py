@@ -34,4 +34,5 @@ RULE = Rule(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
     find=find,
+    by_case=("vvr", "flink"),
 )

@@ -73,4 +73,5 @@ RULE = Rule(
     why="One more query changes the topology of the whole job.",
     example=Example(SINKS + BOTH, SINKS + ONE),
     find=find,
+    by_case=("vvr",),
 )

@@ -32,4 +32,5 @@ RULE = Rule(
         SINK + " (total, customer)\n" + windowed("SUM(amount), customer"),
     ),
     find=find,
+    by_case=("flink",),
 )

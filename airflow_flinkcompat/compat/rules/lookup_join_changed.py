@@ -70,4 +70,5 @@ RULE = Rule(
     "that were looked up in the old way.",
     example=Example(JOIN.format("JOIN"), JOIN.format("LEFT JOIN")),
     find=find,
+    by_case=("vvr", "flink"),
 )

@@ -110,4 +110,5 @@ RULE = Rule(
     why="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     find=find,
+    by_case=("vvr", "flink"),
 )

@@ -51,4 +51,5 @@ RULE = Rule(
     "open-source Flink, which goes wrong when the number is taken out again.",
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     find=find,
+    by_case=("vvr", "flink"),
 )

@@ -49,4 +49,5 @@ RULE = Rule(
         ),
     ),
     find=find,
+    by_case=("vvr", "flink"),
 )

@@ -59,4 +59,5 @@ RULE = Rule(
         SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
     ),
     find=find,
+    silent=("flink",),
 )

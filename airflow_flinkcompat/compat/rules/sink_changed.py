@@ -90,4 +90,5 @@ RULE = Rule(
     why="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((SINK + QUERY).format("totals"), (SINK + QUERY).format("sums")),
     find=find,
+    by_case=("vvr", "flink"),
 )

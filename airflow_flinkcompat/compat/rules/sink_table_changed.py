@@ -86,4 +86,5 @@ RULE = Rule(
         + windowed("customer, SUM(amount), window_start"),
     ),
     find=find,
+    by_case=("vvr", "flink"),
 )

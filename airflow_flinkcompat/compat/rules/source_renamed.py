@@ -56,4 +56,5 @@ RULE = Rule(
         + windowed("customer, SUM(amount)").replace("TABLE orders", "TABLE purchases"),
     ),
     find=find,
+    by_case=("flink",),
 )

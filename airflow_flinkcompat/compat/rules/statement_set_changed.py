@@ -34,4 +34,5 @@ RULE = Rule(
         SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
     ),
     find=find,
+    by_case=("vvr", "flink"),
 )

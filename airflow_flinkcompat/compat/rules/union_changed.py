@@ -82,4 +82,5 @@ RULE = Rule(
     "positions do too, and everything is read again.",
     example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
     find=find,
+    by_case=("vvr",),
 )

@@ -33,4 +33,5 @@ RULE = Rule(
         "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
     ),
     find=find,
+    by_case=("flink",),
 )

@@ -37,4 +37,5 @@ RULE = Rule(
     why="Window fields are known for every window; showing them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     find=find,
+    by_case=("flink",),
 )

@@ -32,4 +32,5 @@ RULE = Rule(
         "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
     ),
     find=find,
+    by_case=("flink",),
 )
