@@ -2,10 +2,13 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.clauses import group_by
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+
+
+OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", Consequence.SILENTLY_WRONG)}
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
@@ -17,7 +20,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
         pair.claim("grouping sets"),
         group_by(sides[0]),
         group_by(sides[1]),
-        verdicts=kept_on_flink(pair.pipeline),
+        verdicts=OTHERS if "grouping sets" in pair.parts else kept_on_flink(pair.pipeline),
     )
 
 
@@ -28,7 +31,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
-        "flink": inferred(Outcome.UNKNOWN, "only unchanged grouping sets were measured"),
+        "flink": inferred(Outcome.UNKNOWN, "kept beside another change: not measured"),
     },
     why="The vendor's check does not look into grouping sets, whether they changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
