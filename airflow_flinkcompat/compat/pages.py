@@ -75,7 +75,8 @@ def _index() -> str:
         "",
         f"Everything `flinkcompat check` can find, rule catalogue version {CATALOGUE}. Engine `vvr` is Realtime "
         "Compute for Apache Flink and Ververica, `flink` is open-source Apache Flink. The outcome is the rule's own; "
-        "the change at hand may sharpen it, and of several findings one may decide over another.",
+        "the change at hand may sharpen it (`by case`: to a worse one), and of several findings one may decide over "
+        "another.",
     ]
     for scope, what in SCOPES.items():
         lines += ["", f"## Looking at {what}", "", "| rule | what changed | vvr | flink |", "|---|---|---|---|"]

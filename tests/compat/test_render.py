@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_mark
 from airflow_flinkcompat.compat.advice import if_resumed, steps
 from airflow_flinkcompat.compat.catalogue import ENTRIES
 from airflow_flinkcompat.compat.pages import judged
+from airflow_flinkcompat.compat.planner import SHOWN_IN_PLANS
 from airflow_flinkcompat.compat.rule import Rule
 
 TABLES = """\
@@ -177,3 +178,31 @@ def test_what_stands_in_a_clause_cannot_break_a_table() -> None:
     columns = [line.replace("\\|", "").count("|") for line in lines if line.startswith("|")]
     assert set(columns) <= {3, 4}
     assert not any("<b>" in line.replace("\\<", "") for line in lines if "`" not in line)
+
+
+# ---------------------------------------------------------------------------------------------- what to do next
+PLANNER = "Ask Flink's own planner"
+DOUBT = "If both sides run at parallelism 1"
+
+
+def advice(old: str, new: str) -> str:
+    return " ".join(step.text for step in steps(report(Pair(old, new, "flink"))))
+
+
+def test_the_planner_is_asked_only_where_plans_show_all_that_is_unknown() -> None:
+    """A function of one's own and a setting nobody measured are in no plan."""
+    asked = {rule.code: PLANNER in " ".join(s.text for s in steps(judged(rule.code, "flink"))) for rule in ENTRIES}
+    assert any(asked.values())
+    for code, offered in asked.items():
+        unknown = {f.rule for f in judged(code, "flink").deciding if f.outcome is Outcome.UNKNOWN}
+        assert not offered or (unknown and unknown <= set(SHOWN_IN_PLANS))
+    assert PLANNER not in advice(totals(), "SET 'table.exec.emit.early-fire.enabled' = 'true';\n" + totals())
+
+
+def test_a_missing_parallelism_is_asked_for() -> None:
+    words = advice(top("DESC"), top("ASC"))
+    assert DOUBT in words
+    assert "--set parallelism.default=1" in words
+    assert PLANNER not in words
+    at_one = "SET 'parallelism.default' = '1';\n"
+    assert DOUBT not in advice(at_one + top("DESC"), at_one + top("ASC"))
