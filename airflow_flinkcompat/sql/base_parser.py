@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -9,6 +10,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+_WORD = re.compile(r"[^\W\d]|\$")
 N = TypeVar("N", bound=exp.Expr)
 T = TypeVar("T")
 
@@ -50,7 +52,9 @@ class BaseParser(Parser):
 
     def require_identifier(self) -> exp.Identifier:
         """Read one name (any word, or back-ticked) or raise."""
-        identifier = None if self._curr.token_type == TokenType.STRING else self._parse_id_var(any_token=True)
+        is_word = self._curr.token_type == TokenType.IDENTIFIER or _WORD.match(self._curr.text)
+        is_word = is_word and self._curr.token_type != TokenType.STRING
+        identifier = self._parse_id_var(any_token=True) if is_word else None
         return identifier if isinstance(identifier, exp.Identifier) else self.fail("Expected a name")
 
     def parse_dotted_name(self) -> exp.Identifier | exp.Dot:

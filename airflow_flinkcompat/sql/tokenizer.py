@@ -138,7 +138,7 @@ class FlinkTokenizer(Tokenizer):
         tokens = super().tokenize(_without_slash_comments(sql))
         if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
             raise TokenError("a number that is none in Flink SQL")
-        return _merge(self._expand_hints(tokens))
+        return _merge(self._expand_hints(tokens), sql)
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
         """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
@@ -177,19 +177,22 @@ def _without_slash_comments(sql: str) -> str:
     """``sql`` with every ``// …`` comment blanked out; sqlglot would take the ``//`` of a URL for one."""
     if "//" not in sql:
         return sql
-    comments = (lexeme for lexeme in lexer.lexemes(sql) if lexeme.kind == "comment" and lexeme.text.startswith("//"))
-    for comment in comments:
-        sql = sql[: comment.start] + " " * (comment.end - comment.start) + sql[comment.end :]
-    return sql
+    return "".join(
+        " " * len(lexeme.text)
+        if lexeme.kind == "comment" and lexeme.text.startswith("//")
+        else sql[lexeme.start : lexeme.end]
+        for lexeme in lexer.lexemes(sql)
+    )
 
 
-def _merge(tokens: list[Token]) -> list[Token]:
-    """Merge compound keywords, and string literals that continue each other (``'a' 'b'`` is ``'ab'``)."""
+def _merge(tokens: list[Token], sql: str) -> list[Token]:
+    """Merge compound keywords, and string literals that continue each other on another line (``'a'⏎'b'`` is ``'ab'``)."""
     merged: list[Token] = []
     for token in tokens:
         previous = merged[-1] if merged else None
         if previous is not None:
-            if token.token_type == TokenType.STRING and previous.token_type == TokenType.STRING:
+            strings = token.token_type == previous.token_type == TokenType.STRING
+            if strings and "\n" in sql[previous.end + 1 : token.start]:
                 merged[-1] = _joined(previous, token, TokenType.STRING, previous.text + token.text)
                 continue
             compound = (
