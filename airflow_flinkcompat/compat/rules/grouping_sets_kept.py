@@ -7,7 +7,6 @@ from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 
-
 OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", Consequence.SILENTLY_WRONG)}
 
 
