@@ -52,9 +52,10 @@ class BaseParser(Parser):
 
     def require_identifier(self) -> exp.Identifier:
         """Read one name (any word, or back-ticked) or raise."""
-        is_word = self._curr.token_type == TokenType.IDENTIFIER or _WORD.match(self._curr.text)
-        is_word = is_word and self._curr.token_type != TokenType.STRING
-        identifier = self._parse_id_var(any_token=True) if is_word else None
+        token = self._curr
+        is_word = token.token_type != TokenType.STRING and _WORD.match(token.text) is not None
+        named = is_word or token.token_type == TokenType.IDENTIFIER
+        identifier = self._parse_id_var(any_token=True) if named else None
         return identifier if isinstance(identifier, exp.Identifier) else self.fail("Expected a name")
 
     def parse_dotted_name(self) -> exp.Identifier | exp.Dot:

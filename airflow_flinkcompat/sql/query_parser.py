@@ -13,8 +13,8 @@ from airflow_flinkcompat.sql.call_parser import CallParser
 
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
-#: Words behind a relation that begin a clause Flink's grammar knows and this one does not.
-_NO_ALIASES = frozenset({"MINUS", "PIVOT", "TABLESAMPLE", "UNPIVOT"})
+#: Words behind a relation or a column that begin a clause, at least in Flink's own grammar.
+_NO_ALIASES = frozenset({"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "SET", "TABLESAMPLE", "UNPIVOT"})
 
 #: Tokens that may be a name without back-ticks.
 _NAMES = {
@@ -280,18 +280,23 @@ class QueryParser(CallParser):
         explicit = self._match(TokenType.ALIAS)
         if not explicit and not self._match_set(self.TABLE_ALIAS_TOKENS, advance=False):
             return None
-        if not explicit and (self._can_parse_limit_or_offset() or start.text.upper() in _NO_ALIASES):
+        if not explicit and (self._can_parse_limit_or_offset() or self._is_clause_word()):
             return None
         alias = exp.TableAlias(this=self.require_identifier())
         if self._match(TokenType.L_PAREN, advance=False):
             alias.set("columns", self.wrapped_list(self.require_identifier))
         return self.place(alias, start)
 
+    def _is_clause_word(self) -> bool:
+        return self._curr.token_type == TokenType.VAR and self._curr.text.upper() in _NO_ALIASES
+
     def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
         if self._match(TokenType.ALIAS):
+            if this is None:
+                self.fail("Expected something before AS", self._prev)
             return exp.Alias(this=this, alias=self.require_identifier())
         implicit = not explicit and self._match_set(self.ALIAS_TOKENS, advance=False)
-        if this is None or not implicit or self._can_parse_limit_or_offset():
+        if this is None or not implicit or self._can_parse_limit_or_offset() or self._is_clause_word():
             return this
         return exp.Alias(this=this, alias=self.require_identifier())
 

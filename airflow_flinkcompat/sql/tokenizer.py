@@ -186,7 +186,7 @@ def _without_slash_comments(sql: str) -> str:
 
 
 def _merge(tokens: list[Token], sql: str) -> list[Token]:
-    """Merge compound keywords, and string literals that continue each other on another line (``'a'⏎'b'`` is ``'ab'``)."""
+    """Merge compound keywords, and string literals that continue each other on another line."""
     merged: list[Token] = []
     for token in tokens:
         previous = merged[-1] if merged else None
