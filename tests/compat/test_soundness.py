@@ -77,6 +77,9 @@ TIDY = windowed("customer, MAX(tidy(item))")
 SHOUTED = windowed("customer, MAX(UPPER(item))")
 SHADOW = "CREATE TEMPORARY SYSTEM FUNCTION upper AS 'com.example.Upper';\n"
 
+LATE = "CREATE TABLE late (customer STRING, item STRING) WITH ('connector' = 'print');\n"
+INTO_LATE = "INSERT INTO late SELECT customer, item FROM orders;\n"
+
 PAIRS = [
     # values
     replaced("type of a literal", windowed("customer, CAST(SUM(amount * 2) AS STRING)"), "* 2", "* 2.0"),
@@ -137,6 +140,7 @@ PAIRS = [
     Pair("a system function takes a built-in's name", SHOUTED, SHADOW + SHOUTED),
     Pair("a built-in gets its name back", SHADOW + SHOUTED, SHOUTED),
     Pair("a function of a catalog is declared by the script", TIDY, FUNCTION.format("tidy", "Tidy") + TIDY),
+    Pair("a sink is declared after its use", LATE + INTO_LATE, INTO_LATE + LATE),
     Pair("a function is declared after its call", FUNCTION.format("tidy", "Tidy") + TIDY, TIDY + FUNCTION.format("tidy", "Tidy")),
 ]  # fmt: skip
 
