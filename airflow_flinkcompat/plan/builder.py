@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import Script, Statement, nodes
+from airflow_flinkcompat.sql import Script, Statement, lexer, nodes
 
 
 def build_program(
@@ -98,6 +98,7 @@ class _Builder:
         try:
             self._statement(tree, statement, statement_set)
         except BindError as error:
+            self.environment.ask_for_all(tree)
             span = error.span or statement.span
             self.problems.append(Problem(error.reason, error.message, canonical(tree), span))
         except RecursionError:
@@ -114,7 +115,8 @@ class _Builder:
             case nodes.CreateFunction():
                 name = ".".join(part.name for part in tree.this.parts)
                 language = str(tree.args.get("language") or "JAVA").lower()
-                known = env.function(name)
+                self._asked_before(name.lower().rpartition(".")[2], tree, statement)
+                known = env.functions.get(name.lower())
                 earlier = known.definition or None if known is not None else None
                 if self._declared_before(tree, earlier is not None, earlier, statement):
                     return
@@ -148,6 +150,11 @@ class _Builder:
                 name_tree = tree.args.get("this")
                 name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
                 self._fact(kind, name, tree, statement)
+
+    def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
+        """What asked for a name further up did not get what is declared here; that stays as a fact."""
+        if name in self.environment.undeclared:
+            self._fact("declared after its use", "", tree, statement)
 
     def _use(self, tree: nodes.UseNamespace, statement: Statement) -> None:
         kind = str(tree.args["kind"])
@@ -187,6 +194,7 @@ class _Builder:
         try:
             return QueryBinder(self.environment, statement).query(tree)
         except BindError as error:
+            self.environment.ask_for_all(tree)
             span = error.span or place(tree, statement)
             # What its names mean depends on where it stands.
             where = ".".join((self.environment.catalog, self.environment.database)).strip(".")
@@ -225,12 +233,14 @@ class _Builder:
         view = self.environment.views.get(path)
         if self._declared_before(tree, view is not None, None if view is None else view.text, statement):
             return
+        self._asked_before(path, tree, statement)
         try:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
                 node = renamed(node, names)
             self.environment.views[path] = View(node, text)
         except BindError as error:
+            self.environment.ask_for_all(tree.expression)
             error.span = error.span or place(tree, statement)
             self.environment.views[path] = View(None, text, error)
 
@@ -238,6 +248,7 @@ class _Builder:
         path = self.environment.path(tree.this)
         if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
             return
+        self._asked_before(path, tree, statement)
         self.texts[path] = _text(tree, statement)
         base = self._like(tree)
         query = None if tree.expression is None else self._query(tree.expression, statement)
@@ -344,7 +355,9 @@ class _Builder:
 
 
 def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+    """The text without what lies between its lexemes: where a line comment ends, a line break says something."""
+    kept = (lexeme for lexeme in lexer.lexemes(text) if lexeme.kind not in ("space", "comment"))
+    return " ".join(text[lexeme.start : lexeme.end] for lexeme in kept)
 
 
 __all__ = ["build_program", "canonical"]

@@ -65,6 +65,8 @@ class Environment:
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
     mentioned: Callable[[], frozenset[str]] = frozenset
     """Column names written anywhere in the script: the possible columns of a table nobody declares."""
+    undeclared: set[Path | str] = field(default_factory=set)
+    """Tables by path and functions by name (lower case) that were asked for before anything declared them."""
 
     def path(self, table: exp.Expression) -> Path:
         """The fully qualified path of a name, as far as the script says it."""
@@ -82,12 +84,24 @@ class Environment:
         declared = self.tables.get(path)
         if declared is not None:
             return replace(declared, span=span)
+        self.undeclared.add(path)
         columns = tuple(Column(name, UNKNOWN) for name in sorted(self.mentioned()))
         return Table(path, columns, tuple(column.name for column in columns), declared=False, span=span)
 
     def function(self, name: str) -> FunctionDeclaration | None:
         """The declaration of a function; Flink finds functions whatever their case."""
-        return self.functions.get(name.lower())
+        declared = self.functions.get(name.lower())
+        if declared is None:
+            self.undeclared.add(name.lower())
+        return declared
+
+    def ask_for_all(self, tree: exp.Expr) -> None:
+        """Look up every table and function of a tree that is kept whole, so that they count as asked for."""
+        for node in tree.walk():
+            if isinstance(node, exp.Table) and self.path(node) not in self.views:
+                self.table(self.path(node), None)
+            elif isinstance(node, exp.Anonymous):
+                self.function(str(node.this))
 
 
 def name_parts(name: exp.Expression) -> list[exp.Identifier]:

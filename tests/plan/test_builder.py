@@ -386,3 +386,28 @@ def test_window_time_stays_a_time_attribute_through_an_aggregation() -> None:
     )
     assert node.schema[1].time_attribute is TimeAttribute.ROWTIME
     assert isinstance(node, Project)
+
+
+@pytest.mark.parametrize(
+    ("use", "declaration"),
+    [
+        ("SELECT a FROM late;", "CREATE TABLE late (a BIGINT) WITH ('connector' = 'datagen');"),
+        ("INSERT INTO late SELECT amount FROM orders;", "CREATE TABLE late (a BIGINT) WITH ('connector' = 'print');"),
+        ("SELECT a FROM late;", "CREATE TEMPORARY VIEW late AS SELECT amount AS a FROM orders;"),
+        ("SELECT late(amount) FROM orders;", "CREATE FUNCTION late AS 'shop.Late';"),
+        ("SELECT UPPER(item) FROM orders;", "CREATE FUNCTION upper AS 'shop.Upper';"),
+        (
+            "SELECT amount FROM orders WHERE amount IN (SELECT a FROM late);",
+            "CREATE TABLE late (a BIGINT) WITH ('connector' = 'datagen');",
+        ),
+    ],
+)
+def test_what_is_declared_after_its_use_was_not_used(use: str, declaration: str) -> None:
+    assert [fact.kind for fact in program(use + declaration).facts] == ["declared after its use"]
+    assert not program(declaration + use).facts
+
+
+def test_what_is_not_read_is_compared_without_its_comments() -> None:
+    texts = ("SELECT FROM a -- b\nWHERE", "SELECT FROM a -- c\n  WHERE", "SELECT FROM a -- b WHERE")
+    one, other, cut = (program(text).problems[0].text for text in texts)
+    assert one == other != cut
