@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from airflow_flinkcompat.compat import settings
 from airflow_flinkcompat.compat.parts import Difference, differences_of, table_parts
-from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, walk_nodes
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.sql import Span
 
 
 def declared_differences(a: Program, b: Program, engine: str) -> tuple[Difference, ...]:
@@ -21,24 +19,7 @@ def declared_differences(a: Program, b: Program, engine: str) -> tuple[Differenc
         *_named("view", dict(a.views), dict(b.views)),
         *_named("function", _functions(a), _functions(b)),
         *_statements(a, b),
-        *_declared_late(a, b),
     )
-
-
-def _declared_late(a: Program, b: Program) -> list[Difference]:
-    """Tables that a query uses before the script declares them: Flink does not know them there."""
-
-    def late(program: Program) -> tuple[str, ...]:
-        tables = {table.name for table in program.tables if table.declared}
-        used = (node.table for pipeline in program.pipelines for node in walk_nodes(pipeline.sink) if _has_table(node))
-        return tuple(sorted({table.name for table in used if table and not table.declared and table.name in tables}))
-
-    old, new = late(a), late(b)
-    return [] if old == new else [Difference("declared after its use", "declared after its use", old, new)]
-
-
-def _has_table(node: Node) -> TypeGuard[Scan | Sink]:
-    return isinstance(node, Scan | Sink)
 
 
 def _settings_changed(a: Program, b: Program, engine: str) -> list[Difference]:
@@ -53,15 +34,7 @@ def _settings_changed(a: Program, b: Program, engine: str) -> list[Difference]:
 
 
 def _functions(program: Program) -> dict[str, Any]:
-    """Each with how many queries stand before it: those call another one of that name."""
-    return {
-        f.name.lower(): (f.kind, f.language, f.definition, sum(_before(p.span, f.span) for p in program.pipelines))
-        for f in program.functions
-    }
-
-
-def _before(one: Span | None, other: Span | None) -> bool:
-    return one is not None and other is not None and (one.line, one.column) < (other.line, other.column)
+    return {f.name.lower(): (f.kind, f.language, f.definition) for f in program.functions}
 
 
 def effective_settings(program: Program) -> dict[str, str]:
