@@ -152,6 +152,11 @@ class CallParser(PatternParser):
             return self.place(nodes.NamedArgument(this=name, expression=self.require_expression()), start)
         return super()._parse_lambda(alias=False)
 
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if this is None and self._match(TokenType.L_BRACKET, advance=False):
+            self.fail("Expected ARRAY, MAP or MULTISET before [")  # sqlglot reads DuckDB's [1, 2] in every dialect
+        return super()._parse_bracket(this)
+
     def _parse_collection(self, word: str) -> exp.Expr:
         start = self._curr
         self._advance(2)

@@ -103,6 +103,7 @@ def test_an_empty_statement_set_and_nested_words_do_not_confuse_the_splitter() -
     SELECT a FROM t GROUP BY
     SELECT a FROM t GROUP BY CUBE()
     SELECT a AS 1 FROM t
+    SELECT [1] FROM t
     SELECT a, AS b FROM t
     SELECT a FROM t GROUP GROUP BY a
     SELECT INTERVAL '1' '1' MINUTE FROM t
