@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.helper import ensure_list
 
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, options
@@ -249,6 +250,7 @@ class QueryBinder(OrderBinder):
 
     def _match(self, tree: nodes.MatchRecognize) -> Relation:
         below = self.relation(tree.this)
+        self._require_pattern_columns(tree, below.scope)
         measures = [measure.alias for measure in tree.args.get("measures") or ()]
         keys = tree.args.get("partition_by") or ()
         schema = tuple(Column(name, UNKNOWN) for name in (*(key.name for key in keys), *measures))
@@ -275,6 +277,16 @@ class QueryBinder(OrderBinder):
             tuple(binder.bind(key) for key in keys),
         )
         return self._aliased(node, tree)
+
+    def _require_pattern_columns(self, tree: nodes.MatchRecognize, scope: Scope) -> None:
+        """Raises :class:`BindError` for a column that the input of a pattern does not have."""
+        variables = {variable.name for variable in tree.find_all(nodes.PatternVariable, nodes.PatternSubset)}
+        clauses = [part for clause in ("order", "measures", "define") for part in ensure_list(tree.args.get(clause))]
+        for column in (column for part in clauses for column in part.find_all(exp.Column)):
+            parts = [part.name for part in column.parts]
+            named = parts[1] if len(parts) > 1 and parts[0] in variables else parts[0]
+            if scope.find(named) is None:
+                raise BindError("unknown-column", f"column {'.'.join(parts)} is not found", self.span(column))
 
     # -------------------------------------------------------------------------------------------- windows
     def _table_function(self, tree: nodes.TableFunction) -> Relation:

@@ -172,12 +172,28 @@ def test_stars_and_qualifiers(select: str, names: list[str]) -> None:
     assert [column.name for column in node.schema] == names
 
 
+PATTERN = (
+    "SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY placed MEASURES {} AS m PATTERN (S U) SUBSET V = (S, U) "
+    "DEFINE U AS U.amount > LAST(S.amount, 1))"
+)
+
+
+@pytest.mark.parametrize("measure", ["U.amount", "V.amount", "amount", "MATCH_ROWTIME()", "COUNT(*)"])
+def test_a_pattern_names_its_variables_and_the_columns_of_its_input(measure: str) -> None:
+    (node,) = found(program(PATTERN.format(measure) + ";").pipelines[0].sink.input, Opaque)
+    assert isinstance(node, Opaque)
+    assert node.kind == "MATCH_RECOGNIZE"
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
         ("SELECT customer FROM refunds AS a JOIN refunds AS b ON a.customer = b.customer", "ambiguous-name"),
         ("SELECT nothing FROM refunds", "unknown-column"),
         ("SELECT * FROM nowhere", "undeclared-table"),
+        (PATTERN.format("U.nothing"), "unknown-column"),
+        (PATTERN.format("nothing"), "unknown-column"),
+        (PATTERN.format("X.customer"), "unknown-column"),
         ("SELECT amount FROM orders GROUP BY customer", "construct"),
         ("SELECT customer FROM orders FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01 00:00:00'", "construct"),
         ("SELECT customer FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(nothing), INTERVAL '1' DAY))", "unknown-column"),
