@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from airflow_flinkcompat.sql import Span
 
+FLINK_BATCH = "compute these rows with Flink in batch mode"
+"""What is left to do where a backfill has no exact answer."""
+
 
 class BackfillError(ValueError):
     """A backfill that cannot be done exactly, or failed; the text is meant for the user.

@@ -8,13 +8,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.formats import CsvFormat, JsonFormat, encode_line
 from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, Where, Write
 from airflow_flinkcompat.backfill.windows import from_micros
-from airflow_flinkcompat.plan.translations import ERROR
-
-_LINE = "flinkcompat_line"
 
 
 class Execution:
@@ -36,12 +31,11 @@ class Execution:
         """Rows without an event time, over all windows."""
         return sum(counted(seen, "nulls") for seen in self._nulls)
 
-    def lines(self, write: Write) -> tuple[DataFrame, Observation]:
-        """One column of text lines as the sink's format has them, and the count of them (``rows``)."""
+    def rows(self, write: Write) -> tuple[DataFrame, Observation]:
+        """The columns ``c0`` … of a write in the sink's types, and the count of its rows (``rows``)."""
         rows = reduce(DataFrame.union, (self.frame(step) for step in write.inputs))
         seen = Observation()
-        line = F.expr(encode_line(write.format, write.columns)).alias("value")
-        return rows.observe(seen, F.count(F.lit(1)).alias("rows")).select(line), seen
+        return rows.observe(seen, F.count(F.lit(1)).alias("rows")), seen
 
     def frame(self, step: Step) -> DataFrame:
         """The rows of a step."""
@@ -61,9 +55,9 @@ class Execution:
                 return reduce(DataFrame.union, (self.frame(inner).select(*names) for inner in step.inputs))
 
     def _read(self, step: Read) -> DataFrame:
-        raw = _csv(self.session, step) if isinstance(step.format, CsvFormat) else _json(self.session, step)
+        raw = step.source.frame(self.session)
         seen = Observation()
-        self._reads.append((step.table, step.place, seen))
+        self._reads.append((step.table, step.source.place, seen))
         raw = raw.observe(seen, F.count(F.lit(1)).alias("rows"))
         rows = _select(raw, step.columns)
         if not step.computed:
@@ -116,58 +110,3 @@ def _moment(micros: int) -> str:
 
 def _duration(micros: int) -> str:
     return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
-
-
-def _csv(session: SparkSession, step: Read) -> DataFrame:
-    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text."""
-    format = step.format
-    assert isinstance(format, CsvFormat)
-    names = [f"f{i}" for i in range(len(step.fields))]
-    reader = session.read.options(
-        sep=format.delimiter,
-        quote=format.quote,
-        escape=format.quote or "\\",
-        # Only a text can hold a line's end, in quotes; without quotes big files can be split.
-        multiLine=bool(format.quote),
-        recursiveFileLookup=True,
-        mode="PERMISSIVE" if format.ignore_parse_errors else "FAILFAST",
-        emptyValue="",
-        positiveInf="Infinity",
-        maxCharsPerColumn=-1,
-    )
-    if not format.ignore_parse_errors:
-        rows = reader.schema(", ".join(f"{name} STRING" for name in names)).csv(step.place)
-        return rows.select(*(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
-    # Flink keeps a line that is too short, with NULL for what is missing, and skips one that is too long.
-    fields = ", ".join(f"{name} STRING" for name in names)
-    rows = reader.option("columnNameOfCorruptRecord", _LINE).schema(f"{fields}, {_LINE} STRING").csv(step.place)
-    given = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
-    unclear = (
-        f"raise_error(concat('{ERROR}a line of {step.table} has quotes and the wrong number of fields: ', {_LINE}))"
-    )
-    count = f"IF({_LINE} IS NULL, {len(names)}, " + (
-        f"IF(instr({_LINE}, {quoted(format.quote)}) > 0, {unclear}, {given}))" if format.quote else f"{given})"
-    )
-    rows = rows.withColumn("n", F.expr(count))
-    trailing = f"(n = {len(names) + 1} AND {_LINE} LIKE {quoted('%' + format.delimiter)})"
-    rows = rows.where(f"n <= {len(names)} OR {trailing}")
-    return rows.select(
-        *(F.expr(f"IF(n > {i}, coalesce({name}, ''), NULL)").alias(name) for i, name in enumerate(names))
-    )
-
-
-def _json(session: SparkSession, step: Read) -> DataFrame:
-    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with."""
-    from pyspark.sql.types import StringType, StructField, StructType
-
-    format = step.format
-    assert isinstance(format, JsonFormat)
-    reader = session.read.options(
-        mode="DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST",
-        allowSingleQuotes=False,
-        allowNonNumericNumbers=False,
-        recursiveFileLookup=True,
-        multiLine=False,
-    )
-    schema = StructType([StructField(name, StringType()) for name in step.fields])
-    return reader.schema(schema).json(step.place).toDF(*(f"f{i}" for i in range(len(step.fields))))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from airflow_flinkcompat.backfill.connectors.base import Source, Target
+from airflow_flinkcompat.backfill.connectors.files import Files, Folder
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.sql import mask_secrets, placeholders
@@ -38,41 +40,68 @@ class Places:
                 if len(matching) > 1:
                     raise BackfillError(f"{what} {name} stands for several tables; write the full name ({known})")
 
-    def source(self, table: Table) -> str:
-        """Where a table is read from."""
-        return self._place(table, self.tables, "--table")
-
-    def sink(self, table: Table) -> tuple[str, bool]:
-        """Where a table is written to, and whether that place was given and so holds this run's rows alone."""
-        given = any(_names(table.path, name) for name in self.sinks)
-        return self._place(table, self.sinks, "--sink"), given
-
-    def _place(self, table: Table, given: Mapping[str, str], what: str) -> str:
-        for name, uri in given.items():
+    def source(self, table: Table) -> Source:
+        """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
+        for name, uri in self.tables.items():
             if _names(table.path, name):
-                return normalised(uri, f"{what} {name}")
-        if not table.declared:
-            raise Untranslatable(
-                f"table {table.name} is not declared; declare it in the script or in the catalog DDL", table.span
-            )
+                return Files.of(table, normalised(uri, f"--table {name}"))
+        _check_declared(table)
         connector = table.option("connector")
-        if connector != "filesystem":
+        make = _SOURCES.get(connector or "")
+        if make is None:
+            raise _unreachable(table, "--table", _SOURCES)
+        return make(table)
+
+    def sink(self, table: Table) -> Target:
+        """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""
+        for name, uri in self.sinks.items():
+            if _names(table.path, name):
+                return Folder.of(table, normalised(uri, f"--sink {name}"), exclusive=True)
+        _check_declared(table)
+        make = _TARGETS.get(table.option("connector") or "")
+        if make is None:
+            raise _unreachable(table, "--sink", _TARGETS)
+        return make(table)
+
+
+def _check_declared(table: Table) -> None:
+    if not table.declared:
+        raise Untranslatable(
+            f"table {table.name} is not declared; declare it in the script or in the catalog DDL", table.span
+        )
+
+
+def _unreachable(table: Table, what: str, known: Iterable[str]) -> Untranslatable:
+    connector = table.option("connector")
+    return Untranslatable(
+        f"table {table.name} has connector {connector or '(none)'}, a backfill reaches {', '.join(known)} tables only; "
+        f"say where its history lies with {what} {table.path[2]}=URI",
+        table.span,
+    )
+
+
+def _declared_place(table: Table, what: str) -> str:
+    """The folder a filesystem table declares."""
+    for option, value in table.options:
+        if not _understood(option, table):
             raise Untranslatable(
-                f"table {table.name} has connector {connector or '(none)'}, a backfill reaches filesystem tables only; "
-                f"say where its history lies with {what} {table.path[2]}=URI",
+                f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; "
+                f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
                 table.span,
             )
-        for option, value in table.options:
-            if not _understood(option, table):
-                raise Untranslatable(
-                    f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; "
-                    f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
-                    table.span,
-                )
-        path = table.option("path")
-        if not path:
-            raise BackfillError(f"table {table.name} has no option path", table.span)
-        return normalised(path, f"table {table.name}, option path")
+    path = table.option("path")
+    if not path:
+        raise BackfillError(f"table {table.name} has no option path", table.span)
+    return normalised(path, f"table {table.name}, option path")
+
+
+# By connector; a module that reads or writes another one adds its line here.
+_SOURCES: Mapping[str, Callable[[Table], Source]] = {
+    "filesystem": lambda table: Files.of(table, _declared_place(table, "--table")),
+}
+_TARGETS: Mapping[str, Callable[[Table], Target]] = {
+    "filesystem": lambda table: Folder.of(table, _declared_place(table, "--sink"), exclusive=False),
+}
 
 
 def _understood(option: str, table: Table) -> bool:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.compiler import Range, compile_program, reads_of
+from airflow_flinkcompat.backfill.compiler import compile_program
+from airflow_flinkcompat.backfill.connectors.base import Publication, Range
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.places import Places
 from airflow_flinkcompat.backfill.request import BackfillRequest, BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.session import spark_session
-from airflow_flinkcompat.backfill.steps import Work
+from airflow_flinkcompat.backfill.steps import Work, Write, reads_of
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.sql import ScriptError, mask_secrets, parse_script
@@ -43,7 +44,7 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     """
     try:
         work = plan_backfill(request)
-        with spark_session(request.master) as session:
+        with spark_session(request.master, work.needs) as session:
             return _run(session, work, request, progress)
     except BackfillError as error:
         raise type(error)(mask_secrets(error.message), error.span) from None
@@ -54,35 +55,32 @@ def _run(session: SparkSession, work: Work, request: BackfillRequest, progress: 
     from pyspark.errors import PySparkException
 
     from airflow_flinkcompat.backfill.execution import Execution, counted
-    from airflow_flinkcompat.backfill.publication import Files, Publication, range_name
 
     execution = Execution(session)
-    label = range_name(request.from_, request.to)
-    publications: list[Publication] = []
+    bounds = Range(request.from_, request.to)
+    publications: list[tuple[Write, Publication]] = []
     try:
-        for read in {read for write in work.writes for step in write.inputs for read in reads_of(step)}:
-            if not Files(session, read.place).exists(read.place):
-                raise BackfillError(f"table {read.table}: there is nothing at {read.place}")
-        publications += [Publication(session, write, label) for write in work.writes]
-        for publication in publications:
+        for source in {read.source for write in work.writes for step in write.inputs for read in reads_of(step)}:
+            source.check(session)
+        publications += [(write, write.target.publication(session, write.rows, bounds)) for write in work.writes]
+        for _, publication in publications:
             publication.check()
         counts = []
-        for publication in publications:
-            progress(f"computing {publication.write.table}")
-            lines, seen = execution.lines(publication.write)
-            publication.stage(lines)
+        for write, publication in publications:
+            progress(f"computing {write.rows.name}")
+            rows, seen = execution.rows(write)
+            publication.stage(rows)
             counts.append(counted(seen, "rows"))
         sinks = []
-        for publication, rows in zip(publications, counts, strict=True):
-            write = publication.write
-            sinks.append(SinkRows(write.table, write.place, rows, publication.publish()))
-            progress(f"published {rows} rows to {write.place}")
+        for (write, publication), count in zip(publications, counts, strict=True):
+            sinks.append(SinkRows(write.rows.name, write.target.place, count, publication.publish()))
+            progress(f"published {count} rows to {write.target.place}")
         sources = tuple(SourceRows(table, place, rows) for (table, place), rows in execution.rows_read().items())
         return BackfillResult(sources, tuple(sinks), execution.rows_dropped(), request.from_, request.to)
     except (PySparkException, Py4JError) as error:
         raise BackfillError(_readable(str(error))) from None
     finally:
-        for publication in publications:
+        for _, publication in publications:
             publication.discard()
 
 

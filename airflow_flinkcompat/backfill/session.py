@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.connectors.base import Needs
 from airflow_flinkcompat.backfill.errors import BackfillError
 
 if TYPE_CHECKING:
@@ -47,9 +48,16 @@ def submit_configuration(master: str) -> dict[str, str]:
     return dict(_LOCAL) if master.startswith("local") else {}
 
 
+def needs_configuration(needs: Needs) -> dict[str, str]:
+    """The settings that bring a session what the connectors need."""
+    return {**dict(needs.conf), **({"spark.jars.packages": ",".join(needs.packages)} if needs.packages else {})}
+
+
 @contextmanager
-def spark_session(master: str | None = None) -> Iterator[SparkSession]:
+def spark_session(master: str | None = None, needs: Needs = Needs()) -> Iterator[SparkSession]:  # noqa: B008
     """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
+
+    ``needs`` is what the connectors want of a new session; an active one must have been started with it.
 
     An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
     """
@@ -66,7 +74,7 @@ def spark_session(master: str | None = None) -> Iterator[SparkSession]:
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
     builder = SparkSession.builder.master(master).appName("flinkcompat backfill")
-    for key, value in {**submit_configuration(master), **SEMANTICS}.items():
+    for key, value in {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs)}.items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()

@@ -7,20 +7,19 @@ left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-from airflow_flinkcompat.backfill.formats import Format
-from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.backfill.connectors.base import Needs, Rows, Source, Target
 
 
 @dataclass(frozen=True)
 class Read:
-    """Reads a table's files: every stored field as text ``f{i}``, then ``columns`` as (position, SQL over the fields),
-    then ``computed`` as (position, SQL over the columns)."""
+    """Reads a table: every stored field as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the
+    fields), then ``computed`` as (position, SQL over the columns)."""
 
     table: str
-    place: str
-    format: Format
-    fields: tuple[str, ...]
+    source: Source
     columns: tuple[tuple[int, str], ...]
     computed: tuple[tuple[int, str], ...] = ()
 
@@ -80,20 +79,21 @@ class Together:
 Step = Read | Select | Where | Assign | Group | Together
 
 
+def reads_of(step: Step) -> tuple[Read, ...]:
+    """The table reads below a step."""
+    if isinstance(step, Read):
+        return (step,)
+    inputs = step.inputs if isinstance(step, Together) else (step.input,)
+    return tuple(read for inner in inputs for read in reads_of(inner))
+
+
 @dataclass(frozen=True)
 class Write:
-    """Writes the columns ``c0`` … of all inputs as lines of text.
+    """Publishes the columns ``c0`` … of all inputs."""
 
-    ``exclusive``: the place then holds these rows and nothing else; otherwise files named by the range replace those
-    of an earlier run over the same range, next to whatever else lies there.
-    """
-
-    table: str
-    place: str
-    format: Format
-    columns: tuple[Column, ...]
+    rows: Rows
+    target: Target
     inputs: tuple[Step, ...]
-    exclusive: bool
 
 
 @dataclass(frozen=True)
@@ -101,3 +101,12 @@ class Work:
     """Everything a backfill does: one write per sink table."""
 
     writes: tuple[Write, ...]
+
+    @property
+    def needs(self) -> Needs:
+        """What all sources and targets need of the Spark session."""
+        used = (
+            *(read.source.needs for write in self.writes for step in write.inputs for read in reads_of(step)),
+            *(write.target.needs for write in self.writes),
+        )
+        return reduce(or_, used, Needs())

@@ -8,8 +8,8 @@ from datetime import datetime
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
-from airflow_flinkcompat.backfill.compiler import reads_of
-from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select
+from airflow_flinkcompat.backfill.connectors.files import Files
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, reads_of
 from airflow_flinkcompat.backfill.windows import to_micros
 from tests.backfill.scripts import BID_COLUMNS, TUMBLE, bids, script, table
 
@@ -27,7 +27,7 @@ def test_a_windowed_aggregation_becomes_steps() -> None:
     text = bids(SUM, WINDOWED)
     work = plan_backfill(BackfillRequest(text, from_=datetime(2020, 4, 15, 8, 5), to=datetime(2020, 4, 15, 8, 35)))
     (write,) = work.writes
-    assert (write.place, write.exclusive) == ("file:///results", False)
+    assert (write.target.place, write.target.exclusive) == ("file:///results", False)
     (select,) = write.inputs
     assert isinstance(select, Select)
     group = select.input.input if isinstance(select.input, Select) else select.input
@@ -43,7 +43,8 @@ def test_columns_nobody_reads_are_not_decoded() -> None:
     (write,) = plan_backfill(BackfillRequest(bids(SUM, WINDOWED))).writes
     (read,) = reads_of(write.inputs[0])
     assert [position for position, _ in read.columns] == [0, 1]
-    assert read.fields == ("bidtime", "price", "item")
+    assert isinstance(read.source, Files)
+    assert read.source.fields == ("bidtime", "price", "item")
 
 
 def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> None:
@@ -178,7 +179,8 @@ def test_an_archive_stands_in_for_a_topic() -> None:
     (write,) = plan_backfill(BackfillRequest(text, tables={"bid": "/archive"})).writes
     (read,) = reads_of(write.inputs[0])
     assert isinstance(read, Read)
-    assert (read.place, read.format.name) == ("file:///archive", "json")
+    assert isinstance(read.source, Files)
+    assert (read.source.place, read.source.format.name) == ("file:///archive", "json")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_an_archive_stands_in_for_a_topic() -> None:
     [
         ("SELECT item FROM bid", "a bare SELECT has no sink"),
         ("INSERT OVERWRITE results SELECT * FROM bid", "INSERT OVERWRITE"),
-        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "partitioned"),
+        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "a PARTITION clause"),
         ("INSERT INTO bid SELECT * FROM bid", "where table bid is read"),
     ],
 )

@@ -19,18 +19,19 @@ def a_table(*path: str, **options: str) -> Table:
 
 @pytest.mark.parametrize("name", ["orders", "`orders`", "db.orders", "c.db.orders"])
 def test_a_table_goes_by_every_part_of_its_name(name: str) -> None:
-    assert Places(tables={name: "/archive"}).source(a_table("c", "db", "orders")) == "file:///archive"
+    assert Places(tables={name: "/archive"}).source(a_table("c", "db", "orders")).place == "file:///archive"
 
 
 def test_the_default_names_of_flink_may_be_written() -> None:
     places = Places(tables={"default_catalog.default_database.orders": "/archive"})
-    assert places.source(a_table("orders")) == "file:///archive"
+    assert places.source(a_table("orders")).place == "file:///archive"
 
 
 def test_another_name_leaves_the_declared_place() -> None:
     places = Places(sinks={"other": "/x"})
-    assert places.sink(a_table("orders")) == ("file:///declared", False)
-    assert places.sink(a_table("other")) == ("file:///x", True)
+    declared, given = places.sink(a_table("orders")), places.sink(a_table("other"))
+    assert (declared.place, declared.exclusive) == ("file:///declared", False)
+    assert (given.place, given.exclusive) == ("file:///x", True)
 
 
 def test_names_are_case_sensitive_and_must_exist() -> None:
@@ -61,7 +62,8 @@ def test_a_place_that_cannot_be_used_says_what_to_do(table: Table, words: str) -
 
 def test_a_given_place_stands_in_for_any_connector() -> None:
     assert (
-        Places(tables={"t": "s3a://bucket/archive/"}).source(a_table("t", connector="kafka")) == "s3a://bucket/archive"
+        Places(tables={"t": "s3a://bucket/archive/"}).source(a_table("t", connector="kafka")).place
+        == "s3a://bucket/archive"
     )
 
 

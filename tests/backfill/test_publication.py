@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_ranges_as_names() -> None:
-    from airflow_flinkcompat.backfill.publication import overlaps, range_name
+    from airflow_flinkcompat.backfill.publishing.files import overlaps, range_name
 
     first = range_name(datetime(2024, 1, 1), datetime(2024, 1, 2, 0, 0, 0, 5))
     assert first == "20240101T000000000000-20240102T000000000005"

@@ -1,16 +1,25 @@
-"""Putting results in place: staged beside the target, moved in once all is written, else gone without a trace."""
+"""Files put in place: staged beside the folder, moved in once all is written, else gone without a trace.
+
+In a folder of its own (``exclusive``) a run then has these rows and nothing else; otherwise its files, named by the
+range, replace those of an earlier run over the same range, next to whatever else lies there.
+"""
 
 from __future__ import annotations
 
 import re
 import uuid
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from airflow_flinkcompat.backfill.connectors.base import Range, Rows
+from airflow_flinkcompat.backfill.connectors.text import encode_line
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.steps import Write
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.connectors.files import Folder
 
 _OPEN = ("begin", "end")
 _NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0-9]{5}\.")
@@ -35,7 +44,7 @@ def overlaps(name: str, other: str) -> bool:
     return a < d and c < b
 
 
-class Files:
+class FileSystem:
     """The file system of one place, by Hadoop's interface: local disk and whatever else Spark reaches."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
@@ -68,51 +77,48 @@ class Files:
         self._system.delete(self._path(place), True)
 
 
-class Publication:
-    """One sink's rows on their way: :meth:`check`, :meth:`stage`, then :meth:`publish`; :meth:`discard` at the end."""
+class FilePublication:
+    """One sink's rows on their way into a folder; see :class:`Publication`."""
 
-    def __init__(self, session: SparkSession, write: Write, label: str) -> None:
-        self.write = write
-        self.label = label
-        self.files = Files(session, write.place)
-        folder, _, name = write.place.rpartition("/")
-        if not name:
-            raise BackfillError(f"sink {write.table}: {write.place} is no folder a backfill may replace")
+    def __init__(self, session: SparkSession, target: Folder, rows: Rows, bounds: Range) -> None:
+        self.target = target
+        self.rows = rows
+        self.label = range_name(bounds.from_, bounds.to)
+        self.files = FileSystem(session, target.place)
+        folder, _, name = target.place.rpartition("/")
         self._staged = f"{folder}/.{name}.staged-{uuid.uuid4().hex[:12]}"
         self._previous = f"{folder}/.{name}.previous"
 
     def check(self) -> None:
-        """Raises :class:`BackfillError` when the place holds what this run must not touch."""
-        place, files = self.write.place, self.files
-        if self.write.exclusive and not files.exists(place) and files.exists(self._previous):
+        place, files = self.target.place, self.files
+        if self.target.exclusive and not files.exists(place) and files.exists(self._previous):
             files.move(self._previous, place)  # an earlier run was killed between its two moves
         if files.is_file(place):
-            raise BackfillError(f"sink {self.write.table}: {place} is a file; a backfill writes a folder of files")
+            raise BackfillError(f"sink {self.rows.name}: {place} is a file; a backfill writes a folder of files")
         if not files.exists(place):
             return
         for name, folder, _ in files.entries(place):
             hidden = name.startswith((".", "_"))
-            if self.write.exclusive and folder and not hidden:
+            if self.target.exclusive and folder and not hidden:
                 raise BackfillError(
-                    f"sink {self.write.table}: {place} holds a folder {name}, and afterwards it would hold this run's "
+                    f"sink {self.rows.name}: {place} holds a folder {name}, and afterwards it would hold this run's "
                     "rows alone; empty it or write to another place"
                 )
             other = _NAME.match(name)
             known = f"{other['first']}-{other['last']}" if other else self.label
-            if not self.write.exclusive and known != self.label and overlaps(known, self.label):
+            if not self.target.exclusive and known != self.label and overlaps(known, self.label):
                 raise BackfillError(
-                    f"sink {self.write.table}: {place}/{name} was published by a backfill of an overlapping range; "
-                    f"delete backfill-{known}-*, or write elsewhere with --sink {self.write.table}=URI"
+                    f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range; "
+                    f"delete backfill-{known}-*, or write elsewhere with --sink {self.rows.name}=URI"
                 )
 
-    def stage(self, lines: DataFrame) -> None:
-        """Runs the computation; the rows then lie beside the target, under a hidden name."""
-        lines.write.text(f"{self._staged}/rows")
+    def stage(self, rows: DataFrame) -> None:
+        line = F.expr(encode_line(self.target.format, self.rows.columns)).alias("value")
+        rows.select(line).write.text(f"{self._staged}/rows")
 
     def publish(self) -> tuple[str, ...]:
-        """Moves the staged files in; returns their names."""
-        ending = self.write.format.name
-        stem = "part" if self.write.exclusive else f"backfill-{self.label}"
+        ending = self.target.format.name
+        stem = "part" if self.target.exclusive else f"backfill-{self.label}"
         staged = [
             name for name, _, size in self.files.entries(f"{self._staged}/rows") if name.startswith("part-") and size
         ]
@@ -121,14 +127,14 @@ class Publication:
         self.files.make_folder(ready)
         for old, new in zip(staged, names, strict=True):
             self.files.move(f"{self._staged}/rows/{old}", f"{ready}/{new}")
-        if self.write.exclusive:
+        if self.target.exclusive:
             self._swap(ready)
         else:
             self._add(ready, names)
         return names
 
     def _swap(self, ready: str) -> None:
-        place, files = self.write.place, self.files
+        place, files = self.target.place, self.files
         files.delete(self._previous)
         held = files.exists(place)
         if held:
@@ -143,7 +149,7 @@ class Publication:
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
         """In under hidden names first, so that between the old files and the new ones there is hardly a moment."""
-        place, files = self.write.place, self.files
+        place, files = self.target.place, self.files
         files.make_folder(place)
         prefix = f"backfill-{self.label}-"
         for name, _, _ in files.entries(place):
@@ -158,5 +164,4 @@ class Publication:
             files.move(f"{place}/.{name}", f"{place}/{name}")
 
     def discard(self) -> None:
-        """Removes what is staged, if anything is left of it."""
         self.files.delete(self._staged)

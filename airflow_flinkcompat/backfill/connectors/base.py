@@ -1,0 +1,130 @@
+"""What a connector gives the backfill: a source to read a table from, a target to publish a sink to.
+
+Both are frozen values made while the script is compiled, without Spark; everything that is not exact is refused then.
+Their methods that take a session run with Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of the published windows, without zone; None where open."""
+
+    from_: datetime | None = None
+    to: datetime | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return self.from_ is not None or self.to is not None
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a connector needs of the Spark session before it starts: Maven coordinates and settings."""
+
+    packages: tuple[str, ...] = ()
+    conf: tuple[tuple[str, str], ...] = ()
+
+    def __or__(self, other: Needs) -> Needs:
+        """The needs of both, each once."""
+        return Needs(tuple(dict.fromkeys(self.packages + other.packages)), tuple(dict.fromkeys(self.conf + other.conf)))
+
+
+class Source(Protocol):
+    """Where a table's rows are read from. Equal sources read the same rows."""
+
+    @property
+    def needs(self) -> Needs:
+        """What Spark must be started with."""
+
+    @property
+    def place(self) -> str:
+        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        """Spark SQL from the raw field (a column name) to the value of a physical column.
+
+        Raises :class:`Untranslatable` for a type that is not read exactly.
+        """
+
+    def check(self, session: SparkSession) -> None:
+        """Raises :class:`BackfillError` when there is nothing to read."""
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """All rows, one raw column ``f{i}`` per physical column; Spark leaves out those that nobody reads."""
+
+
+@dataclass(frozen=True)
+class WindowColumns:
+    """The columns of a sink that hold its rows' windows, None where it has none; ``size`` is their length in
+    microseconds where all are of one, so that either bound says the other."""
+
+    start: str | None = None
+    end: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is published: the sink's table, its stored columns (``c0`` … in a frame) and which of them hold windows."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    windows: WindowColumns = WindowColumns()
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+
+class Target(Protocol):
+    """Where a sink's rows are published. Two writes to one target are one."""
+
+    @property
+    def needs(self) -> Needs:
+        """What Spark must be started with."""
+
+    @property
+    def place(self) -> str:
+        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the place was given for this run, and afterwards holds this run's rows and nothing else."""
+
+    def check(self, rows: Rows, bounds: Range) -> None:
+        """Raises :class:`BackfillError` when rows like these cannot be published here, idempotently and as a whole."""
+
+    def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> Publication:
+        """What publishes one run's rows."""
+
+
+class Publication(Protocol):
+    """One sink's rows on their way: check, stage, publish; at the end, whatever happened, discard.
+
+    A run that fails or is killed at any point, and is then repeated, leaves the rows of one run: none missing, none
+    twice, none of an earlier run over the same range.
+    """
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` when the place holds what this run must not touch."""
+
+    def stage(self, rows: DataFrame) -> None:
+        """Runs the computation; the rows then lie beside the target, where nobody reads them."""
+
+    def publish(self) -> tuple[str, ...]:
+        """Puts what is staged in place; returns the names of what was written there (files, or none)."""
+
+    def discard(self) -> None:
+        """Removes what is staged, if anything is left of it."""

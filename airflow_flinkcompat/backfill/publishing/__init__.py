@@ -1,0 +1,1 @@
+"""Putting a run's rows in place: idempotent, and all or nothing."""

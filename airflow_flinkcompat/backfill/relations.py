@@ -1,0 +1,116 @@
+"""The nodes of a plan as steps: each method takes the positions its reader needs and leaves the others out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill import windowing
+from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.expressions import converted, references, scalar
+from airflow_flinkcompat.backfill.places import Places
+from airflow_flinkcompat.backfill.steps import Read, Select, Step, Together, Where
+from airflow_flinkcompat.plan.expressions import InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Opaque,
+    Project,
+    Scan,
+    Union,
+    WindowAggregate,
+    WindowAssign,
+)
+
+_CONSTRUCTS = {
+    "Join": "a join",
+    "Over": "an OVER aggregation or ranking",
+    "Sort": "ORDER BY or LIMIT",
+    "Values": "VALUES or a SELECT without FROM",
+    "Correlate": "a table function",
+    "Aggregate": "a group aggregation without both window_start and window_end among its keys",
+}
+
+
+@dataclass(frozen=True)
+class Relations:
+    """Compiles the relations of one pipeline: where tables lie, which windows are published, the settings in force."""
+
+    places: Places
+    bounds: Range
+    settings: Mapping[str, str]
+
+    def node(self, node: Node, needed: frozenset[int]) -> Step:
+        match node:
+            case Scan():
+                return self.scan(node, needed)
+            case Project():
+                return self.project(node, needed)
+            case Filter():
+                below = self.node(node.input, needed | references([node.condition]))
+                return Where(below, scalar(node.condition))
+            case Union():
+                positions = tuple(sorted(needed)) or (0,)
+                inputs = tuple(self.branch(branch, node, positions) for branch in node.branches)
+                return Together(inputs, positions)
+            case WindowAssign():
+                return windowing.assign(self, node, node.window, node.time, node.time_attribute, needed)
+            case WindowAggregate():
+                return windowing.aggregate_rows(self, node)
+            case GroupWindowAggregate():
+                return windowing.group_window(self, node)
+            case Opaque():
+                raise Untranslatable(
+                    f"{node.kind} cannot be recomputed in Spark: {node.reason or node.text[:80]}", node.span
+                )
+        what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
+        if isinstance(node, Join):
+            what = f"a {node.kind} join"
+        raise Untranslatable(f"{what} is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)
+
+    def branch(self, branch: Node, union: Union, positions: tuple[int, ...]) -> Step:
+        """A branch of a UNION ALL, its columns brought to the common types."""
+        body = self.node(branch, frozenset(positions))
+        return Select(
+            body,
+            tuple(
+                (i, converted(InputRef(i, branch.schema[i].type, branch.span), union.schema[i].type)) for i in positions
+            ),
+        )
+
+    def scan(self, node: Scan, needed: frozenset[int]) -> Read:
+        table = node.table
+        source = self.places.source(table)
+        if node.hints:
+            raise Untranslatable(
+                f"table {table.name}: hint {node.hints[0][0]} is not understood by a backfill; write options into WITH",
+                node.span,
+            )
+        computed, metadata = dict(table.computed), {name for name, _, _ in table.metadata}
+        wanted = set(needed)
+        for position in needed:
+            expression = computed.get(table.columns[position].name)
+            wanted |= references([expression]) if expression is not None else set()
+        columns: list[tuple[int, str]] = []
+        later: list[tuple[int, str]] = []
+        for position in sorted(wanted):
+            column = table.columns[position]
+            if column.name in computed:
+                later.append((position, scalar(computed[column.name])))
+            elif column.name in metadata:
+                raise Untranslatable(
+                    f"table {table.name}: metadata column {column.name} is not read by a backfill; {FLINK_BATCH}",
+                    node.span,
+                )
+            else:
+                field = table.physical.index(column.name)
+                columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
+        return Read(table.name, source, tuple(columns), tuple(later))
+
+    def project(self, node: Project, needed: frozenset[int]) -> Step:
+        chosen = [(i, node.expressions[i]) for i in sorted(needed)]
+        below = self.node(node.input, references([expression for _, expression in chosen]))
+        return Select(below, tuple((i, scalar(expression)) for i, expression in chosen))

@@ -1,0 +1,123 @@
+"""Windows and the aggregations over them as steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
+from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Step
+from airflow_flinkcompat.backfill.windows import Tumbling
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    GroupWindowAggregate,
+    Node,
+    Window,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.relations import Relations
+
+_UTC = (
+    "UTC",
+    "GMT",
+    "Z",
+    "UTC+00:00",
+    "GMT+00:00",
+    "+00:00",
+    "Etc/UTC",
+    "Etc/GMT",
+    "Etc/UCT",
+    "UCT",
+    "Zulu",
+    "Etc/Zulu",
+)
+
+
+def assign(
+    relations: Relations,
+    node: WindowAssign | GroupWindowAggregate,
+    window: Window,
+    time: Expression,
+    attribute: TimeAttribute | None,
+    needed: frozenset[int],
+) -> Assign:
+    """The input's rows in their windows. Raises :class:`Untranslatable` for a window that is not cut exactly."""
+    below = node.input
+    if window.kind is not WindowKind.TUMBLE or not window.size:
+        raise Untranslatable(
+            f"a {window.kind} window is not recomputed by a backfill yet, only TUMBLE is; {FLINK_BATCH}", node.span
+        )
+    if attribute is TimeAttribute.PROCTIME:
+        raise Untranslatable(
+            "a window on processing time depends on when the job ran; history cannot be recomputed", node.span
+        )
+    if not isinstance(time, InputRef):
+        raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
+    if any(isinstance(inner, WindowAssign | GroupWindowAggregate) for inner in walk_nodes(below)):
+        raise Untranslatable(
+            f"a window over windowed rows is not recomputed by a backfill yet; {FLINK_BATCH}", node.span
+        )
+    _check_clock(relations, below, time, node)
+    width = len(below.schema)
+    tumbling = Tumbling.of(window)
+    first, last = tumbling.span(relations.bounds.from_, relations.bounds.to)
+    body = relations.node(below, frozenset(i for i in needed if i < width) | {time.index})
+    instant = below.schema[time.index].type.name == "TIMESTAMP_LTZ"
+    return Assign(body, time.index, width, tumbling.size, tumbling.offset, first, last, instant)
+
+
+def _check_clock(relations: Relations, below: Node, time: InputRef, node: Node) -> None:
+    kind = below.schema[time.index].type
+    if kind.name == "TIMESTAMP_LTZ":
+        zone = relations.settings.get("table.local-time-zone")
+        if zone not in _UTC:
+            said = f"is {zone}" if zone else "is not set, so Flink takes that of its machine"
+            raise Untranslatable(
+                f"windows on {kind} are cut in table.local-time-zone, which {said}; a backfill cuts in UTC only: "
+                "SET 'table.local-time-zone' = 'UTC', or declare the time as TIMESTAMP",
+                node.span,
+            )
+    elif kind.name != "TIMESTAMP":
+        raise Untranslatable(f"a window needs an event time of type TIMESTAMP or TIMESTAMP_LTZ, not {kind}", node.span)
+
+
+def aggregate_rows(relations: Relations, node: Aggregate) -> Group:
+    """An aggregation whose keys hold the window."""
+    if node.grouping_sets is not None:
+        raise Untranslatable(
+            f"GROUPING SETS, CUBE and ROLLUP are not recomputed by a backfill yet; {FLINK_BATCH}", node.span
+        )
+    below = relations.node(node.input, _read_by(node))
+    keys = tuple(scalar(key) for key in node.keys)
+    calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    return Group(below, keys, calls)
+
+
+def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
+    """The legacy group window is the same window, with its start as one more key."""
+    if node.grouping_sets is not None:
+        raise Untranslatable(
+            f"GROUPING SETS, CUBE and ROLLUP are not recomputed by a backfill yet; {FLINK_BATCH}", node.span
+        )
+    below = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
+    width, count = len(node.input.schema), len(node.keys)
+    keys = (*(scalar(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
+    calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    fields = {WindowField.START: 0, WindowField.END: 1, WindowField.TIME: 2}
+    outputs = [*range(count), *(position for position, _ in calls)]
+    for property in node.properties:
+        if property not in fields:
+            raise Untranslatable("a processing-time field of a window cannot be recomputed", node.span)
+        outputs.append(count + fields[property])
+    return Select(Group(below, keys, calls), tuple((i, f"c{position}") for i, position in enumerate(outputs)))
+
+
+def _read_by(node: Aggregate | GroupWindowAggregate) -> frozenset[int]:
+    return references(node.keys).union(*(aggregate_references(call) for call in node.aggregates))
