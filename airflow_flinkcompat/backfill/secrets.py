@@ -1,6 +1,6 @@
 """Values a script leaves open, filled in where Spark's driver runs and nowhere before.
 
-``${conn.<conn_id>.<attribute>}`` is read from the environment variable ``FLINKCOMPAT_CONN_<CONN_ID>_<ATTRIBUTE>`` (upper
+``${conn.<conn_id>.<attribute>}`` is read from the variable ``FLINKCOMPAT_CONN_<CONN_ID>_<ATTRIBUTE>`` (upper
 case, ``_`` for whatever is no letter or digit), ``${env.NAME}`` from ``NAME``. Plans, requests, command lines and
 Spark's settings hold the placeholders.
 """
@@ -40,7 +40,7 @@ def resolve(text: str, environment: Mapping[str, str]) -> str:
         name = _variable(match)
         if name not in environment:
             raise BackfillError(
-                f"{match.group()} is asked for, but the environment variable {name} is not set where Spark's driver runs"
+                f"{match.group()} is asked for, but the variable {name} is not set in the environment of Spark's driver"
             )
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
         given = environment[name]
