@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.plan.conditions import decided, spelled
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
     Call,
@@ -42,7 +43,7 @@ def join_operator(
     over ``OperatorColumn`` leaves, one a column of an input; ``with_filter`` adds a conjunct to a region.
     """
     schema = node.left.schema + node.right.schema
-    parts = [p for p in conjuncts(node.condition) if not _true(p)] if node.condition is not None else []
+    parts = [p for p in conjuncts(node.condition) if decided(p) is not True] if node.condition is not None else []
     times = tuple(sorted({leaf.index for part in parts for leaf in _refs(part) if schema[leaf.index].time_attribute}))
     join = "INNER" if node.kind == "CROSS" else node.kind
     operator = JoinOperator(
@@ -91,7 +92,7 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
     if not own or not all(isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput) for leaf in own):
         return None
 
-    part = transform(part, _below)
+    part = spelled(transform(part, _below))
     sides = _inputs(part)
     if len(sides) == 1 and not sides & set(_KEPT[operator.join]):
         return None
@@ -146,10 +147,6 @@ def _inputs(part: Expression) -> set[int]:
 
 def _refs(part: Expression) -> list[InputRef]:
     return [leaf for leaf in walk(part) if isinstance(leaf, InputRef)]
-
-
-def _true(part: Expression) -> bool:
-    return isinstance(part, Literal) and part.value is True
 
 
 def _looked_up(operator: JoinOperator, node: Join, resolve: Resolve) -> JoinOperator:

@@ -106,11 +106,22 @@ def _call_meaning(value: Call) -> Call:
     args = tuple(meaning(arg) for arg in value.args)
     if value.function in ("CAST", "TRY_CAST"):
         args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
+    if value.function == "IN":
+        args = (args[0], *_members(args[1:]))
     comparison = value.function in {*FLIPPED, "=", "<>"} and len(args) == 2
     if comparison and isinstance(args[0], Literal) and not isinstance(args[1], Literal):
         # The planner turns them alike (filters-respelled, filter-clauses-respelled).
         return Call(FLIPPED.get(value.function, value.function), args[::-1], UNKNOWN, value.span)
     return Call(value.function, args, UNKNOWN, value.span)
+
+
+def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """The constants of an IN list, each once and in one order: the planner makes a set of them (EXPLAIN, 2.3.0)."""
+    constants = [value for value in values if isinstance(value, Literal) and value.value is not None]
+    if len(constants) < len(values) or len({value.type.name for value in constants}) > 1:
+        return values
+    unique: Any = dict.fromkeys(constants)
+    return tuple(sorted(unique, key=lambda constant: constant.value))
 
 
 def aggregate_meaning(call: AggregateCall) -> AggregateCall:

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_flinkcompat.plan.conditions import asked, spelled
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
     Call,
     Expression,
     InputRef,
     Literal,
-    conjuncts,
     transform,
 )
 from airflow_flinkcompat.plan.joining import filtered, join_operator
@@ -209,8 +209,8 @@ class _Evaluation:
 
     def _filtered(self, below: _Stream, condition: Expression) -> _Stream:
         region = below.region
-        for part in conjuncts(condition):
-            region = _with_filter(region, meaning(part))
+        for part in asked(condition):
+            region = _with_filter(region, part)
         return replace(below, region=region)
 
     def _window(self, node: WindowAssign) -> _Stream:
@@ -328,7 +328,7 @@ class _Evaluation:
             node,
             (sides[0].region, sides[1].region),
             (rows[0], rows[1]),
-            lambda part: meaning(self._resolve(part, row)),
+            lambda part: spelled(meaning(self._resolve(part, row))),
             _with_filter,
         )
         kept = sides[:1] if node.kind in ("SEMI", "ANTI") else sides

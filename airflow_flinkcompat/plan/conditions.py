@@ -1,0 +1,88 @@
+"""Conditions of WHERE, HAVING and ON in one spelling, where Flink's planner makes one plan of several (EXPLAIN, 2.3.0).
+
+The order of AND and OR operands and the sides of a comparison say nothing there, and what always holds is dropped.
+Elsewhere they do: for an output column, a metric's argument or its FILTER the planner asks the source for columns in the
+order they are mentioned, which may put one operator more into the job.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, Leaf, Literal, conjuncts
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, leaves, meaning
+
+_EXACT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"})
+_HOLDS = {
+    "=": lambda order: order == 0,
+    "<>": lambda order: order != 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+
+
+def asked(condition: Expression) -> tuple[Expression, ...]:
+    """The conjuncts of a resolved condition without types, in one spelling, without those that always hold."""
+    return tuple(spelled(meaning(part)) for part in conjuncts(condition) if decided(part) is not True)
+
+
+def decided(part: Expression) -> bool | None:
+    """What a condition over constants alone says of every row; None where it reads anything, or may be NULL."""
+    match part:
+        case Literal(value=bool(value)):
+            return value
+        case Call(function="NOT", args=(inner,)):
+            found = decided(inner)
+            return None if found is None else not found
+        case Call(function="AND" | "OR" as word, args=args):
+            found_of_all = [decided(arg) for arg in args]
+            return None if None in found_of_all else (all if word == "AND" else any)(map(bool, found_of_all))
+        case Call(function=sign, args=(Literal() as left, Literal() as right)) if sign in _HOLDS:
+            order = _order(left, right)
+            return None if order is None else _HOLDS[sign](order)
+    return None
+
+
+def _order(left: Literal, right: Literal) -> int | None:
+    """How two constants compare, as far as every engine agrees: exact numbers, and a text with itself."""
+    a, b = left.value, right.value
+    if isinstance(a, str) and a == b and left.type == right.type:
+        return 0
+    if {left.type.name, right.type.name} <= _EXACT and isinstance(a, int | Decimal) and isinstance(b, int | Decimal):
+        return (a > b) - (a < b)
+    return None
+
+
+def spelled(part: Expression) -> Expression:
+    """A condition without types in one spelling: operands of AND and OR, and sides of a comparison, in one order."""
+    if not isinstance(part, Call):
+        return part
+    if part.function == "NOT":
+        return _rebuilt(part, part.function, tuple(map(spelled, part.args)))
+    if part.function in ("AND", "OR"):
+        return _rebuilt(part, part.function, tuple(sorted(map(spelled, part.args), key=_place)))
+    if part.function in _HOLDS and len(part.args) == 2 and not isinstance(part.args[1], Literal):
+        left, right = part.args
+        if _place(right) < _place(left):
+            return _rebuilt(part, FLIPPED.get(part.function, part.function), (right, left))
+    return part
+
+
+def _rebuilt(part: Call, function: str, args: tuple[Expression, ...]) -> Call:
+    return part if (function, args) == (part.function, part.args) else Call(function, args, part.type, part.span)
+
+
+def _place(value: Expression) -> tuple[str, tuple[int, ...]]:
+    """Text and inputs: two columns of one name are told apart by the input they come from."""
+    return describe(value), tuple(_input(leaf) for leaf in leaves(value) if isinstance(leaf, Leaf))
+
+
+def _input(leaf: Leaf) -> int:
+    match leaf:
+        case OperatorColumn(output=PassedOutput(input=place)) | OperatorColumn(operator=place):
+            return place
+        case SourceColumn(source=place):
+            return place
+    return 0
