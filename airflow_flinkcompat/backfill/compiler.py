@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_flinkcompat.backfill.connectors.base import Range, Rows, WindowColumns
+from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.expressions import references
+from airflow_flinkcompat.backfill.origins import agreeing, published, windows_of
 from airflow_flinkcompat.backfill.places import Places, nested
 from airflow_flinkcompat.backfill.relations import Relations
 from airflow_flinkcompat.backfill.sinking import sink_columns
 from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
-from airflow_flinkcompat.plan.nodes import (
-    GroupWindowAggregate,
-    Node,
-    Scan,
-    WindowAssign,
-    walk_nodes,
-)
+from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
 # Settings that change values; what they ask for is done by nobody here.
@@ -43,7 +38,12 @@ def compile_program(program: Program, places: Places, bounds: Range) -> Work:
             continue
         path = write.rows.table.path
         known = writes.get(path)
-        writes[path] = write if known is None else replace(known, inputs=known.inputs + write.inputs)
+        writes[path] = write if known is None else _together(known, write)
+    for write in writes.values():
+        try:
+            write.target.check(write.rows, bounds)
+        except BackfillError as error:
+            errors.append(error)
     if errors:
         raise combined(errors)
     work = Work(tuple(writes.values()))
@@ -83,11 +83,10 @@ def _check_places(work: Work) -> None:
                 )
 
 
-def _windowed(node: Node) -> bool:
-    """True when every row of a node belongs to a window."""
-    if isinstance(node, WindowAssign | GroupWindowAggregate):
-        return True
-    return bool(node.inputs) and all(_windowed(below) for below in node.inputs)
+def _together(first: Write, second: Write) -> Write:
+    """Two INSERTs into one sink as one write."""
+    rows = replace(first.rows, windows=agreeing(first.rows.windows, second.rows.windows))
+    return replace(first, rows=rows, inputs=first.inputs + second.inputs)
 
 
 def _write(relations: Relations, pipeline: Pipeline) -> Write:
@@ -111,7 +110,7 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
         )
     if sink.partition:
         raise Untranslatable(f"sink {table.name}: a PARTITION clause is not written by a backfill", sink.span)
-    if relations.bounds.bounded and not _windowed(sink.input):
+    if relations.bounds.bounded and None in windows_of(sink.input):
         raise Untranslatable(
             f"the rows written to {table.name} belong to no window, so no time range can be applied; "
             "leave out --from and --to to recompute everything",
@@ -127,6 +126,4 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
     if condition:
         body = Where(body, condition)
     step = Select(body, tuple(enumerate(values.sql)))
-    rows = Rows(table, columns, WindowColumns())
-    target.check(rows, relations.bounds)
-    return Write(rows, target, (step,))
+    return Write(Rows(table, columns, published(sink)), target, (step,))

@@ -1,0 +1,114 @@
+"""Where a column comes from: which window a row is published for, and which columns pass that window's fields on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from airflow_flinkcompat.backfill.connectors.base import WindowColumns
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Correlate,
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    Project,
+    Sink,
+    Sort,
+    Union,
+    Window,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+)
+
+_FIELDS = (WindowField.START, WindowField.END, WindowField.TIME)
+_ONE_LENGTH = (WindowKind.TUMBLE, WindowKind.HOP)
+
+
+def windows_of(node: Node) -> tuple[Window | None, ...]:
+    """The windows the rows of a node belong to, one per branch of a union: the outermost where there are several.
+
+    None stands for a branch whose rows belong to no window.
+    """
+    if isinstance(node, WindowAssign | GroupWindowAggregate):
+        return (node.window,)
+    return tuple(window for below in node.inputs for window in windows_of(below)) or (None,)
+
+
+def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
+    """The fields of their outermost windows that a column passes on unchanged, over all branches of unions.
+
+    None stands for a branch where the column is anything else.
+    """
+    return frozenset(_fields(node, InputRef(position, node.schema[position].type)))
+
+
+def _fields(node: Node, expression: Expression) -> Iterator[WindowField | None]:
+    if not isinstance(expression, InputRef):
+        yield None
+        return
+    position = expression.index
+    match node:
+        case Project():
+            yield from _fields(node.input, node.expressions[position])
+        case Filter() | Sort():
+            yield from _fields(node.input, expression)
+        case Over() | Correlate() if position < len(node.input.schema):
+            yield from _fields(node.input, expression)
+        case Union():
+            for branch in node.branches:
+                yield from _fields(branch, expression)
+        case WindowAssign():
+            place = position - len(node.input.schema)
+            yield _FIELDS[place] if place >= 0 else None
+        case GroupWindowAggregate():
+            place = position - len(node.keys) - len(node.aggregates)
+            yield node.properties[place] if place >= 0 else None
+        case Aggregate() if position < len(node.keys) and _in_all_sets(node, position):
+            yield from _fields(node.input, node.keys[position])
+        case _:
+            yield None
+
+
+def _in_all_sets(node: Aggregate, position: int) -> bool:
+    """Elsewhere the key is NULL."""
+    return all(position in one for one in node.grouping_sets or ())
+
+
+def published(sink: Sink) -> WindowColumns:
+    """Which stored columns of a sink hold the bounds of the windows its rows are published for.
+
+    A column counts when every row has the bound there as it is: passed on by all branches, in a type that keeps its
+    milliseconds.
+    """
+    table = sink.table
+    assert table is not None
+    named = [name.strip("`") for name in sink.columns] or list(table.physical)
+    kept = {
+        column.name for column in table.columns if column.type.name == "TIMESTAMP" and column.type.parameters >= (3,)
+    }
+    found: dict[WindowField, str] = {}
+    for position, name in enumerate(named[: len(sink.schema)]):
+        fields = window_fields(sink.input, position)
+        if name in kept and len(fields) == 1 and (field := next(iter(fields))) is not None:
+            found.setdefault(field, name)
+    sizes = {
+        window.size * 1000 if window and window.kind in _ONE_LENGTH and window.size else None
+        for window in windows_of(sink.input)
+    }
+    return WindowColumns(
+        found.get(WindowField.START), found.get(WindowField.END), sizes.pop() if len(sizes) == 1 else None
+    )
+
+
+def agreeing(first: WindowColumns, second: WindowColumns) -> WindowColumns:
+    """What is true of the rows of both INSERTs into one sink."""
+    return replace(
+        first,
+        start=first.start if first.start == second.start else None,
+        end=first.end if first.end == second.end else None,
+        size=first.size if first.size == second.size else None,
+    )
