@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from airflow.sdk import DAG, Label
 
 from airflow_flinkcompat.operators import (
+    FlinkBackfillOperator,
     FlinkSqlApprovalOperator,
-    FlinkSqlBackfillOperator,
     FlinkSqlCompatibilityOperator,
     FlinkSqlDeployOperator,
 )
@@ -45,7 +45,7 @@ with DAG(
     resume = FlinkSqlDeployOperator(task_id="resume", start_mode="savepoint", trigger_rule=JOINED)
     restart = FlinkSqlDeployOperator(task_id="restart", start_mode="stateless", trigger_rule=JOINED)
     # Where history lies, where its results go, and which span of it: {"tables": …, "sinks": …, "from_": …, "to": …}
-    backfill = FlinkSqlBackfillOperator(task_id="backfill", **json.loads(os.environ.get("FLINKCOMPAT_BACKFILL", "{}")))
+    backfill = FlinkBackfillOperator(task_id="backfill", **json.loads(os.environ.get("FLINKCOMPAT_BACKFILL", "{}")))
 
     changed >> check >> Label("nothing deployed yet") >> deploy_first
     check >> Label("compatible") >> resume

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
-    from airflow_flinkcompat.operators.backfill import FlinkSqlBackfillOperator
+    from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
     from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 
 __all__ = [
     "FlinkSqlApprovalOperator",
-    "FlinkSqlBackfillOperator",
+    "FlinkBackfillOperator",
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
 ]
 
 _HOMES = {
     "FlinkSqlApprovalOperator": "approval",
-    "FlinkSqlBackfillOperator": "backfill",
+    "FlinkBackfillOperator": "backfill",
     "FlinkSqlCompatibilityOperator": "compatibility",
     "FlinkSqlDeployOperator": "deploy",
 }

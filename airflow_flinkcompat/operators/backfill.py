@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
 
 
-class FlinkSqlBackfillOperator(ScriptOperator):
+class FlinkBackfillOperator(ScriptOperator):
     """Runs the proposed script over bounded history, submitted by the apache-spark provider's SparkSubmitOperator.
 
     Publishes exactly the windows that lie wholly inside [``from_``, ``to``).

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.operators import FlinkSqlBackfillOperator
+from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.fakes import Run, script
 
 
@@ -36,9 +36,9 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return seen
 
 
-def backfill(text: str, **arguments: Any) -> FlinkSqlBackfillOperator:
+def backfill(text: str, **arguments: Any) -> FlinkBackfillOperator:
     with DAG("d"):
-        return FlinkSqlBackfillOperator(task_id="backfill", deployment="orders", script=text, **arguments)
+        return FlinkBackfillOperator(task_id="backfill", deployment="orders", script=text, **arguments)
 
 
 def test_the_request_holds_what_was_asked_for(submitted: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def test_literal_secrets_go_into_no_file(submitted: dict[str, Any]) -> None:
 
 def test_what_it_decides_itself_cannot_be_given() -> None:
     with DAG("d"), pytest.raises(ValueError, match="application"):
-        FlinkSqlBackfillOperator(task_id="b", deployment="o", script="x.sql", spark={"application": "other.py"})
+        FlinkBackfillOperator(task_id="b", deployment="o", script="x.sql", spark={"application": "other.py"})
 
 
 def test_killing_it_ends_the_spark_job(submitted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

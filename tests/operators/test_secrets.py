@@ -129,11 +129,11 @@ def test_a_task_on_a_list_of_scripts_is_masked_too(deployed: Site) -> None:
 def test_places_and_options_of_a_backfill_are_masked() -> None:
     from airflow.sdk import DAG
 
-    from airflow_flinkcompat.operators import FlinkSqlBackfillOperator
+    from airflow_flinkcompat.operators import FlinkBackfillOperator
 
     place = "s3://key:planted-url@bucket/orders"
     with DAG("d"):
-        task = FlinkSqlBackfillOperator(
+        task = FlinkBackfillOperator(
             task_id="b", deployment="orders", script=SECRETIVE, settings=SETTINGS, tables={"orders": place},
             sinks={"totals": place}, spark={"conf": {"spark.hadoop.fs.s3a.secret.key": "planted-setting"}},
             ledger="s3://key:planted-url@bucket/ledger",
