@@ -14,6 +14,8 @@ PYTEST_ARGS ?=
 # Which line of Flink make measure-flink runs the pairs on, and extra arguments for it: MEASURE_ARGS='--only cumulate'
 FLINK ?= 2.3
 MEASURE_ARGS ?=
+# Extra arguments for make bench-backfill: BENCH_ARGS='--only HOP --runs 1'
+BENCH_ARGS ?=
 
 # What the tests that need no JVM use, and everything.
 CORE_EXTRAS := airflow,jars,dev
@@ -31,10 +33,10 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format docs test-fast test test-full demo bench-check measure-flink up down lock clean
+.PHONY: help setup java lint format docs test-fast test test-full demo bench-check bench-backfill measure-flink up down lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: java $(VENV)/.all-ready ## Make .venv with everything and see that there is a Java 17 or 21
 
@@ -69,6 +71,9 @@ demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves noth
 
 bench-check: $(VENV)/.core-ready ## Time a check beside parsing alone, for scripts of all sizes
 	@python -m benchmarks.check
+
+bench-backfill: setup ## Time a backfill beside Spark, Flink and DuckDB on the same files [BENCH_ARGS='--large']
+	@$(WITH_JAVA) python -m benchmarks.backfill $(BENCH_ARGS)
 
 measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)

@@ -1,9 +1,12 @@
-"""Flink itself in batch mode, in one JVM of the test's own: what every translation is compared with."""
+"""Flink itself, in one JVM of the test's own: what every translation is compared with.
+
+Batch mode, and streaming to the end of bounded files for what Flink runs in no other way.
+"""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,10 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from airflow_flinkcompat.deploy.jars import fetch
 from airflow_flinkcompat.deploy.local import flink_home
 
+_SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 _PACKAGES = (
     "java.lang",
     "java.net",
@@ -32,6 +37,8 @@ _CONFIGURATION = {
     "taskmanager.memory.network.max": "16mb",
     "taskmanager.memory.managed.size": "64mb",
 }
+# Checkpoints commit what the file sink has written; an interval of 0 emits a watermark with each row that moves it.
+_STREAMING = {"execution.checkpointing.interval": "1 s", "pipeline.auto-watermark-interval": "0"}
 
 
 class FlinkBatch:
@@ -40,25 +47,37 @@ class FlinkBatch:
     def __init__(self, gateway: JavaGateway) -> None:
         self._java = gateway.jvm
 
-    def run(self, statements: list[str], settings: Mapping[str, str] | None = None) -> None:
-        """Runs DDL and INSERT statements in a fresh environment, each to its end."""
+    def run(
+        self, statements: list[str], settings: Mapping[str, str] | None = None, streaming: bool = False
+    ) -> None:
+        """Runs DDL and INSERT statements in a fresh environment, each to its end.
+
+        ``streaming``: as a streaming job, which a source of files ends with the last possible watermark. Watermarks are
+        emitted with each row that moves them, so that the rows that come too late do not depend on the machine.
+        """
         configuration = self._java.org.apache.flink.configuration.Configuration()
-        for key, value in {**_CONFIGURATION, **(settings or {})}.items():
+        given = {**_CONFIGURATION, **(_STREAMING if streaming else {}), **(settings or {})}
+        for key, value in given.items():
             configuration.setString(key, value)
         builder = self._java.org.apache.flink.table.api.EnvironmentSettings.newInstance()
         environment = self._java.org.apache.flink.table.api.TableEnvironment.create(
-            builder.inBatchMode().withConfiguration(configuration).build()
+            (builder.inStreamingMode() if streaming else builder.inBatchMode()).withConfiguration(configuration).build()
         )
         for statement in statements:
             result: Any = environment.executeSql(statement)
             getattr(result, "await")()
 
 
+def parquet_jars() -> tuple[Path, ...]:
+    """What Flink's parquet format needs: its jar, and Hadoop's classes, which Spark has."""
+    return (fetch("flink-sql-parquet"), *sorted(_SPARK_JARS.glob("hadoop-client-*.jar")))
+
+
 @contextmanager
-def flink_batch() -> Iterator[FlinkBatch]:
-    """One Flink for as long as the block lasts; the JVM ends with it."""
-    jars = ":".join(map(str, sorted((flink_home() / "lib").glob("*.jar"))))
-    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+def flink_batch(more: Iterable[Path] = ()) -> Iterator[FlinkBatch]:
+    """One Flink for as long as the block lasts, ``more`` jars beside its own; the JVM ends with it."""
+    jars = ":".join(map(str, (*sorted((flink_home() / "lib").glob("*.jar")), *more)))
+    (py4j,) = _SPARK_JARS.glob("py4j-*.jar")
     port, process = launch_gateway(
         jarpath=str(py4j),
         classpath=jars,

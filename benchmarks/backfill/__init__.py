@@ -1,0 +1,1 @@
+"""The backfill beside its peers: ``make bench-backfill``."""
