@@ -204,8 +204,8 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
             others.append(part)
             continue
         columns |= times
-        if not isinstance(part, Call) or part.function not in FLIPPED:
-            return None
+        if len(times) != 2 or not isinstance(part, Call) or part.function not in FLIPPED:
+            return None  # a time beside another column bounds nothing, and another column is another condition
         one, other = (_shifted(arg, schema) for arg in part.args)
         if one is None or other is None:
             return None
