@@ -139,10 +139,15 @@ class CallParser(PatternParser):
         return super()._parse_in(this, alias)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
-        between = super()._parse_between(this)
-        if between.args.get("low") is None or between.args.get("high") is None:
+        # sqlglot's own reading does without the AND, and so would read a stray word as the upper bound.
+        value = exp.Paren(this=this) if isinstance(this, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) else this
+        kind = self.match_word("SYMMETRIC", "ASYMMETRIC")
+        low = self._parse_bitwise()
+        self.expect(TokenType.AND, "AND after BETWEEN …")
+        high = self._parse_bitwise()
+        if low is None or high is None:
             self.fail("Expected two values after BETWEEN")
-        return between
+        return exp.Between(this=value, low=low, high=high, symmetric=kind and kind == "SYMMETRIC")
 
     def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
         if self._next.token_type == TokenType.FARROW:

@@ -243,6 +243,8 @@ def test_a_table_keeps_its_kinds_of_columns_apart() -> None:
         *("SELECT a FROM t JOIN ON TRUE", "INSERT t SELECT 1", "CREATE THING t", "SELECT a IN b FROM t"),
         *(
             "SELECT a BETWEEN 1 FROM t",
+            "SELECT a BETWEEN 1 2 FROM t",
+            "SELECT a BETWEEN b c AND 2 FROM t",
             "SELECT CAST(a) FROM t",
             "SELECT a FROM t SELECT b FROM u",
             "SELECT 1; SELECT 2",
