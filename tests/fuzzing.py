@@ -1,6 +1,6 @@
 """Scripts nobody would write, made from those somebody wrote: cut, torn, swapped, spliced, swollen and mis-encoded.
 
-Every case follows from its seed, its kind and its number alone, so one failure is replayed without the rest.
+Every case follows from its seed, kind and number alone. ``python -m tests.fuzzing SEED/KIND/NUMBER`` prints one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import datetime
 import os
 import random
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,24 +17,24 @@ from pathlib import Path
 
 from tests import measured
 from tests.fixture_cases import load_cases
+from tests.lexemes import TOKEN, UNITS, Token, placed, tokens
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SEED = "FLINKCOMPAT_FUZZ_SEED"
-"""The environment variable that fixes the seed; any text will do."""
+"""Fixes the seed; any text will do. Without it: the number of the CI run, else today's date in UTC."""
 CASES = "FLINKCOMPAT_FUZZ_CASES"
-"""The environment variable that says how many mutated scripts the slow test makes."""
-
-TOKEN = re.compile(
-    r"""--[^\n]*|/\*(?!\+).*?\*/|'(?:[^']|'')*'|`(?:[^`]|``)*`|[^\W\d]\w*|\d+(?:\.\d+)?|<>|<=|>=|!=|=>|\|\||/\*\+|\*/|\S""",
-    re.DOTALL,
-)
-COMMENT = ("--", "/*")
+"""How many mutated scripts the slow test makes."""
 
 
 def seed() -> str:
-    """The seed of this run: what the environment says, else the CI run's number, else today's date."""
+    """The seed of this run."""
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     return os.environ.get(SEED) or os.environ.get("GITHUB_RUN_ID") or today
+
+
+def number_of_cases(default: int) -> int:
+    """How many cases to make in all."""
+    return int(os.environ.get(CASES) or default)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def originals() -> tuple[Original, ...]:
         for path in sorted((FIXTURES / folder).glob("*.sql"))
     ]
     for folder in sorted({path.parent for path in (FIXTURES / "vvr").rglob("*.sql")}):
-        for case in load_cases(folder):
-            found += [Original(f"{case.id} old", case.old_script), Original(f"{case.id} new", case.new_script)]
+        for each in load_cases(folder):
+            found += [Original(f"{each.id} old", each.old_script), Original(f"{each.id} new", each.new_script)]
     for restore in measured.everything():
         found += [Original(f"{restore} old", restore.old), Original(f"{restore} new", restore.new)]
     return tuple({original.text: original for original in found}.values())
@@ -63,32 +64,44 @@ def originals() -> tuple[Original, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """A mutated script beside the one it was made from; ``key`` makes it again."""
+    """A mutated script beside the one it was made from."""
 
     key: str
+    kind: str
     original: Original
     mutated: str | bytes
 
     def __str__(self) -> str:
-        return f"{self.key} of {self.original.name}"
+        return f"{self.key}, made of {self.original.name}; print it with: python -m tests.fuzzing '{self.key}'"
 
 
 def case(seed_: str, kind: str, number: int) -> Case:
+    """Case ``number`` of its kind."""
     key = f"{seed_}/{kind}/{number}"
     chance = random.Random(key)
     original = chance.choice(originals())
-    mutated = MUTATORS[kind](chance, original.text)
-    return Case(key, original, mutated)
+    return Case(key, kind, original, MUTATORS[kind](chance, original.text))
 
 
-# ------------------------------------------------------------------------------------------------ tokens
-def tokens(text: str) -> list[tuple[int, int]]:
-    """Where the tokens of a text begin and end; comments are none."""
-    return [m.span() for m in TOKEN.finditer(text) if not m.group().startswith(COMMENT) or m.group() == "/*+"]
+def _any(chance: random.Random, text: str) -> Token:
+    return chance.choice(tokens(text) or [Token("", 0)])
 
 
-def _token(chance: random.Random, text: str) -> tuple[int, int]:
-    return chance.choice(tokens(text) or [(0, 0)])
+def _stretch(chance: random.Random, text: str, lengths: tuple[int, ...]) -> tuple[int, int]:
+    """Where some tokens in a row begin and end."""
+    found = tokens(text) or [Token("", 0)]
+    first = chance.randrange(len(found))
+    return found[first].start, found[min(first + chance.choice(lengths), len(found) - 1)].end
+
+
+ODD = (
+    *("", "99999999999999999999999999", "1e999", "1e-999", "0x1F", ".5", "5.", "1.2.3", "1_000", "٣", "½", "-0", "1e"),
+    *("NULL", "TRUE", "*", "?", ":p", "@x", "#", "\\", "$", "${conn.db.password}", "{{ ds }}", "{% if x %}", "{# c #}"),
+    *("\u00a0", "\u200b", "\u2028", "\ufeff", "\u3000", "\u2018x\u2019", "\uff1b", "\u202e", "e\u0301", "😀", "\x00"),
+    *("u&'\\0041'", "x'zz'", "N'x'", "_utf8'x'", "'a' 'b'", '"x"', "``", "''", "$$x$$", "::", "->", "<=>", "==", "&&"),
+    *("/*+ */", "--", "//", "/**/", "END", "BEGIN", ";;", "EXPLAIN", "INTERVAL '1'", "DATE 'x'", "ARRAY[]", "ROW()"),
+    *("INTERVAL 'NaN' DAY", "LIMIT 1.5", "\x1a", "9" * 5000, "x" * 5000, "DISTINCT", "NOT", "ALL", "OVER", "ON", ","),
+)
 
 
 def _other(chance: random.Random, text: str) -> str:
@@ -96,43 +109,21 @@ def _other(chance: random.Random, text: str) -> str:
     where = chance.random()
     if where < 0.2:
         return chance.choice(ODD)
-    source = text if where < 0.7 else chance.choice(originals()).text
-    start, end = _token(chance, source)
-    return source[start:end]
-
-
-ODD = (
-    *("", "99999999999999999999999999", "1e999", "1e-999", "0x1F", ".5", "5.", "1.2.3", "1_000", "٣", "½", "-0", "1e"),
-    *("NULL", "TRUE", "*", "?", ":p", "@x", "#", "\\", "$", "${conn.db.password}", "{{ ds }}", "{% if x %}", "{# c #}"),
-    *(
-        "\u00a0",
-        "\u200b",
-        "\u2028",
-        "\ufeff",
-        "\u3000",
-        "\u2018x\u2019",
-        "\uff1b",
-        "\u202e",
-        "e\u0301",
-        "😀",
-        "\x00",
-        "\x1a",
-    ),
-    *("u&'\\0041'", "x'zz'", "N'x'", "_utf8'x'", "'a' 'b'", '"x"', "``", "''", "$$x$$", "::", "->", "<=>", "==", "&&"),
-    *("/*+ */", "--", "//", "/**/", "END", "BEGIN", ";;", "EXPLAIN", "INTERVAL '1'", "DATE 'x'", "ARRAY[]", "ROW()"),
-)
+    return _any(chance, text if where < 0.7 else chance.choice(originals()).text).text
 
 
 # ---------------------------------------------------------------------------------------------- mutators
 def truncated(chance: random.Random, text: str) -> str:
     """Cut anywhere: in the middle of a word, a string or a comment, between tokens, at the end of a line."""
     inside = [m for m in TOKEN.finditer(text) if m.end() - m.start() > 1]
-    places = [
+    token = _any(chance, text)
+    long = chance.choice(inside)
+    places = (
         chance.randrange(len(text)),
-        _token(chance, text)[chance.randrange(2)],
+        chance.choice((token.start, token.end)),
         chance.choice([m.end() for m in re.finditer(r"\n|;|\(", text)] or [0]),
-        *([chance.randrange(m.start() + 1, m.end())] if (m := chance.choice(inside or [None])) else []),
-    ]
+        chance.randrange(long.start() + 1, long.end()),
+    )
     place = chance.choice(places)
     return text[:place] if chance.random() < 0.7 else text[place:]
 
@@ -155,44 +146,38 @@ def unbalanced(chance: random.Random, text: str) -> str:
 def dropped(chance: random.Random, text: str) -> str:
     """A few tokens left out."""
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        start, end = _token(chance, text)
-        text = text[:start] + text[end:]
+        token = _any(chance, text)
+        text = text[: token.start] + text[token.end :]
     return text
 
 
 def doubled(chance: random.Random, text: str) -> str:
-    """A token, a line or a stretch of tokens twice, or many times."""
-    places = tokens(text) or [(0, 0)]
-    first = chance.randrange(len(places))
-    last = min(first + chance.choice((0, 0, 1, 5, 30)), len(places) - 1)
-    start, end = places[first][0], places[last][1]
-    times = chance.choice((1, 1, 1, 2, 20))
-    return text[:end] + f" {text[start:end]}" * times + text[end:]
+    """A token, or a stretch of tokens, twice or many times."""
+    start, end = _stretch(chance, text, (0, 0, 1, 5, 30))
+    return text[:end] + f" {text[start:end]}" * chance.choice((1, 1, 1, 2, 20)) + text[end:]
 
 
 def swapped(chance: random.Random, text: str) -> str:
     """Two tokens, next to each other or not, in each other's place."""
-    places = tokens(text)
-    if len(places) < 2:
-        return text
-    first = chance.randrange(len(places) - 1)
-    second = chance.choice((first + 1, first + 1, chance.randrange(len(places))))
-    (a, b), (c, d) = sorted((places[first], places[second]))
-    return text if a == c else text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]
+    found = tokens(text)
+    first = chance.randrange(len(found) - 1)
+    second = chance.choice((first + 1, first + 1, chance.randrange(len(found))))
+    a, b = (found[i] for i in sorted((first, second)))
+    return text if a is b else text[: a.start] + b.text + text[a.end : b.start] + a.text + text[b.end :]
 
 
 def replaced(chance: random.Random, text: str) -> str:
     """A few tokens replaced by others."""
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
-        start, end = _token(chance, text)
-        text = text[:start] + _other(chance, text) + text[end:]
+        token = _any(chance, text)
+        text = text[: token.start] + _other(chance, text) + text[token.end :]
     return text
 
 
 def inserted(chance: random.Random, text: str) -> str:
     """A few tokens more."""
     for _ in range(chance.choice((1, 1, 2, 4))):
-        place = _token(chance, text)[1]
+        place = _any(chance, text).end
         text = f"{text[:place]} {_other(chance, text)} {text[place:]}"
     return text
 
@@ -200,9 +185,10 @@ def inserted(chance: random.Random, text: str) -> str:
 def spliced(chance: random.Random, text: str) -> str:
     """The head of one script and the tail of another, or a piece of one inside another."""
     other = chance.choice(originals()).text
-    cut, start, end = _token(chance, text)[1], *sorted((_token(chance, other)[0], _token(chance, other)[1]))
+    cut = _any(chance, text).end
+    start, end = sorted((_any(chance, other).start, _any(chance, other).start))
     if chance.random() < 0.5:
-        return text[:cut] + " " + other[start:]
+        return f"{text[:cut]} {other[start:]}"
     return f"{text[:cut]} {other[start:end]} {text[cut:]}"
 
 
@@ -224,60 +210,42 @@ def shuffled(chance: random.Random, text: str) -> str:
 
 DEEP: tuple[tuple[str, str], ...] = (
     *(("(", ")"), ("ABS(", ")"), ("f(1, ", ")"), ("- ", ""), ("NOT ", ""), ("ARRAY[", "]"), ("", "[1]"), ("", ".x")),
-    *(
-        ("CASE WHEN ", " THEN 1 END"),
-        ("CASE 1 WHEN 1 THEN ", " END"),
-        ("CAST(", " AS BIGINT)"),
-        ("(SELECT ", " FROM t)"),
-    ),
-    *(
-        ("SELECT * FROM (", ")"),
-        ("EXISTS (SELECT 1 FROM t WHERE ", ")"),
-        ("1 + ", ""),
-        ("", " AND TRUE"),
-        ("ROW<x ", ">"),
-    ),
+    *(("CASE WHEN ", " THEN 1 END"), ("CASE 1 WHEN 1 THEN ", " END"), ("CAST(", " AS BIGINT)"), ("TRIM(", ")")),
+    *(("(SELECT ", " FROM t)"), ("SELECT * FROM (", ")"), ("EXISTS (SELECT 1 FROM t WHERE ", ")"), ("ROW<x ", ">")),
     *(("WITH c AS (SELECT 1) ", ""), ("1 IN (SELECT ", " FROM t)"), ("/* ", " */"), ("TABLE(f(", "))"), ("{", "}")),
+    *(("1 + ", ""), ("", " AND TRUE"), ("JSON_VALUE(", ", '$')"), ("FLOOR(", " TO DAY)"), ("(1, ", ")")),
 )
 
 
 def nested(chance: random.Random, text: str) -> str:
     """A stretch of tokens wrapped into itself, up to 200 levels deep."""
-    places = tokens(text) or [(0, 0)]
-    first = chance.randrange(len(places))
-    last = min(first + chance.choice((0, 0, 0, 3, 20)), len(places) - 1)
-    start, end = places[first][0], places[last][1]
+    start, end = _stretch(chance, text, (0, 0, 0, 3, 20))
     before, after = chance.choice(DEEP)
     depth = chance.choice((1, 2, 10, 50, 200))
     return text[:start] + before * depth + text[start:end] + after * depth + text[end:]
 
 
 def swollen(chance: random.Random, text: str) -> str:
-    """One token grown long, or a list grown to thousands of items."""
-    start, end = _token(chance, text)
-    word = text[start:end]
+    """One token grown long, or a list grown to hundreds of items."""
+    token = _any(chance, text)
     size = chance.choice((100, 1_000, 5_000))
-    match chance.randrange(4):
-        case 0:
-            grown = word * size
-        case 1:
-            grown = f"{word}, " * (size // 10) + word
-        case 2:
-            grown = f"{word} " * (size // 10)
-        case _:
-            grown = chance.choice((" ", "\n", "x", "9", "'", "-", "/", "(", "é", "\x00")) * size
-    return text[:start] + grown + text[end:]
+    grown = (
+        token.text * size,
+        f"{token.text}, " * (size // 10) + token.text,
+        f"{token.text} " * (size // 10),
+        chance.choice((" ", "\n", "x", "9", "'", "-", "/", "(", "é", "\x00")) * size,
+    )
+    return text[: token.start] + chance.choice(grown) + text[token.end :]
 
 
 def encoded(chance: random.Random, text: str) -> bytes:
     """Other encodings, marks and bytes than a script is written in."""
-    match chance.randrange(9):
+    match chance.randrange(8):
         case 0:
             return text.encode(chance.choice(("utf-16", "utf-16-le", "utf-16-be", "utf-32")))
         case 1:
-            return re.sub(r"(?<=\w)e", "é", text, count=3).encode(
-                chance.choice(("latin-1", "cp1252", "utf-7")), "replace"
-            )
+            accented = re.sub(r"(?<=\w)e", "é", text, count=3)
+            return accented.encode(chance.choice(("latin-1", "cp1252", "utf-7")), "replace")
         case 2:
             return b"\xef\xbb\xbf" * chance.choice((1, 2)) + text.encode()
         case 3:
@@ -289,28 +257,59 @@ def encoded(chance: random.Random, text: str) -> bytes:
     data = bytearray(text.encode())
     for _ in range(chance.choice((1, 1, 3, 20))):
         place = chance.randrange(len(data))
-        data[place : place + chance.randrange(2)] = bytes(
-            [chance.choice((0, 0xFF, 0xC3, 0x80, 0x1A, 0xED, chance.randrange(256)))]
-        )
+        data[place : place + chance.randrange(2)] = [chance.choice((0, 0xFF, 0xC3, 0x80, 0x1A, 0xED, 0x2D, 0x27))]
     return bytes(data)
+
+
+STATEFUL = ("WINDOW", "AGGREGATE", "FILTER", "WHERE", "GROUP", "OVER", "PARTITION", "ORDER")
+_COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
+_COLUMN = re.compile(r"[(,]\s*(\w+)\s+(?:STRING|BIGINT|INT|DOUBLE|DECIMAL|BOOLEAN|VARCHAR|TIMESTAMP)", re.IGNORECASE)
+
+
+def reworded(chance: random.Random, text: str) -> str:
+    """One word, number or sign of a clause that reaches state says something else; as it was where none does."""
+    every = placed(text)
+    standing = {(token.clause, token.text) for token in every}
+    columns = sorted(set(_COLUMN.findall(text)))
+    changes = [
+        (token, other)
+        for before, token, after in zip(every, every[1:], every[2:], strict=False)
+        if token.clause in STATEFUL
+        and not (before.text == "(" and token.text.isdigit())  # a precision says nothing
+        and after.text != "1"  # rank <= 1 and rank = 1 say the same
+        for other in _sayings(token, columns)
+        if (token.clause, other) not in standing  # a key named twice is one key
+    ]
+    token, other = chance.choice(changes or [(every[0], every[0].text)])
+    return text[: token.start] + other + text[token.end :]
+
+
+def _sayings(token: Token, columns: list[str]) -> list[str]:
+    """What could stand there instead and says something else."""
+    word = token.text.upper()
+    if word in UNITS or word in _COMPARISONS:
+        return [other for other in (UNITS if word in UNITS else _COMPARISONS) if other != word]
+    if token.text.isdigit():
+        return [str(int(token.text) + 1)]
+    if re.fullmatch(r"'\d+'", token.text):
+        return [f"'{int(token.text[1:-1]) * 2 + 1}'"]
+    if token.text.startswith("'") and len(token.text) > 2:
+        return [f"'{token.text[1:-1]}x'"]
+    if word in ("AND", "OR"):
+        return ["OR" if word == "AND" else "AND"]
+    return [other for other in columns if other != token.text] if token.text in columns else []
 
 
 MUTATORS: Mapping[str, Callable[[random.Random, str], str | bytes]] = {
     mutator.__name__: mutator
     for mutator in (
-        *(
-            truncated,
-            unbalanced,
-            dropped,
-            doubled,
-            swapped,
-            replaced,
-            inserted,
-            spliced,
-            shuffled,
-            nested,
-            swollen,
-            encoded,
-        ),
+        *(truncated, unbalanced, dropped, doubled, swapped, replaced, inserted),
+        *(spliced, shuffled, nested, swollen, encoded, reworded),
     )
 }
+
+
+if __name__ == "__main__":
+    seed_of_case, kind_of_case, number_of_case = sys.argv[1].rsplit("/", 2)
+    shown = case(seed_of_case, kind_of_case, int(number_of_case))
+    print(shown.original.text, "-" * 40, shown.mutated, sep="\n")
