@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.sql import Span
 
@@ -103,6 +103,24 @@ class Table:
     def option(self, key: str, default: str | None = None) -> str | None:
         """The value of a WITH option."""
         return dict(self.options).get(key, default)
+
+    @property
+    def watermark_delay(self) -> int | None:
+        """Milliseconds the watermark runs behind its column: 0 for the column itself, n for ``column - INTERVAL n``.
+
+        None without a watermark, or with one that is computed in another way.
+        """
+        if self.watermark is None:
+            return None
+        names = [column.name for column in self.columns]
+        match self.watermark.expression:
+            case InputRef(index) if names[index] == self.watermark.column:
+                return 0
+            case Call("-", (InputRef(index), Literal(int(delay), type))) if (
+                names[index] == self.watermark.column and type.name == "INTERVAL_DAY_TIME" and delay >= 0
+            ):
+                return delay
+        return None
 
 
 @dataclass(frozen=True)

@@ -427,3 +427,20 @@ def test_what_is_not_read_is_compared_without_its_comments() -> None:
     texts = ("SELECT FROM a -- b\nWHERE", "SELECT FROM a -- c\n  WHERE", "SELECT FROM a -- b WHERE")
     one, other, cut = (program(text).problems[0].text for text in texts)
     assert one == other != cut
+
+
+@pytest.mark.parametrize(
+    ("watermark", "delay"),
+    [
+        ("ts", 0),
+        ("ts - INTERVAL '5' SECOND", 5000),
+        ("ts - INTERVAL '1' MONTH", None),
+        ("other - INTERVAL '5' SECOND", None),
+        ("ts + INTERVAL '5' SECOND", None),
+        ("CAST(ts AS TIMESTAMP(3))", None),
+    ],
+)
+def test_how_far_a_watermark_runs_behind(watermark: str, delay: int | None) -> None:
+    text = f"CREATE TABLE t (ts TIMESTAMP(3), other TIMESTAMP(3), WATERMARK FOR ts AS {watermark}) WITH ('k' = 'v');"
+    (table,) = build_program(parse_script(text)).tables
+    assert table.watermark_delay == delay
