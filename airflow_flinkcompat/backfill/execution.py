@@ -8,8 +8,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, Where, Write
-from airflow_flinkcompat.backfill.windows import from_micros
+from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
+
+# Columns on the way, in microseconds: a row's local time, and the end of its window.
+_MICROS, _END = "micros", "window_end"
 
 
 class Execution:
@@ -65,24 +69,45 @@ class Execution:
         return rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
 
     def _assign(self, step: Assign) -> DataFrame:
+        rows = self._timed(step)
+        return self._windowed(rows, step).drop(_MICROS, _END)
+
+    def _timed(self, step: Assign) -> DataFrame:
+        """The rows that some window in demand may hold, with their local time in microseconds."""
         column = f"c{step.time}"
         seen = Observation()
         self._nulls.append(seen)
         rows = self.frame(step.input).observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
-        time = f"CAST({column} AS TIMESTAMP_NTZ)" if step.instant else column
         rows = rows.where(f"{column} IS NOT NULL")
-        if step.first is not None:
-            rows = rows.where(f"{time} >= {_moment(step.first)}")
-        if step.last is not None:
-            rows = rows.where(f"{time} < {_moment(step.last)}")
-        start, end, rowtime = (f"c{step.width + i}" for i in range(3))
+        first, last = step.windows.span(step.demand)
         # The session's zone is UTC, so the two kinds of timestamp stand for the same count of microseconds.
-        micros = f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
-        first = f"CAST(timestamp_micros({micros} - pmod({micros} - {step.offset}, {step.size})) AS TIMESTAMP_NTZ)"
-        last = f"{end} - INTERVAL '0.001' SECOND"
-        rows = rows.withColumn(start, F.expr(first))
-        rows = rows.withColumn(end, F.expr(f"{start} + {_duration(step.size)}"))
-        return rows.withColumn(rowtime, F.expr(f"CAST({last} AS TIMESTAMP_LTZ)" if step.instant else last))
+        time = f"CAST({column} AS TIMESTAMP_LTZ)"
+        if step.zone:
+            time = f"from_utc_timestamp({column}, {quoted(step.zone)})"
+            # Local time is never a day away from UTC: a range a reader can use, before the exact one.
+            rows = _between(rows, column, _widened(first, -DAY), _widened(last, DAY), "TIMESTAMP_LTZ")
+        local = f"CAST({time} AS TIMESTAMP_NTZ)" if step.zone else column
+        return _between(rows, local, first, last).withColumn(_MICROS, F.expr(f"unix_micros({time})"))
+
+    def _windowed(self, rows: DataFrame, step: Assign, time: str = _MICROS) -> DataFrame:
+        """Each row once per window of its ``time``, in microseconds, with the window's columns."""
+        windows, demand = step.windows, step.demand
+        rows = rows.withColumn(_END, F.expr(windows.ends(time)))
+        if windows.slide > windows.size:
+            rows = rows.where(f"{time} < {_END}")
+        start = windows.start(_END)
+        if windows.overlapping:
+            if demand.starts is not None:
+                rows = rows.where(f"{start} >= {demand.starts}")
+            if demand.ends is not None:
+                rows = rows.where(f"{_END} >= {demand.ends}")
+            if demand.until is not None:
+                rows = rows.where(f"{_END} <= {demand.until}")
+        last = f"timestamp_micros({_END} - {MILLISECOND})"
+        last = f"to_utc_timestamp({last}, {quoted(step.zone)})" if step.zone else f"CAST({last} AS TIMESTAMP_NTZ)"
+        values = (f"CAST(timestamp_micros({value}) AS TIMESTAMP_NTZ)" for value in (start, _END))
+        fields = {f"c{step.width + i}": F.expr(sql) for i, sql in enumerate((*values, last))}
+        return rows.withColumns(fields)
 
 
 def counted(seen: Observation, name: str) -> int:
@@ -104,9 +129,12 @@ def _group(rows: DataFrame, step: Group) -> DataFrame:
     return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
 
-def _moment(micros: int) -> str:
-    return f"TIMESTAMP_NTZ '{from_micros(micros).isoformat(' ')}'"
+def _widened(micros: int | None, by: int) -> int | None:
+    return None if micros is None else micros + by
 
 
-def _duration(micros: int) -> str:
-    return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
+def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
+    """Rows with ``first <= time < last``; None where open. A bare column is something a reader can skip data by."""
+    if first is not None:
+        rows = rows.where(f"{time} >= {kind} '{from_micros(first).isoformat(' ')}'")
+    return rows if last is None else rows.where(f"{time} < {kind} '{from_micros(last).isoformat(' ')}'")

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 
 from airflow_flinkcompat.backfill.connectors.base import Needs, Rows, Source, Target
+from airflow_flinkcompat.backfill.windows import Aligned, Demand
 
 
 @dataclass(frozen=True)
@@ -42,21 +43,19 @@ class Where:
 
 @dataclass(frozen=True)
 class Assign:
-    """Puts each row into its tumbling window: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
+    """Puts each row into its windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
 
-    ``time`` is the position of the event time; rows where it is NULL are counted and dropped. Only rows of the windows
-    from ``first`` (start of the first) to ``last`` (end of the last) are kept, None where open. All in microseconds.
-    ``instant``: the event time is a TIMESTAMP_LTZ, its local time zone UTC.
+    A row comes once per window. ``time`` is the position of the event time; rows where it is NULL are counted and
+    dropped, as are, uncounted, the windows that are not in ``demand``. ``zone`` is the local time zone in which windows
+    over a TIMESTAMP_LTZ are cut, "" where the event time is a TIMESTAMP.
     """
 
     input: Step
     time: int
     width: int
-    size: int
-    offset: int
-    first: int | None
-    last: int | None
-    instant: bool = False
+    windows: Aligned
+    demand: Demand
+    zone: str = ""
 
 
 @dataclass(frozen=True)

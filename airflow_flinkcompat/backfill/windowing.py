@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
 from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Step
-from airflow_flinkcompat.backfill.windows import Tumbling
+from airflow_flinkcompat.backfill.windows import Aligned, Demand, refusal
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -24,20 +26,9 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations
 
-_UTC = (
-    "UTC",
-    "GMT",
-    "Z",
-    "UTC+00:00",
-    "GMT+00:00",
-    "+00:00",
-    "Etc/UTC",
-    "Etc/GMT",
-    "Etc/UCT",
-    "UCT",
-    "Zulu",
-    "Etc/Zulu",
-)
+# What Flink takes beside names of the time zone database, and the names it does not take (measured).
+_OFFSET = re.compile(r"GMT[+-]([0-9]|0[0-9]|1[0-8])|GMT[+-](0[0-9]|1[0-7]):[0-5][0-9]|GMT[+-]18:00|UTC")
+_SHORT = {"EST", "MST", "HST", "ROC"}
 
 
 def assign(
@@ -50,10 +41,10 @@ def assign(
 ) -> Assign:
     """The input's rows in their windows. Raises :class:`Untranslatable` for a window that is not cut exactly."""
     below = node.input
-    if window.kind is not WindowKind.TUMBLE or not window.size:
-        raise Untranslatable(
-            f"a {window.kind} window is not recomputed by a backfill yet, only TUMBLE is; {FLINK_BATCH}", node.span
-        )
+    if window.kind is WindowKind.SESSION:
+        raise Untranslatable(f"a SESSION window is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)
+    if (reason := refusal(window)) is not None:
+        raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
     if attribute is TimeAttribute.PROCTIME:
         raise Untranslatable(
             "a window on processing time depends on when the job ran; history cannot be recomputed", node.span
@@ -64,28 +55,38 @@ def assign(
         raise Untranslatable(
             f"a window over windowed rows is not recomputed by a backfill yet; {FLINK_BATCH}", node.span
         )
-    _check_clock(relations, below, time, node)
+    zone = _zone(relations, below, time, node)
     width = len(below.schema)
-    tumbling = Tumbling.of(window)
-    first, last = tumbling.span(relations.bounds.from_, relations.bounds.to)
     body = relations.node(below, frozenset(i for i in needed if i < width) | {time.index})
-    instant = below.schema[time.index].type.name == "TIMESTAMP_LTZ"
-    return Assign(body, time.index, width, tumbling.size, tumbling.offset, first, last, instant)
+    demand = Demand.inside(relations.bounds.from_, relations.bounds.to)
+    return Assign(body, time.index, width, Aligned.of(window), demand, zone)
 
 
-def _check_clock(relations: Relations, below: Node, time: InputRef, node: Node) -> None:
+def _zone(relations: Relations, below: Node, time: InputRef, node: Node) -> str:
+    """The time zone in which windows are cut, "" where the time is without one."""
     kind = below.schema[time.index].type
-    if kind.name == "TIMESTAMP_LTZ":
-        zone = relations.settings.get("table.local-time-zone")
-        if zone not in _UTC:
-            said = f"is {zone}" if zone else "is not set, so Flink takes that of its machine"
-            raise Untranslatable(
-                f"windows on {kind} are cut in table.local-time-zone, which {said}; a backfill cuts in UTC only: "
-                "SET 'table.local-time-zone' = 'UTC', or declare the time as TIMESTAMP",
-                node.span,
-            )
-    elif kind.name != "TIMESTAMP":
+    if kind.name == "TIMESTAMP":
+        return ""
+    if kind.name != "TIMESTAMP_LTZ":
         raise Untranslatable(f"a window needs an event time of type TIMESTAMP or TIMESTAMP_LTZ, not {kind}", node.span)
+    zone = relations.settings.get("table.local-time-zone")
+    if zone is None or zone == "default":
+        raise Untranslatable(
+            f"windows on {kind} are cut in table.local-time-zone, which is not set, so Flink takes that of its "
+            "machine: SET 'table.local-time-zone' = 'UTC' or what that is, or declare the time as TIMESTAMP",
+            node.span,
+        )
+    if not _is_zone(zone):
+        raise Untranslatable(
+            f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone database such as "
+            "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
+            node.span,
+        )
+    return zone
+
+
+def _is_zone(name: str) -> bool:
+    return bool(_OFFSET.fullmatch(name)) or name in available_timezones() - _SHORT
 
 
 def aggregate_rows(relations: Relations, node: Aggregate) -> Group:

@@ -1,17 +1,21 @@
-"""Arithmetic of tumbling windows: which window a time belongs to, and which windows lie inside a range.
+"""Arithmetic of aligned windows: which windows a time belongs to, and which rows a range of windows needs.
 
-All times are microseconds since 1970-01-01 on the clock of the time attribute; negative before. Windows are half open.
+All times are microseconds since 1970-01-01 on the clock of the time attribute, in local time; negative before. Windows
+are half open. The functions are the reference that :meth:`Aligned.ends` says in Spark SQL.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import gcd
 
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 
 EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+MILLISECOND = 1000
+DAY = 86_400_000_000
 
 
 def to_micros(moment: datetime) -> int:
@@ -19,34 +23,170 @@ def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
+_FIRST, _LAST = to_micros(datetime.min), to_micros(datetime.max)
+
+
 def from_micros(micros: int) -> datetime:
-    """The time without zone of microseconds since the epoch."""
-    return EPOCH + timedelta(microseconds=micros)
+    """The time without zone of microseconds since the epoch; what lies before the year 1 or after 9999 is cut there."""
+    return EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
 
 
 @dataclass(frozen=True)
-class Tumbling:
-    """A tumbling window: length and offset in microseconds, the offset as the assignment it stands for."""
+class Demand:
+    """Which windows are asked for: those that start at ``starts`` or later and end from ``ends`` to ``until``.
 
+    None where open. What is published asks for ``starts`` and ``until``, a window over windows for ``ends`` and
+    ``until``, because a window's time is its last millisecond.
+    """
+
+    starts: int | None = None
+    ends: int | None = None
+    until: int | None = None
+
+    @classmethod
+    def inside(cls, from_: datetime | None, to: datetime | None) -> Demand:
+        """The windows wholly inside [from, to)."""
+        return cls(
+            starts=None if from_ is None else to_micros(from_),
+            until=None if to is None else to_micros(to),
+        )
+
+    @classmethod
+    def at(cls, first: int | None, last: int | None, slack: int = 0) -> Demand:
+        """The windows whose time lies in [first, last), and perhaps some up to ``slack`` away."""
+        return cls(
+            ends=None if first is None else first + MILLISECOND - slack,
+            until=None if last is None else last + slack,
+        )
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Windows that lie at the same places for all keys: TUMBLE, HOP and CUMULATE.
+
+    ``size`` is the length (the longest for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, the size
+    itself for TUMBLE, which is a HOP from one window to the next; ``offset`` is the assignment it stands for.
+    """
+
+    kind: WindowKind
     size: int
+    slide: int
     offset: int = 0
 
     @classmethod
-    def of(cls, window: Window) -> Tumbling:
-        """The window of a plan. ValueError when it does not tumble or has no length."""
-        if window.kind is not WindowKind.TUMBLE or not window.size or window.size < 0:
-            raise ValueError(f"{window.kind} of length {window.size} is no tumbling window")
-        return cls(window.size * 1000, window.normalised_offset * 1000)
+    def of(cls, window: Window) -> Aligned:
+        """The windows of a plan. ValueError for a SESSION window and one without a length."""
+        if window.kind is WindowKind.SESSION or not window.size:
+            raise ValueError(f"a {window.kind} window of length {window.size} is not aligned")
+        slide = window.size if window.kind is WindowKind.TUMBLE else window.slide or window.size
+        return cls(window.kind, window.size * MILLISECOND, slide * MILLISECOND, window.normalised_offset * MILLISECOND)
 
-    def start(self, micros: int) -> int:
-        """The start of the window a time belongs to: floor modulo, so that times before 1970 are right as well."""
-        return micros - (micros - self.offset) % self.size
+    @property
+    def period(self) -> int:
+        """From one start to the next."""
+        return self.size if self.kind is WindowKind.CUMULATE else self.slide
 
-    def span(self, from_: datetime | None, to: datetime | None) -> tuple[int | None, int | None]:
-        """Start of the first and end of the last window wholly inside [from, to); None where the range is open.
+    @property
+    def slice(self) -> int:
+        """The length of the pieces, aligned as the windows are, that lie wholly inside or outside of every window."""
+        return gcd(self.size, self.slide)
 
-        The rows of exactly these windows are those with ``first <= time < last``. When no window fits, first >= last.
+    @property
+    def overlapping(self) -> bool:
+        """Whether a time can belong to several windows."""
+        return self.slide < self.size
+
+    def _floor(self, micros: int, step: int) -> int:
+        """Floor modulo, so that times before 1970 are right as well."""
+        return micros - (micros - self.offset) % step
+
+    def _ceiling(self, micros: int, step: int) -> int:
+        return self._floor(micros - 1, step) + step
+
+    def windows_of(self, micros: int) -> tuple[tuple[int, int], ...]:
+        """The (start, end) of all windows a time belongs to, in order; none in a gap of HOP."""
+        if self.kind is WindowKind.CUMULATE:
+            start = self._floor(micros, self.size)
+            ends = range(self._floor(micros, self.slide) + self.slide, start + self.size + 1, self.slide)
+            return tuple((start, end) for end in ends)
+        starts = range(self._ceiling(micros - self.size + 1, self.slide), micros + 1, self.slide)
+        return tuple((start, start + self.size) for start in starts)
+
+    def wanted(self, start: int, end: int, demand: Demand) -> bool:
+        """Whether a window is asked for."""
+        return (
+            (demand.starts is None or start >= demand.starts)
+            and (demand.ends is None or end >= demand.ends)
+            and (demand.until is None or end <= demand.until)
+        )
+
+    def span(self, demand: Demand) -> tuple[int | None, int | None]:
+        """Start of the first and end of the last window asked for; None where the range is open.
+
+        A row of such a window has ``first <= time < last``. Where windows do not overlap, these are the rows of
+        exactly these windows; when there is no window, first >= last or every row's windows are others.
         """
-        first = None if from_ is None else self.start(to_micros(from_) - 1) + self.size
-        last = None if to is None else self.start(to_micros(to))
-        return first, last
+        starts = [demand.starts, None if demand.ends is None else demand.ends - self.size]
+        given = [start for start in starts if start is not None]
+        first = self._ceiling(max(given), self.period) if given else None
+        if demand.until is None:
+            return first, None
+        if self.kind is WindowKind.CUMULATE:
+            return first, self._floor(demand.until, self.slide)
+        return first, self._floor(demand.until - self.size, self.slide) + self.size
+
+    def ends(self, micros: str) -> str:
+        """Spark SQL of the ends of all windows a time belongs to, one a row: ``micros`` is an expression's text.
+
+        A time in a gap of HOP gets an end that is not after it.
+        """
+        floor = f"{micros} - pmod({micros} - {self.offset}, {{0}})"
+        if self.kind is WindowKind.CUMULATE:
+            first = f"{floor.format(self.slide)} + {self.slide}"
+            return f"explode(sequence({first}, {floor.format(self.size)} + {self.size}, {self.slide}))"
+        last = f"{floor.format(self.slide)} + {self.size}"
+        if not self.overlapping:
+            return last
+        # The first end after the time, on the grid of the ends.
+        shift = self.offset + self.size
+        first = f"{micros} - pmod({micros} - {shift}, {self.slide}) + {self.slide}"
+        return f"explode(sequence({first}, {last}, {self.slide}))"
+
+    def start(self, end: str) -> str:
+        """Spark SQL of a window's start from its end, both in microseconds."""
+        if self.kind is WindowKind.CUMULATE:
+            return f"{end} - 1 - pmod({end} - 1 - {self.offset}, {self.size})"
+        return f"{end} - {self.size}"
+
+    def slice_of(self, micros: str) -> str:
+        """Spark SQL of the start of the slice a time lies in; its windows are those of all its times."""
+        return f"{micros} - pmod({micros} - {self.offset}, {self.slice})"
+
+
+def refusal(window: Window) -> str | None:
+    """Why Flink refuses a windowing function with these lengths, in its own words; None when it does not."""
+    kind, size, slide, offset = window.kind, window.size, window.slide, window.offset
+    match kind:
+        case WindowKind.TUMBLE if size is not None and size <= 0:
+            return f"TUMBLE table function based aggregate requires size to be positive, but got {size} ms"
+        case WindowKind.TUMBLE if size is not None and abs(offset) >= size:
+            return (
+                "TUMBLE table function parameters must satisfy abs(offset) < size, "
+                f"but got size {size} ms and offset {offset} ms"
+            )
+        case WindowKind.HOP if size is not None and slide is not None and min(size, slide) <= 0:
+            return (
+                "HOP table function based aggregate requires slide and size to be positive, "
+                f"but got slide {slide} ms and size {size} ms"
+            )
+        case WindowKind.CUMULATE if size is not None and slide is not None and min(size, slide) <= 0:
+            return (
+                "CUMULATE table function based aggregate requires maxSize and step to be positive, "
+                f"but got maxSize {size} ms and step {slide} ms"
+            )
+        case WindowKind.CUMULATE if size is not None and slide is not None and size % slide:
+            return (
+                "CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, "
+                f"but got maxSize {size} ms and step {slide} ms"
+            )
+    return None
