@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow_flinkcompat.compat.side import InputError
@@ -40,6 +41,27 @@ class SourceStart:
     live_from: str
     history_until: str
     startup: Mapping[str, str] = field(default_factory=dict)
+
+    def misses(self) -> str:
+        """Why a job that starts as the script says would miss rows of its windows; "" where nothing says so.
+
+        A start by a time is compared with ``live_from`` where that is an instant: of a time without zone nobody knows
+        which it is.
+        """
+        mode, at = self.startup.get("scan.startup.mode", ""), self.startup.get("scan.startup.timestamp-millis", "")
+        if mode == "latest-offset":
+            seen = "latest-offset, so it begins with what arrives next"
+        elif mode == "timestamp" and at.isdigit() and self.live_from.endswith("Z"):
+            start = datetime.fromtimestamp(int(at) / 1000, UTC)
+            if start <= datetime.fromisoformat(self.live_from):
+                return ""
+            seen = f"at {start.isoformat().replace('+00:00', 'Z')}"
+        else:
+            return ""
+        return (
+            f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, and the script "
+            f"starts it {seen}: let the reviewed script start it early enough, or from the group's offsets set to there"
+        )
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
     from airflow_flinkcompat.deploy.execution import TargetError
     from airflow_flinkcompat.deploy.gateway import GatewayError, SqlGateway
+    from airflow_flinkcompat.deploy.handover import read_hand_over
     from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError, JobStatus
     from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry, LedgerError
     from airflow_flinkcompat.deploy.local import LocalFlink
     from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
     from airflow_flinkcompat.deploy.processes import LocalFlinkError
-    from airflow_flinkcompat.deploy.redeploy import DeployRefused, Options, StartFailed, deploy
+    from airflow_flinkcompat.deploy.redeploy import Options, StartFailed, deploy
     from airflow_flinkcompat.deploy.rest import ApiError, Endpoint
     from airflow_flinkcompat.deploy.statements import ScriptRefused
     from airflow_flinkcompat.deploy.target import (
@@ -31,15 +32,16 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
 
 _HOMES = {
-    "errors": ("DeployError",),
+    "errors": ("DeployError", "DeployRefused"),
     "execution": ("TargetError",),
     "gateway": ("GatewayError", "SqlGateway"),
+    "handover": ("read_hand_over",),
     "jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
     "ledger": ("Ledger", "LedgerConflict", "LedgerEntry", "LedgerError"),
     "local": ("LocalFlink",),
     "plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
     "processes": ("LocalFlinkError",),
-    "redeploy": ("DeployRefused", "Options", "StartFailed", "deploy"),
+    "redeploy": ("Options", "StartFailed", "deploy"),
     "rest": ("ApiError", "Endpoint"),
     "statements": ("ScriptRefused",),
     "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target"),
@@ -77,6 +79,7 @@ __all__ = [
     "compile_plans",
     "deploy",
     "explain_plans",
+    "read_hand_over",
     "verify_start",
 ]
 

@@ -25,6 +25,10 @@ class DeployError(Exception):
         super().__init__(redact(message))
 
 
+class DeployRefused(DeployError):
+    """Nothing was touched: what runs, or what the ledger says, is not what was checked."""
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` without the given secret values and without anything that reads like a secret."""
     # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.

@@ -46,7 +46,8 @@ class LedgerEntry:
     ``kind``: deployed (a job runs and was verified), deploying (a redeploy has begun), stopped (the job was stopped,
     ``savepoint`` holds its state), failed, rejected — others may come. ``job_id`` is the job the entry speaks of.
     ``at`` is ISO 8601 in UTC and set by ``Ledger.append``, as is ``number``. ``functions`` are mappings of the fields
-    of a declared function; ``sha256`` is the hash of the side; ``owner`` names the run that wrote it.
+    of a declared function; ``sha256`` is the hash of the side; ``owner`` names the run that wrote it. ``hand_over`` is
+    the record of the backfill whose windows end where this job's own begin.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class LedgerEntry:
     approved_by: str | None = None
     message: str = ""
     owner: str = ""
+    hand_over: Mapping[str, Any] | None = None
     number: int = 0
     at: str = ""
     schema: str = SCHEMA

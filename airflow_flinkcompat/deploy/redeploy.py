@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.compat.handover import HandOver, fingerprint
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger import DEPLOYED, Ledger, LedgerConflict, LedgerEntry
 from airflow_flinkcompat.deploy.statements import JOB_NAME, prepare
 from airflow_flinkcompat.deploy.target import EngineInfo, Start, StartMode, Target
@@ -25,10 +27,6 @@ from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
 _log = logging.getLogger(__name__)
 DEPLOYING, STOPPED, STARTED, FAILED = "deploying", "stopped", "started", "failed"
 _STEPS = (DEPLOYING, STOPPED, STARTED, DEPLOYED)
-
-
-class DeployRefused(DeployError):
-    """Nothing was touched: what runs, or what the ledger says, is not what was checked."""
 
 
 class StartFailed(DeployError):
@@ -80,6 +78,7 @@ def deploy(
     report_path: str | None = None,
     approved_by: str | None = None,
     owner: str | None = None,
+    hand_over: HandOver | None = None,
     options: Options | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> LedgerEntry:
@@ -88,10 +87,23 @@ def deploy(
     ``checked_old_sha256`` is the hash of the old side that the change was checked against; None: nothing was deployed
     then. ``owner`` names this run (the same name may take up its own unfinished run at once). With nothing deployed
     the start is stateless; ``savepoint`` is refused then. A stateless restart stops with a savepoint too, so that
-    nothing is lost. Raises DeployRefused (nothing touched), StartFailed, or another DeployError.
+    nothing is lost. ``hand_over`` is the record of the backfill this job goes on from: its start is stateless, and the
+    record, kept in the ledger, is of this very script. Raises DeployRefused (nothing touched), StartFailed, or another
+    DeployError.
     """
-    context = {"outcome": outcome, "report_path": report_path, "approved_by": approved_by}
+    context = {
+        "outcome": outcome,
+        "report_path": report_path,
+        "approved_by": approved_by,
+        "hand_over": None if hand_over is None else hand_over.to_dict(),
+    }
     mode, who = StartMode(start_mode), owner or default_owner()
+    if hand_over is not None:
+        functions = [_mapping(function) for function in side.functions]
+        resumes = mode is StartMode.SAVEPOINT or (mode is StartMode.AUTO_FIRST and ledger.head() is not None)
+        check_hand_over(hand_over, fingerprint(side.script, side.settings, functions, side.catalog), resumes)
+        for line in hand_over.lines():
+            log(line)
     return _Run(target, ledger, side, mode, context, who, options or Options(), log).deploy(checked_old_sha256)
 
 

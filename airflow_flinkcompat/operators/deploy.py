@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +40,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
     :param settle_seconds: how long the new job is watched without failure.
     :param start_timeout: seconds the new job has to prove itself.
     :param allow_ended: start stateless although the deployed job has ended without this deployment's doing.
+    :param hand_over: the record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
+        ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless; where
+        the sources have to start is logged, and the ledger keeps it. (templated)
     """
 
-    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "start_mode", "savepoint_directory")
+    template_fields: Sequence[str] = (
+        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over",
+    )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     ui_color = "#e6f4ea"
 
@@ -56,6 +61,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         settle_seconds: float = 10,
         start_timeout: float = 300,
         allow_ended: bool = False,
+        hand_over: str | Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -68,6 +74,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.settle_seconds = settle_seconds
         self.start_timeout = start_timeout
         self.allow_ended = allow_ended
+        self.hand_over = hand_over
         self.job_url = ""
         self._step = "nothing was touched yet"
 
@@ -84,10 +91,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 
     def _deploy(self, context: Context, side: Side, summary: Summary) -> LedgerEntry:
-        from airflow_flinkcompat.deploy import Options, ScriptRefused, TargetError, deploy
+        from airflow_flinkcompat.deploy import Options, ScriptRefused, TargetError, deploy, read_hand_over
 
         ledger = self.open_ledger()
         approved_by = self._approver(context, summary)
+        hand_over = read_hand_over(self.hand_over) if self.hand_over else None
         options = Options(
             savepoint_directory=self.savepoint_directory,
             settle_seconds=self.settle_seconds,
@@ -109,6 +117,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     report_path=summary.report,
                     approved_by=approved_by,
                     owner=run_name(context),
+                    hand_over=hand_over,
                     options=options,
                     log=self._note,
                 )

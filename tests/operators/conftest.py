@@ -44,13 +44,14 @@ class Site:
         common = {"deployment": "orders", "ledger": str(self.folder / "ledger"), "retries": 1}
         dag = DAG("gate", default_args=common, template_searchpath=str(self.folder))
         joined: dict[str, Any] = {"trigger_rule": "none_failed_min_one_success"}
+        hand_over = arguments.pop("hand_over", None)
         with dag:
             text = arguments.pop("script", "orders.sql")
             branches = {"first": "first", "resume": "resume", "restart": "restart", "approve": "approve"}
             check_arguments = {"branches": {**branches, **arguments.pop("branches", {})}, **arguments.pop("check", {})}
             check = FlinkSqlCompatibilityOperator(task_id="check", script=text, **check_arguments, **arguments)
             approve = FlinkSqlApprovalOperator(task_id="approve", branches={"resume": "resume", "restart": "restart"})
-            start: dict[str, Any] = {"script": text, "settle_seconds": 0, **arguments}
+            start: dict[str, Any] = {"script": text, "settle_seconds": 0, "hand_over": hand_over, **arguments}
             first = FlinkSqlDeployOperator(task_id="first", start_mode="stateless", **start)
             resume = FlinkSqlDeployOperator(task_id="resume", start_mode="savepoint", **start, **joined)
             restart = FlinkSqlDeployOperator(task_id="restart", start_mode="stateless", **start, **joined)

@@ -8,6 +8,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_flinkcompat.compat.handover import HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy.target import TargetError
 from airflow_flinkcompat.operators import FlinkSqlDeployOperator
 from tests.operators.conftest import Site
@@ -171,3 +172,16 @@ def test_a_restart_is_never_turned_into_a_resume(deployed: Site, decision: dict[
     with pytest.raises(AirflowFailException, match="the decision on orders is 'restart'"):
         run.execute(tasks[task])
     assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+
+
+def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None:
+    source = SourceStart("orders", "ts", 5000, "2026-01-01 23:59:55", "2026-01-02 00:00:05")
+    record = HandOver("2026-01-02 00:00:00", (source,), (), fingerprint(script(size=5), {}, (), ""), "2026-01-03")
+    run, tasks, _ = deployed.checked(script(size=5), hand_over=record.to_dict())
+    run.execute(tasks["restart"])
+    head = deployed.ledger.head()
+    assert head is not None
+    assert HandOver.from_dict(head.hand_over) == record
+    run, tasks, _ = deployed.checked(script(size=6), hand_over=record.to_json())
+    with pytest.raises(AirflowFailException, match="worked out for another script"):
+        run.execute(tasks["restart"])
