@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 TOKEN = re.compile(
-    r"--[^\n]*|(?<!:)//[^\n]*|/\*(?!\+).*?\*/"  # comments
+    r"--[^\r\n]*|(?<!:)//[^\r\n]*|/\*(?!\+).*?\*/"  # comments
     r"|'(?:[^']|'')*'|`(?:[^`]|``)*`|[^\W\d]\w*|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
     r"|<>|<=|>=|!=|=>|\|\||/\*\+|\*/|\S",
     re.DOTALL,

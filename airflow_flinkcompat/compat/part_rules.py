@@ -44,15 +44,19 @@ def parts_rule(
     flink: Verdict,
     why: str,
     example: Example,
+    of: type = object,
 ) -> Rule:
     """A rule over operators of these kinds, the same on both sides; ``rows`` are by part, whatever its input.
 
+    ``of``: the class of operator that the rows know, where others go by the same kind.
     ``vvr`` and ``flink`` are the verdicts of the rule as a whole, which its example shows.
     """
     spoken = frozenset(kinds)
 
     def find(pair: OperatorPair) -> Iterable[Hit]:
         if pair.old.kind != pair.new.kind or pair.new.kind not in spoken:
+            return
+        if not (isinstance(pair.old, of) and isinstance(pair.new, of)):
             return
         for difference in pair.differences:
             row = rows.get(difference.part.partition(" of input ")[0])

@@ -112,6 +112,7 @@ RULE = parts_rule(
     code="over-changed",
     title="An OVER aggregation changed",
     kinds=(OverOperator.kind,),
+    of=OverOperator,
     rows=ROWS,
     vvr=LIKE,
     flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol, oa-rows-2-to-4, oa-range-wider, oa-passthrough-add"),
