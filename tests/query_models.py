@@ -7,7 +7,7 @@ plans or rules, so that it can be held against the check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -106,6 +106,7 @@ class Query:
         return self.table_function or any(metric.function == "weighted" for metric in self.metrics)
 
 
+WINDOW_FIELDS: Final = ("window_start", "window_end", "window_time")
 EARLY_FIRE: Final = "table.exec.emit.early-fire.enabled"
 IGNORE_FILTER: Final = "table.optimizer.state-compatibility.ignore-filter"
 
@@ -122,13 +123,14 @@ def expected(old: Query, new: Query) -> str:
         return "incompatible"
     if old.opaque or new.opaque:
         return "unknown"
-    said = set(_said(old, new))
-    if not said & {"incompatible"} and _items(old, new) > 1:
+    said = set(said_of_each(old, new))
+    if _items(old, new) > 1:
         said.add("unknown")
     return max(said, key=SEVERITY.index, default="compatible")
 
 
-def _said(old: Query, new: Query) -> Iterator[str]:
+def said_of_each(old: Query, new: Query) -> Iterator[str]:
+    """What the documents say of each clause that differs, or that they speak of whether it differs or not."""
     if old.legacy != new.legacy:
         yield "unknown"
     if old.keys != new.keys or set(old.bounds) != set(new.bounds):
@@ -145,18 +147,19 @@ def _said(old: Query, new: Query) -> Iterator[str]:
         yield "unknown"
     if old.conditions != new.conditions and not new.ignores_filters:
         yield "incompatible"
-    yield _metrics(old, new)
+    yield survivors(old.metrics, new.metrics, [[m for m in q.metrics if m.distinct] for q in (old, new)])
     if old.top or new.top:
         yield from _ranked(old, new)
 
 
-def _metrics(old: Query, new: Query) -> str:
-    before, after = dict.fromkeys(old.metrics), dict.fromkeys(new.metrics)
-    if [metric for metric in before if metric.distinct] != [metric for metric in after if metric.distinct]:
+def survivors(old: Iterable[object], new: Iterable[object], distinct: Sequence[Sequence[object]] = ((), ())) -> str:
+    """What becomes of an aggregation whose metrics these are, each counted once."""
+    before, after = set(old), set(new)
+    if list(dict.fromkeys(distinct[0])) != list(dict.fromkeys(distinct[1])):
         return "incompatible"
-    if (before or after) and not set(before) & set(after):
+    if (before or after) and not before & after:
         return "incompatible"
-    return "partial" if set(after) - set(before) else "compatible"
+    return "partial" if after - before else "compatible"
 
 
 def _ranked(old: Query, new: Query) -> Iterator[str]:
@@ -316,17 +319,21 @@ class Style:
     reversed_conditions: bool = False
     conditions_below: bool = False
     parentheses: bool = False
+    tuple_keys: bool = False
+    """Whether keys that stand together are written as one tuple."""
     settings_in_script: bool = True
 
 
 def render(query: Query, style: Style) -> tuple[str, Mapping[str, str]]:
     """The script and the settings passed beside it."""
-    names = {name: name if style.columns_from == "table" else f"{style.prefix}_{name}" for name in COLUMNS}
-    script = _cased(_script(query, style, names), style)
-    given = dict(query.settings)
+    return finished(_script(query, style), query.settings, style)
+
+
+def finished(script: str, settings: Iterable[tuple[str, str]], style: Style) -> tuple[str, Mapping[str, str]]:
+    """A script in the letters of its style, with its settings where they are given."""
+    script, given = _cased(script, style), dict(settings)
     if style.settings_in_script:
-        script = "".join(f"SET '{key}' = '{value}';\n" for key, value in given.items()) + script
-        given = {}
+        return "".join(f"SET '{key}' = '{value}';\n" for key, value in given.items()) + script, {}
     return script, given
 
 
@@ -338,19 +345,9 @@ def _cased(text: str, style: Style) -> str:
     )
 
 
-def _script(query: Query, style: Style, names: Mapping[str, str]) -> str:
-    parts = [TABLE, _sink(query)]
-    base = "orders"
-    renamed = ", ".join(f"{name} AS {names[name]}" for name in COLUMNS)
-    below = _conditions_below(query, style)
-    pushed = _conditions(query, {name: name for name in COLUMNS}, style) if below else ""
-    if style.columns_from == "view":
-        parts.append(f"CREATE TEMPORARY VIEW {style.prefix}_source AS SELECT {renamed} FROM orders{pushed};\n")
-        base = f"{style.prefix}_source"
-    elif style.columns_from == "subquery":
-        fields = "" if query.legacy else ", window_start, window_end"
-        base = f"(SELECT {renamed}{fields} FROM orders{pushed})"
-    statement = _query(query, style, names, base)
+def _script(query: Query, style: Style) -> str:
+    declarations, statement = aggregation(query, style)
+    parts = [TABLE, _sink(query), declarations]
     if style.result_in == "view":
         parts.append(f"CREATE TEMPORARY VIEW {style.prefix}_result AS\n{statement};\n")
         statement = f"SELECT * FROM {style.prefix}_result"
@@ -358,6 +355,22 @@ def _script(query: Query, style: Style, names: Mapping[str, str]) -> str:
         statement = f"WITH {style.prefix}_result AS (\n{statement}\n)\nSELECT * FROM {style.prefix}_result"
     comment = "-- totals by window\n/* kept simple */ " if style.comments else ""
     return "".join(parts) + f"INSERT INTO {_name(query.sink, style)}\n{comment}{statement};\n"
+
+
+def aggregation(query: Query, style: Style) -> tuple[str, str]:
+    """The view that renames the source's columns, where the style has one, and the SELECT of the query."""
+    names = {name: name if style.columns_from == "table" else f"{style.prefix}_{name}" for name in COLUMNS}
+    renamed = ", ".join(f"{name} AS {names[name]}" for name in COLUMNS)
+    below = _conditions_below(query, style)
+    pushed = _conditions(query, {name: name for name in COLUMNS}, style) if below else ""
+    declarations, base = "", "orders"
+    if style.columns_from == "view":
+        base = f"{style.prefix}_source"
+        declarations = f"CREATE TEMPORARY VIEW {base} AS SELECT {renamed} FROM orders{pushed};\n"
+    elif style.columns_from == "subquery":
+        fields = "" if query.legacy else "".join(f", {name}" for name in WINDOW_FIELDS)
+        base = f"(SELECT {renamed}{fields} FROM orders{pushed})"
+    return declarations, _query(query, style, names, base)
 
 
 def _conditions_below(query: Query, style: Style) -> bool:
@@ -405,11 +418,7 @@ def _tvf(query: Query, style: Style, names: Mapping[str, str], base: str) -> str
             f"{label} => {value}" for label, value in zip(["DATA", "TIMECOL", *labels], arguments, strict=True)
         ]
     windowed = f"TABLE({window.kind}({', '.join(arguments)}))"
-    return (
-        base.replace("window_start, window_end FROM orders", f"window_start, window_end FROM {windowed}")
-        if above
-        else windowed
-    )
+    return base.replace(" FROM orders", f" FROM {windowed}", 1) if above else windowed
 
 
 def _conditions(query: Query, names: Mapping[str, str], style: Style, *more: str) -> str:
@@ -426,8 +435,13 @@ def _metric(metric: Metric, names: Mapping[str, str]) -> str:
     return f"{call} FILTER (WHERE {metric.where.format(**names)})" if metric.where else call
 
 
+def output_names(style: Style) -> Mapping[str, str]:
+    """What the columns of a query begin with: keys, metrics, window fields and the rank."""
+    return {name: name if style.prefix == "x" else f"{style.prefix}_{name}" for name in ("k", "m", "w", "rk")}
+
+
 def _query(query: Query, style: Style, names: Mapping[str, str], base: str) -> str:
-    columns = {name: name if style.prefix == "x" else f"{style.prefix}_{name}" for name in ("k", "m", "w", "rk")}
+    columns = output_names(style)
     metrics = [_metric(metric, names) for metric in query.metrics]
     keys = [key.format(**names) for key in query.keys]
     group = list(keys)
@@ -447,6 +461,9 @@ def _query(query: Query, style: Style, names: Mapping[str, str], base: str) -> s
             group = [*query.bounds, f"GROUPING SETS ({sets})"]
         else:
             group[at:at] = query.bounds
+            if style.tuple_keys and len(keys) > 1 and at in (0, len(keys)):
+                first = group.index(keys[0])
+                group[first : first + len(keys)] = [f"({', '.join(keys)})"]
         fields = list(query.fields)
         if query.table_function:
             source += ", LATERAL TABLE(split(" + names["c"] + ")) AS words(word)"

@@ -86,6 +86,7 @@ STYLES = st.builds(
     reversed_conditions=st.booleans(),
     conditions_below=st.booleans(),
     parentheses=st.booleans(),
+    tuple_keys=st.booleans(),
     settings_in_script=st.booleans(),
 )
 PLAIN = Style()
