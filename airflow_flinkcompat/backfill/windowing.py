@@ -58,7 +58,7 @@ def assign(
     zone = _zone(relations, below, time, node)
     width = len(below.schema)
     body = relations.node(below, frozenset(i for i in needed if i < width) | {time.index})
-    demand = Demand.inside(relations.bounds.from_, relations.bounds.to)
+    demand = Demand.inside(relations.bounds.from_, relations.bounds.to, relations.bounds.after)
     return Assign(body, time.index, width, Aligned.of(window), demand, zone)
 
 

@@ -44,10 +44,11 @@ class Demand:
     until: int | None = None
 
     @classmethod
-    def inside(cls, from_: datetime | None, to: datetime | None) -> Demand:
-        """The windows wholly inside [from, to)."""
+    def inside(cls, from_: datetime | None, to: datetime | None, after: datetime | None = None) -> Demand:
+        """The windows wholly inside [from, to) that end after ``after``."""
         return cls(
             starts=None if from_ is None else to_micros(from_),
+            ends=None if after is None else to_micros(after) + MILLISECOND,
             until=None if to is None else to_micros(to),
         )
 

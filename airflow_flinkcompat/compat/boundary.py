@@ -19,6 +19,7 @@ from airflow_flinkcompat.plan.operators import (
     JoinForm,
     JoinOperator,
     Operator,
+    OtherOperator,
     OverOperator,
     RankOperator,
     TooLarge,
@@ -132,6 +133,8 @@ def _unbounded(operator: Operator) -> str | None:
         case AggregateOperator(windowed=True) | JoinOperator(form=JoinForm.WINDOW):
             return None
         case RankOperator() if operator.window is not None:
+            return None
+        case OtherOperator(kind="UNION ALL"):
             return None
         case OverOperator():
             return "an OVER aggregation carries what it has seen on to every later row, across any boundary"

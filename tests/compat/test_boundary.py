@@ -70,6 +70,16 @@ def test_a_window_over_windows_reads_from_before_both() -> None:
     assert found.sources[0].live_from == "2026-01-01 07:40:30"
 
 
+def test_both_sides_of_a_union_are_started() -> None:
+    other = source().replace("TABLE t", "TABLE u").replace("'30'", "'90'")
+    both = "CREATE VIEW w AS SELECT k, v, ts FROM t UNION ALL SELECT k, v, ts FROM u;\n"
+    found = record(windowed("TUMBLE INTERVAL '1' MINUTE", "TABLE w"), "2026-01-01 08:00:00", source() + other + both)
+    assert [(s.table, s.live_from) for s in found.sources] == [
+        ("t", "2026-01-01 07:59:30"),
+        ("u", "2026-01-01 07:58:30"),
+    ]
+
+
 def test_instants_are_written_with_their_zone() -> None:
     zone = "SET 'table.local-time-zone' = 'Europe/Berlin';\n"
     found = record(

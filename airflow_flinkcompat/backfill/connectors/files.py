@@ -74,6 +74,16 @@ class Folder:
             raise Untranslatable(f"sink {table.name} is partitioned; a backfill writes plain folders only", table.span)
         return cls(place, format_of(table), exclusive)
 
+    @property
+    def replaces(self) -> bool:
+        return self.exclusive
+
+    @property
+    def manner(self) -> str:
+        if self.exclusive:
+            return "a staged folder is swapped in, and holds this run's rows and nothing else"
+        return "files named by the range take the place of those of an earlier run over it; other files stay"
+
     def check(self, rows: Rows, bounds: Range) -> None:
         if not self.place.rpartition("/")[2]:
             raise BackfillError(f"sink {rows.name}: {self.place} is no folder a backfill may replace")
