@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, Where, Write
+from airflow_flinkcompat.backfill.ordered import ranked
+from airflow_flinkcompat.backfill.steps import Assign, Group, Rank, Read, Select, Step, Together, Where, Write
 from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
 
 # Columns on the way, in microseconds: a row's local time, and the end of its window.
@@ -23,6 +24,7 @@ class Execution:
         self.session = session
         self._reads: list[tuple[str, str, Observation]] = []
         self._nulls: list[Observation] = []
+        self._ties: list[Observation] = []
 
     def rows_read(self) -> dict[tuple[str, str], int]:
         """(table, place) → rows in its files; a table that several pipelines read counts once."""
@@ -34,6 +36,10 @@ class Execution:
     def rows_dropped(self) -> int:
         """Rows without an event time, over all windows."""
         return sum(counted(seen, "nulls") for seen in self._nulls)
+
+    def ties(self) -> int:
+        """Windows of a Top-N whose published rows were chosen among equal ones."""
+        return sum(counted(seen, "ties") for seen in self._ties)
 
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
         """The columns ``c0`` … of a write in the sink's types, and the count of its rows (``rows``)."""
@@ -54,6 +60,10 @@ class Execution:
                 return self._assign(step)
             case Group():
                 return _group(self.frame(step.input), step)
+            case Rank():
+                seen = Observation()
+                self._ties.append(seen)
+                return ranked(self.frame(step.input), step, seen)
             case Together():
                 names = [f"c{i}" for i in step.positions]
                 return reduce(DataFrame.union, (self.frame(inner).select(*names) for inner in step.inputs))

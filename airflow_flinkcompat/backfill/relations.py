@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill import windowing
+from airflow_flinkcompat.backfill import ranking, windowing
 from airflow_flinkcompat.backfill.connectors.base import Range
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import converted, references, scalar
 from airflow_flinkcompat.backfill.places import Places
+from airflow_flinkcompat.backfill.ranking import Kept
 from airflow_flinkcompat.backfill.steps import Read, Select, Step, Together, Where
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
@@ -18,6 +19,7 @@ from airflow_flinkcompat.plan.nodes import (
     Join,
     Node,
     Opaque,
+    Over,
     Project,
     Scan,
     Union,
@@ -27,7 +29,6 @@ from airflow_flinkcompat.plan.nodes import (
 
 _CONSTRUCTS = {
     "Join": "a join",
-    "Over": "an OVER aggregation or ranking",
     "Sort": "ORDER BY or LIMIT",
     "Values": "VALUES or a SELECT without FROM",
     "Correlate": "a table function",
@@ -43,14 +44,16 @@ class Relations:
     bounds: Range
     settings: Mapping[str, str]
 
-    def node(self, node: Node, needed: frozenset[int]) -> Step:
+    def node(self, node: Node, needed: frozenset[int], kept: Kept | None = None) -> Step:
+        """The steps of a relation; ``kept`` says what stands above it where that is filters and projections."""
         match node:
             case Scan():
                 return self.scan(node, needed)
             case Project():
-                return self.project(node, needed)
+                return self.project(node, needed, kept)
             case Filter():
-                below = self.node(node.input, needed | references([node.condition]))
+                wanted = needed | references([node.condition])
+                below = self.node(node.input, wanted, Kept.under(node, needed, kept))
                 return Where(below, scalar(node.condition))
             case Union():
                 positions = tuple(sorted(needed)) or (0,)
@@ -62,6 +65,8 @@ class Relations:
                 return windowing.aggregate_rows(self, node)
             case GroupWindowAggregate():
                 return windowing.group_window(self, node)
+            case Over():
+                return ranking.rank(self, node, needed, kept)
             case Opaque():
                 raise Untranslatable(
                     f"{node.kind} cannot be recomputed in Spark: {node.reason or node.text[:80]}", node.span
@@ -110,7 +115,8 @@ class Relations:
                 columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
         return Read(table.name, source, tuple(columns), tuple(later))
 
-    def project(self, node: Project, needed: frozenset[int]) -> Step:
+    def project(self, node: Project, needed: frozenset[int], kept: Kept | None) -> Step:
         chosen = [(i, node.expressions[i]) for i in sorted(needed)]
-        below = self.node(node.input, references([expression for _, expression in chosen]))
+        wanted = references([expression for _, expression in chosen])
+        below = self.node(node.input, wanted, None if kept is None else kept.through(node))
         return Select(below, tuple((i, scalar(expression)) for i, expression in chosen))

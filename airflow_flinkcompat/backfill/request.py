@@ -171,13 +171,16 @@ class SinkRows:
 @dataclass(frozen=True)
 class BackfillResult:
     """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
-    that belong to no window because their event time is NULL (Flink in batch mode drops them as well)."""
+    that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
+    windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
+    their other columns."""
 
     sources: tuple[SourceRows, ...]
     sinks: tuple[SinkRows, ...]
     rows_dropped: int
     from_: datetime | None = None
     to: datetime | None = None
+    ties: int = 0
 
     @property
     def rows_read(self) -> int:
@@ -198,6 +201,7 @@ class BackfillResult:
             "rows_read": self.rows_read,
             "rows_dropped_null_time": self.rows_dropped,
             "rows_written": self.rows_written,
+            "windows_decided_by_ties": self.ties,
             "sources": [asdict(source) for source in self.sources],
             "sinks": [{**asdict(sink), "files": list(sink.files)} for sink in self.sinks],
         }

@@ -76,7 +76,10 @@ def _run(session: SparkSession, work: Work, request: BackfillRequest, progress: 
             sinks.append(SinkRows(write.rows.name, write.target.place, count, publication.publish()))
             progress(f"published {count} rows to {write.target.place}")
         sources = tuple(SourceRows(table, place, rows) for (table, place), rows in execution.rows_read().items())
-        return BackfillResult(sources, tuple(sinks), execution.rows_dropped(), request.from_, request.to)
+        ties = execution.ties()
+        if ties:
+            progress(f"{ties} windows of a Top-N whose last rank was decided by a tie")
+        return BackfillResult(sources, tuple(sinks), execution.rows_dropped(), request.from_, request.to, ties)
     except (PySparkException, Py4JError) as error:
         raise BackfillError(_readable(str(error))) from None
     finally:

@@ -68,6 +68,25 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Rank:
+    """Numbers the rows of each partition from 1 on, into all columns of ``numbers``.
+
+    ``order`` is (SQL, ascending, NULLs first); rows equal in it are told apart by all their ``columns``, so that a run
+    gives what the one before gave. Ranks from ``first`` to ``last`` are kept above; ``number_read``: and shown. Windows
+    in which another order of equal rows would show are counted.
+    """
+
+    input: Step
+    numbers: tuple[int, ...]
+    partition: tuple[str, ...]
+    order: tuple[tuple[str, bool, bool], ...]
+    columns: tuple[int, ...]
+    first: int
+    last: int
+    number_read: bool
+
+
+@dataclass(frozen=True)
 class Together:
     """All rows of all inputs; each input has the columns at ``positions``."""
 
@@ -75,7 +94,7 @@ class Together:
     positions: tuple[int, ...]
 
 
-Step = Read | Select | Where | Assign | Group | Together
+Step = Read | Select | Where | Assign | Group | Rank | Together
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:
