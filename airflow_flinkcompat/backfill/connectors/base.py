@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.plan.types import Column, DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of the published windows, without zone; None where open."""
+    """Bounds of the published windows, without zone; None where open.
+
+    ``after`` is for a part of a range: only windows that end later, because those before belong to another part.
+    """
 
     from_: datetime | None = None
     to: datetime | None = None
+    after: datetime | None = None
 
     @property
     def bounded(self) -> bool:
@@ -65,6 +69,14 @@ class Source(Protocol):
         """All rows, one raw column ``f{i}`` per physical column; Spark leaves out those that nobody reads."""
 
 
+@runtime_checkable
+class Metadata(Protocol):
+    """A source whose rows carry more than the table's stored columns."""
+
+    def metadata(self, key: str) -> tuple[DataType, str] | None:
+        """The type (nullable) and Spark SQL over the raw frame of what METADATA FROM ``key`` reads; None: not exact."""
+
+
 @dataclass(frozen=True)
 class WindowColumns:
     """The columns of a sink that hold its rows' windows, None where it has none; ``size`` is their length in
@@ -102,6 +114,14 @@ class Target(Protocol):
     @property
     def exclusive(self) -> bool:
         """Whether the place was given for this run, and afterwards holds this run's rows and nothing else."""
+
+    @property
+    def manner(self) -> str:
+        """How rows are put in place, for a person: "replaces …"."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what a live job wrote of the published windows is gone afterwards."""
 
     def check(self, rows: Rows, bounds: Range) -> None:
         """Raises :class:`BackfillError` when rows like these cannot be published here, idempotently and as a whole."""
