@@ -226,6 +226,7 @@ SHOWN_IN_PLANS: Mapping[str, Callable[[Change], bool]] = {
             "over-changed",
             "pattern-changed",
             "rank-condition",
+            "rank-constant-key",
             "rank-number-output",
             "rank-order-changed",
             "rank-partition-changed",

@@ -15,6 +15,7 @@ from airflow_flinkcompat.compat.metric_pages import computed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Verdict, inferred
+from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -24,7 +25,7 @@ from airflow_flinkcompat.plan.operators import (
     OverOperator,
     Source,
 )
-from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput
+from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn, PassedOutput, leaves
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 
@@ -46,9 +47,32 @@ def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
         return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
         return {"vvr": inferred(Outcome.UNKNOWN, "it may be asked below the temporal join")}
+    if _asks_about_partitions(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it asks about PARTITION BY alone and may be asked below")}
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
         return {"vvr": inferred(Outcome.UNKNOWN, "what stands beside an OVER call is computed below it")}
     return {}
+
+
+def _asks_about_partitions(pair: PipelinePair) -> bool:
+    """Whether a condition that differs drops whole partitions of what stands below, so that it could move there.
+
+    Flink 2.3 leaves it above (EXPLAIN); no page says where VVR asks it.
+    """
+    return any(
+        all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))
+        for partition in map(_partition, sinks.tops(pair))
+        for part in pair.old.region.filters ^ pair.new.region.filters
+    )
+
+
+def _partition(top: object) -> frozenset[object]:
+    """The outputs of an operator that are its PARTITION BY, where it is no ranking; a pattern hands them up first."""
+    if isinstance(top, OverOperator):
+        return frozenset(PassedOutput(0, column) for column in top.partition_by)
+    if isinstance(top, OtherOperator) and top.kind == "MATCH_RECOGNIZE":
+        return frozenset(map(ColumnOutput, range(len(dict(top.detail)["partition order"]))))
+    return frozenset()
 
 
 def _bare(pair: PipelinePair) -> bool:

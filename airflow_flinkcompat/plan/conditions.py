@@ -1,8 +1,8 @@
 """Conditions of WHERE, HAVING and ON in one spelling, where Flink's planner makes one plan of several (EXPLAIN, 2.3.0).
 
 The order of AND and OR operands and the sides of a comparison say nothing there, and what always holds is dropped.
-Elsewhere they do: for an output column, a metric's argument or its FILTER the planner asks the source for columns in the
-order they are mentioned, which may put one operator more into the job.
+Elsewhere they do: for an output column, a metric's argument or its FILTER the planner asks the source for columns in
+the order they are mentioned, which may put one operator more into the job.
 """
 
 from __future__ import annotations

@@ -211,7 +211,9 @@ class RankOperator:
     keys of an aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank
     makes it a constant). ``window`` is the window whose both bounds are among the partition keys, assigned below.
     ``selected`` are the columns of the SELECT list beside the number, where the aggregation below has metrics that the
-    row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN).
+    row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN). ``constant_key``: a
+    constant stood among the keys of either kind, outside of windows; the planner drops it, and may drop a projection of
+    the source with it (EXPLAIN).
     """
 
     region: Region
@@ -222,6 +224,7 @@ class RankOperator:
     row: tuple[Expression, ...]
     number_read: bool
     selected: tuple[Expression, ...] = ()
+    constant_key: bool = False
     window: Windowing | None = field(default=None, compare=False)
     order_clock: TimeAttribute | None = None
     partition_types: tuple[DataType, ...] = field(default=(), compare=False)

@@ -53,6 +53,8 @@ def numbering(
             order.setdefault(
                 meaning(key), (ascending, nulls_first, key.type, _clock(node, meaning(key), columns, region))
             )
+    keys = (*call.partition_by, *(key for key, _, _ in call.order_by))
+    window = _window(partition, region)
     types = {meaning(column): column.type for column in columns if not isinstance(column, Literal)}
     row = _in_planned_order(types, node, region)
     return RankOperator(
@@ -63,7 +65,9 @@ def numbering(
         last=_NO_END,
         row=row,
         number_read=True,
-        window=_window(partition, region),
+        # Rows of a window come as they are whatever the keys (EXPLAIN).
+        constant_key=window is None and any(isinstance(resolve(key), Literal) for key in keys),
+        window=window,
         order_clock=next(iter(order.values()))[3] if len(order) == 1 else None,
         partition_types=tuple(partition.values()),
         order_types=tuple(kind for _, _, kind, _ in order.values()),

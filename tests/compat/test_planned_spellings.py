@@ -25,9 +25,8 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Planned]:
 
 def said(case: Case, planned: dict[str, Planned]) -> list[Finding]:
     """How the plans of both sides differ."""
-    sides = [Side(script, engine="flink") for script in (case.old_script, case.new_script)]
-    plans = read(planned[case.old_script]), read(planned[case.new_script])
-    report = check(*sides, plans=plans)
+    old, new = (Side(script, engine="flink") for script in (case.old_script, case.new_script))
+    report = check(old, new, plans=(read(planned[old.script]), read(planned[new.script])))
     assert not report.warnings
     return [finding for finding in report.findings if finding.rule == "plan-differs"]
 
