@@ -46,12 +46,12 @@ class Goal:
         return f"{self.says}: {ratio:.2f}, {'met' if ratio <= self.limit else 'missed'}"
 
 
-_TUMBLE, _HOP, _CUMULATE, _SPARSE = (case.name for case in CASES)
+_TUMBLE, _HOP, _CUMULATE, _SPARSE, _ORDERED = (case.name for case in CASES)
 GOALS = (
-    Goal("with native partials ≤ 1/4 of Flink batch", "ours-native", "flink", 0.25, (_HOP, _CUMULATE)),
+    Goal("with native partials ≤ 1/4 of Flink batch", "ours-native", "flink", 0.25, (_HOP, _CUMULATE, _ORDERED)),
     Goal("with native partials ≤ 1/2 of Flink batch", "ours-native", "flink", 0.5, (_TUMBLE,)),
-    Goal("Spark's own operators never above Flink batch", "ours", "flink", 1.0, (_HOP, _CUMULATE)),
-    Goal("at most 1/4 of naive Spark when dense", "ours", "naive", 0.25, (_HOP, _CUMULATE)),
+    Goal("Spark's own operators never above Flink batch", "ours", "flink", 1.0, (_HOP, _CUMULATE, _ORDERED)),
+    Goal("at most 1/4 of naive Spark when dense", "ours", "naive", 0.25, (_HOP, _CUMULATE, _ORDERED)),
     Goal("at most 1.1 of naive Spark when sparse", "ours-native", "naive", 1.1, (_SPARSE,)),
     Goal("at most 3 times DuckDB", "ours-native", "duckdb", 3.0, (LARGE.name,)),
 )
@@ -70,11 +70,10 @@ def fingerprint(place: Path) -> tuple[object, ...]:
     if not files:
         return (0, None)
     columns = "k, CAST(window_start AS TIMESTAMP), CAST(window_end AS TIMESTAMP), n, total, most"
-    found = duckdb.execute(
-        f"SELECT count(*), sum(CAST(hash({columns}) AS HUGEINT)) FROM read_parquet(?)", [files]
-    ).fetchone()
-    assert found is not None
-    return found
+    query = f"SELECT count(*), sum(CAST(hash({columns}) AS HUGEINT)) FROM read_parquet(?)"
+    with duckdb.connect() as connection:
+        (found,) = connection.execute(query, [files]).fetchall()
+    return tuple(found)
 
 
 def run(contender: str, case: Case, source: Path, folder: Path) -> tuple[Cost, tuple[object, ...]]:

@@ -21,11 +21,12 @@ class Case:
     size: int
     rows: int = 20_000_000
     keys: int = 1_000
+    ordered: bool = False
 
     @property
     def data(self) -> str:
         """The name of the data set, cases of one share it."""
-        return f"{self.rows}-rows-{self.keys}-keys"
+        return f"{self.rows}-rows-{self.keys}-keys{'-in-order' if self.ordered else ''}"
 
     @property
     def window(self) -> str:
@@ -78,5 +79,6 @@ CASES = (
     Case("HOP 2/10 min", "HOP", 2, 10),
     Case("CUMULATE 5/60 min", "CUMULATE", 5, 60),
     Case("HOP 2/10 min, sparse", "HOP", 2, 10, keys=1_000_000),
+    Case("HOP 2/10 min, rows in order of time", "HOP", 2, 10, ordered=True),
 )
 LARGE = Case("HOP 2/10 min, 100M rows", "HOP", 2, 10, rows=100_000_000)

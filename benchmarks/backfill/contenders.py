@@ -1,7 +1,7 @@
 """Everybody who computes a case, each as a process of its own: ``python -m benchmarks.backfill.contenders NAME …``.
 
 ``naive`` is what one writes in Spark without thinking about it: the window function for TUMBLE and HOP, exploded
-windows for CUMULATE. It runs with the session settings of the backfill, so that only the query differs.
+windows for CUMULATE, in a session as it comes, but for the time zone.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from benchmarks.backfill.cases import CASES, FIRST, HOURS, LARGE, Case
 
 
 def make_data(case: Case, folder: Path) -> None:
-    """Random rows in eight parquet files, in the order of time but for half a minute."""
+    """Random rows in eight parquet files; ordered ones in the order of time but for half a minute."""
     import duckdb
 
     millis = HOURS * 3_600_000
     for part in range(8):
         rows = case.rows // 8
-        duckdb.sql(
-            f"COPY (SELECT TIMESTAMP '{FIRST}' + to_milliseconds("
-            f"CAST(({part}::BIGINT * {rows} + i) / {case.rows} * {millis} + random() * 30000 AS BIGINT)) AS ts, "
-            f"CAST(floor(random() * {case.keys}) AS BIGINT) AS k, CAST(floor(random() * 10000) AS BIGINT) AS v "
-            f"FROM range({rows}) AS r(i)) TO '{folder / f'part-{part}.parquet'}' (FORMAT parquet, COMPRESSION snappy)"
-        )
+        after = f"({part}::BIGINT * {rows} + i) / {case.rows} * {millis} + random() * 30000"
+        after = after if case.ordered else f"random() * {millis}"
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT TIMESTAMP '{FIRST}' + to_milliseconds(CAST({after} AS BIGINT)) AS ts, "
+                f"CAST(floor(random() * {case.keys}) AS BIGINT) AS k, CAST(floor(random() * 10000) AS BIGINT) AS v "
+                f"FROM range({rows}) AS r(i)) TO '{folder / f'part-{part}.parquet'}' (FORMAT parquet)"
+            )
 
 
 def ours(case: Case, source: Path, sink: Path, native: bool = False) -> None:
@@ -48,11 +50,10 @@ def ours_native(case: Case, source: Path, sink: Path) -> None:
 
 def naive_spark(case: Case, source: Path, sink: Path) -> None:
     """Spark's own window function, or exploded windows."""
+    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    from airflow_flinkcompat.backfill.session import spark_session
-
-    with spark_session() as spark:
+    with SparkSession.builder.master("local[*]").config("spark.sql.session.timeZone", "UTC").getOrCreate() as spark:
         orders = spark.read.parquet(str(source))
         if case.kind == "CUMULATE":
             start = F.expr(f"window(ts, '{case.size} minutes').start")
