@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.ordered import ranked
-from airflow_flinkcompat.backfill.steps import Assign, Group, Rank, Read, Select, Step, Together, Where, Write
+from airflow_flinkcompat.backfill.steps import Assign, Group, Rank, Read, Repeat, Select, Step, Together, Where, Write
 from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
 
 # Columns on the way, in microseconds: a row's local time, and the end of its window.
@@ -60,6 +60,9 @@ class Execution:
                 return self._assign(step)
             case Group():
                 return _group(self.frame(step.input), step)
+            case Repeat():
+                number = F.explode(F.sequence(F.lit(0), F.lit(step.times - 1)))
+                return self.frame(step.input).withColumn(f"c{step.number}", number)
             case Rank():
                 seen = Observation()
                 self._ties.append(seen)

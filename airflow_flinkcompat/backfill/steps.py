@@ -68,6 +68,15 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """Each row ``times`` times, numbered from 0 in the column ``number``."""
+
+    input: Step
+    number: int
+    times: int
+
+
+@dataclass(frozen=True)
 class Rank:
     """Numbers the rows of each partition from 1 on, into all columns of ``numbers``.
 
@@ -94,7 +103,7 @@ class Together:
     positions: tuple[int, ...]
 
 
-Step = Read | Select | Where | Assign | Group | Rank | Together
+Step = Read | Select | Where | Assign | Group | Repeat | Rank | Together
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:

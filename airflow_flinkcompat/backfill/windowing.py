@@ -8,6 +8,7 @@ from zoneinfo import available_timezones
 
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
+from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
 from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Step
 from airflow_flinkcompat.backfill.windows import Aligned, Demand, refusal
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
@@ -89,12 +90,10 @@ def _is_zone(name: str) -> bool:
     return bool(_OFFSET.fullmatch(name)) or name in available_timezones() - _SHORT
 
 
-def aggregate_rows(relations: Relations, node: Aggregate) -> Group:
+def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
     """An aggregation whose keys hold the window."""
     if node.grouping_sets is not None:
-        raise Untranslatable(
-            f"GROUPING SETS, CUBE and ROLLUP are not recomputed by a backfill yet; {FLINK_BATCH}", node.span
-        )
+        return aggregate_sets(relations, node)
     below = relations.node(node.input, _read_by(node))
     keys = tuple(scalar(key) for key in node.keys)
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
@@ -103,10 +102,7 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Group:
 
 def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
-    if node.grouping_sets is not None:
-        raise Untranslatable(
-            f"GROUPING SETS, CUBE and ROLLUP are not recomputed by a backfill yet; {FLINK_BATCH}", node.span
-        )
+    check_sets(node)
     below = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
     width, count = len(node.input.schema), len(node.keys)
     keys = (*(scalar(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")

@@ -87,11 +87,6 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
             WINDOWED,
             "aggregate my_aggregate cannot run in Spark",
         ),
-        (
-            SUM.replace("BY window_start, window_end", "BY window_start, window_end, GROUPING SETS ((item), ())"),
-            WINDOWED,
-            "GROUPING SETS",
-        ),
         ("SELECT item FROM bid", "item INT", "Flink does not write STRING into column item of type INT"),
         ("SELECT item, item FROM bid", "item STRING", "gives 2 columns"),
     ],
