@@ -4,18 +4,24 @@ Importing this package needs no PySpark; :func:`run_backfill` does. What has no 
 Spark starts, by :func:`plan_backfill` too.
 """
 
+from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.request import BackfillRequest, BackfillResult, SinkRows, SourceRows, parse_time
+from airflow_flinkcompat.backfill.planning import Plan, plan
+from airflow_flinkcompat.backfill.request import BackfillRequest, parse_time
+from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
 
 __all__ = [
     "BackfillError",
     "BackfillRequest",
     "BackfillResult",
+    "Plan",
     "SinkRows",
     "SourceRows",
     "Untranslatable",
+    "parse_duration",
     "parse_time",
+    "plan",
     "plan_backfill",
     "run_backfill",
 ]

@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_flinkcompat.backfill.connectors.base import Rows
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.ordered import ranked
 from airflow_flinkcompat.backfill.steps import Assign, Group, Rank, Read, Repeat, Select, Step, Together, Where, Write
@@ -42,10 +43,13 @@ class Execution:
         return sum(counted(seen, "ties") for seen in self._ties)
 
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
-        """The columns ``c0`` … of a write in the sink's types, and the count of its rows (``rows``)."""
+        """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``, the
+        latter -1 where the sink does not hold what tells them apart."""
         rows = reduce(DataFrame.union, (self.frame(step) for step in write.inputs))
+        bounds = _window_columns(write.rows)
+        windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.max(F.lit(-1))
         seen = Observation()
-        return rows.observe(seen, F.count(F.lit(1)).alias("rows")), seen
+        return rows.observe(seen, F.count(F.lit(1)).alias("rows"), windows.alias("windows")), seen
 
     def frame(self, step: Step) -> DataFrame:
         """The rows of a step."""
@@ -129,6 +133,14 @@ def counted(seen: Observation, name: str) -> int:
         return int(seen.get[name])
     except Py4JJavaError:
         return 0
+
+
+def _window_columns(rows: Rows) -> tuple[str, ...]:
+    """The columns of a frame that tell windows apart: an end does, a start only where all windows are of one length."""
+    windows = rows.windows
+    if windows.end is None and windows.size is None:
+        return ()
+    return tuple(f"c{i}" for i, column in enumerate(rows.columns) if column.name in (windows.start, windows.end))
 
 
 def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:

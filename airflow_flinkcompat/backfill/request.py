@@ -1,18 +1,22 @@
-"""What a backfill is asked to do and what it reports, as frozen values that travel as JSON."""
+"""What a backfill is asked to do, as a frozen value that travels as JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow_flinkcompat.backfill.durations import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.plan.program import FunctionDeclaration
 
 SCHEMA = "flinkcompat-backfill/1"
-_FIELDS = {"schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master"}
+_FIELDS = {
+    "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
+    "boundary", "allow_incomplete", "chunk", "journal",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,10 @@ class BackfillRequest:
     ``window_end <= to``; None leaves that side open; times with a zone are taken to UTC. ``tables`` and ``sinks`` map
     table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None for
     what Spark is configured with, or local.
+
+    ``boundary`` is where the live job's own windows begin, and the ``to`` of a backfill that has none;
+    ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
+    computed, ``journal`` the folder where finished ones are kept, None for one beside a sink.
     """
 
     script_text: str
@@ -37,12 +45,20 @@ class BackfillRequest:
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
     master: str | None = None
+    boundary: datetime | None = None
+    allow_incomplete: bool = False
+    chunk: timedelta | None = None
+    journal: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("from_", "to"):
+        for name in ("from_", "to", "boundary"):
             value = getattr(self, name)
             if value is not None and value.tzinfo is not None:
                 object.__setattr__(self, name, value.astimezone(UTC).replace(tzinfo=None))
+        if self.boundary is not None:
+            if self.to not in (None, self.boundary):
+                raise BackfillError("a backfill with a boundary ends there: leave out --to, or leave out --boundary")
+            object.__setattr__(self, "to", self.boundary)
         if self.from_ is not None and self.to is not None and self.from_ >= self.to:
             raise BackfillError(
                 f"the range is empty: from {self.from_.isoformat(' ')} is not before to {self.to.isoformat(' ')}; "
@@ -63,6 +79,10 @@ class BackfillRequest:
             "tables": dict(self.tables),
             "sinks": dict(self.sinks),
             "master": self.master,
+            "boundary": None if self.boundary is None else self.boundary.isoformat(),
+            "allow_incomplete": self.allow_incomplete,
+            "chunk": None if self.chunk is None else shown_duration(self.chunk),
+            "journal": self.journal,
         }
 
     @classmethod
@@ -92,6 +112,10 @@ class BackfillRequest:
             tables=_texts(data, "tables"),
             sinks=_texts(data, "sinks"),
             master=data.get("master") and _text(data, "master", ""),
+            boundary=_time(data, "boundary"),
+            allow_incomplete=_flag(data, "allow_incomplete"),
+            chunk=parse_duration(_text(data, "chunk", "")) if data.get("chunk") is not None else None,
+            journal=data.get("journal") and _text(data, "journal", ""),
         )
 
     @classmethod
@@ -123,6 +147,13 @@ def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     return parse_time(value)
 
 
+def _flag(data: Mapping[str, Any], key: str) -> bool:
+    value = data.get(key, False)
+    if not isinstance(value, bool):
+        raise BackfillError(f"the field {key} of a backfill request is true or false")
+    return value
+
+
 def _text(data: Mapping[str, Any], key: str, default: str) -> str:
     value = data.get(key, default)
     if not isinstance(value, str):
@@ -147,61 +178,3 @@ def _functions(value: object) -> tuple[FunctionDeclaration, ...]:
         FunctionDeclaration(str(item["name"]), str(item.get("kind", "")), str(item.get("language", "java")))
         for item in items
     )
-
-
-@dataclass(frozen=True)
-class SourceRows:
-    """What was read from one table: its name, place, and all rows of the files."""
-
-    table: str
-    place: str
-    rows: int
-
-
-@dataclass(frozen=True)
-class SinkRows:
-    """What was published into one sink: its name, place, number of rows, and the files by name."""
-
-    table: str
-    place: str
-    rows: int
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class BackfillResult:
-    """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
-    that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
-    windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
-    their other columns."""
-
-    sources: tuple[SourceRows, ...]
-    sinks: tuple[SinkRows, ...]
-    rows_dropped: int
-    from_: datetime | None = None
-    to: datetime | None = None
-    ties: int = 0
-
-    @property
-    def rows_read(self) -> int:
-        """Rows in all files read."""
-        return sum(source.rows for source in self.sources)
-
-    @property
-    def rows_written(self) -> int:
-        """Rows published into all sinks."""
-        return sum(sink.rows for sink in self.sinks)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values."""
-        return {
-            "schema": SCHEMA,
-            "from": None if self.from_ is None else self.from_.isoformat(),
-            "to": None if self.to is None else self.to.isoformat(),
-            "rows_read": self.rows_read,
-            "rows_dropped_null_time": self.rows_dropped,
-            "rows_written": self.rows_written,
-            "windows_decided_by_ties": self.ties,
-            "sources": [asdict(source) for source in self.sources],
-            "sinks": [{**asdict(sink), "files": list(sink.files)} for sink in self.sinks],
-        }

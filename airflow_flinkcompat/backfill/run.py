@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.compiler import compile_program
-from airflow_flinkcompat.backfill.connectors.base import Publication, Range
+from airflow_flinkcompat.backfill.connectors.base import Publication
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.places import Places
-from airflow_flinkcompat.backfill.request import BackfillRequest, BackfillResult, SinkRows, SourceRows
+from airflow_flinkcompat.backfill.planning import Plan, plan
+from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
+from airflow_flinkcompat.backfill.secrets import hidden
 from airflow_flinkcompat.backfill.session import spark_session
-from airflow_flinkcompat.backfill.steps import Work, Write, reads_of
-from airflow_flinkcompat.plan import build_program
+from airflow_flinkcompat.backfill.steps import Work, reads_of
 from airflow_flinkcompat.plan.translations import ERROR
-from airflow_flinkcompat.sql import ScriptError, mask_secrets, parse_script
+from airflow_flinkcompat.sql import mask_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,13 +28,7 @@ _RAISED = re.compile(re.escape(ERROR) + r"(.*?)(?: SQLSTATE|\n|$)")
 
 def plan_backfill(request: BackfillRequest) -> Work:
     """What a backfill would do, without Spark. Raises :class:`BackfillError` for whatever it cannot do exactly."""
-    try:
-        script = parse_script(request.script_text, request.source)
-        catalog = parse_script(request.catalog, "<catalog>") if request.catalog.strip() else None
-    except ScriptError as error:
-        raise BackfillError(str(error)) from None
-    program = build_program(script, request.settings, request.functions, catalog)
-    return compile_program(program, Places(request.tables, request.sinks), Range(request.from_, request.to))
+    return plan(request).work
 
 
 def run_backfill(request: BackfillRequest, progress: Progress = lambda line: None) -> BackfillResult:
@@ -43,47 +39,53 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     stage. Raises :class:`BackfillError`, with secrets masked.
     """
     try:
-        work = plan_backfill(request)
-        with spark_session(request.master, work.needs) as session:
-            return _run(session, work, request, progress)
+        planned = plan(request)
+        with spark_session(request.master, planned.work.needs) as session:
+            return _run(session, planned, request, progress)
     except BackfillError as error:
-        raise type(error)(mask_secrets(error.message), error.span) from None
+        texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
+        message = hidden(error.message, "\n".join(texts), os.environ)
+        raise type(error)(mask_secrets(message), error.span) from None
 
 
-def _run(session: SparkSession, work: Work, request: BackfillRequest, progress: Progress) -> BackfillResult:
+def _run(session: SparkSession, planned: Plan, request: BackfillRequest, progress: Progress) -> BackfillResult:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from airflow_flinkcompat.backfill.execution import Execution, counted
+    from airflow_flinkcompat.backfill.computing import stage_at_once, stage_in_chunks
+    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.journal import Journal, journal_place
 
-    execution = Execution(session)
-    bounds = Range(request.from_, request.to)
-    publications: list[tuple[Write, Publication]] = []
+    work, journal = planned.work, None
+    publications: list[Publication] = []
     try:
         for source in {read.source for write in work.writes for step in write.inputs for read in reads_of(step)}:
             source.check(session)
-        publications += [(write, write.target.publication(session, write.rows, bounds)) for write in work.writes]
-        for _, publication in publications:
+        for guard in planned.guards:
+            progress(f"looking whether {guard.table} has passed the boundary")
+            guard.check(Execution(session))
+        publications += [write.target.publication(session, write.rows, planned.bounds) for write in work.writes]
+        for publication in publications:
             publication.check()
-        counts = []
-        for write, publication in publications:
-            progress(f"computing {write.rows.name}")
-            rows, seen = execution.rows(write)
-            publication.stage(rows)
-            counts.append(counted(seen, "rows"))
+        if planned.chunks:
+            journal = Journal(session, journal_place(request, work))
+            counts = stage_in_chunks(session, planned, publications, journal, progress)
+        else:
+            counts = stage_at_once(session, work, publications, progress)
         sinks = []
-        for (write, publication), count in zip(publications, counts, strict=True):
-            sinks.append(SinkRows(write.rows.name, write.target.place, count, publication.publish()))
-            progress(f"published {count} rows to {write.target.place}")
-        sources = tuple(SourceRows(table, place, rows) for (table, place), rows in execution.rows_read().items())
-        ties = execution.ties()
-        if ties:
-            progress(f"{ties} windows of a Top-N whose last rank was decided by a tie")
-        return BackfillResult(sources, tuple(sinks), execution.rows_dropped(), request.from_, request.to, ties)
+        found = zip(work.writes, publications, counts.rows, counts.windows, strict=True)
+        for write, publication, rows, windows in found:
+            place, files = write.target.place, publication.publish()
+            sinks.append(SinkRows(write.rows.name, place, rows, files, windows))
+            progress(f"published {rows} rows to {place}")
+        if journal is not None:
+            journal.discard()
+        done = BackfillResult(counts.read, tuple(sinks), counts.dropped, request.from_, request.to, counts.ties)
+        return replace(done, chunks=len(planned.chunks) or 1)
     except (PySparkException, Py4JError) as error:
         raise BackfillError(_readable(str(error))) from None
     finally:
-        for _, publication in publications:
+        for publication in publications:
             publication.discard()
 
 

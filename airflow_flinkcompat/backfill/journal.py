@@ -1,0 +1,108 @@
+"""What a backfill in chunks has done so far: the rows and counts of each finished chunk, in a folder of files.
+
+A chunk's rows are written first, into a folder of their own, and then its entry, which names that folder: an entry that
+is there is whole. The folder is named by everything that decides the rows, so another request never finds it. When all
+is published it goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat import __version__
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.steps import Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FOLDER = re.compile(r"(file|hdfs|viewfs|s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|oss|o3fs|ofs)://?/?[^/]")
+# What says how to compute, and nothing of what is computed.
+_NEUTRAL = ("source", "master", "journal", "allow_incomplete")
+
+
+def journal_place(request: BackfillRequest, work: Work) -> str:
+    """The folder of a request's journal: inside the given one, else beside the first sink that is a folder of files.
+
+    Raises :class:`BackfillError` where no sink is one.
+    """
+    decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
+    key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
+    if request.journal is not None:
+        from airflow_flinkcompat.backfill.places import normalised
+
+        return f"{normalised(request.journal, '--journal')}/backfill-{key}"
+    for write in work.writes:
+        folder, _, name = write.target.place.rpartition("/")
+        if _FOLDER.match(write.target.place) and name:
+            return f"{folder}/.{name}.chunks-{key}"
+    raise BackfillError(
+        "chunks are kept until all are done, and no sink is a folder beside which they could lie: say where with "
+        "--journal URI (a folder that Spark's executors reach too)"
+    )
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A finished chunk: the folder of its rows, and its counts as plain JSON values."""
+
+    rows: str
+    counts: Mapping[str, Any]
+
+
+class Journal:
+    """The finished chunks of one request, by number."""
+
+    def __init__(self, session: SparkSession, place: str) -> None:
+        self.session = session
+        self.place = place
+        self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+        system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
+        self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
+
+    def finished(self, number: int) -> Chunk | None:
+        """The chunk, if an earlier run has finished it."""
+        path = self._path(self._entry(number))
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            data = json.loads(bytes(stream.readAllBytes()).decode())
+        finally:
+            stream.close()
+        return Chunk(data["rows"], data["counts"])
+
+    def folder(self, number: int) -> str:
+        """A new folder for a chunk's rows; what an earlier try has left behind is passed over."""
+        return f"{self.place}/rows-{number:06d}-{uuid.uuid4().hex[:8]}"
+
+    def finish(self, number: int, chunk: Chunk) -> None:
+        """Notes a chunk whose rows are all written."""
+        text = json.dumps({"rows": chunk.rows, "counts": chunk.counts}).encode()
+        draft = self._path(f"{self._entry(number)}.{uuid.uuid4().hex[:8]}")
+        stream = self._system.create(draft, True)
+        try:
+            stream.write(text)
+        finally:
+            stream.close()
+        if not self._system.rename(draft, self._path(self._entry(number))):
+            raise BackfillError(f"the journal {self.place} cannot be written to")
+
+    def rows(self, chunks: Sequence[Chunk], sink: int, columns: int) -> DataFrame:
+        """The rows of one sink in all chunks."""
+        places = [f"{chunk.rows}/sink-{sink}" for chunk in chunks]
+        return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
+
+    def discard(self) -> None:
+        """Everything is published: nothing is left to take up."""
+        self._system.delete(self._path(self.place), True)
+
+    def _entry(self, number: int) -> str:
+        return f"{self.place}/chunk-{number:06d}.json"

@@ -1,0 +1,82 @@
+"""What can be settled of a request without Spark: the work, its chunks, and the hand-over to the live job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from airflow_flinkcompat.backfill.chunks import chunk_ranges
+from airflow_flinkcompat.backfill.compiler import compile_program
+from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.errors import BackfillError, combined
+from airflow_flinkcompat.backfill.guard import Guard, guards
+from airflow_flinkcompat.backfill.places import Places
+from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.steps import Work, Write
+from airflow_flinkcompat.compat.boundary import hand_over
+from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, fingerprint
+from airflow_flinkcompat.plan import Program, build_program
+from airflow_flinkcompat.sql import ScriptError, parse_script
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a backfill would do.
+
+    ``work`` is that of the whole range ``bounds``; ``chunks`` are its parts in order, each with its range, none where
+    all is done at once. ``hand_over`` and ``guards`` are there with a boundary.
+    """
+
+    program: Program
+    bounds: Range
+    work: Work
+    chunks: tuple[tuple[Range, Work], ...] = ()
+    hand_over: HandOver | None = None
+    guards: tuple[Guard, ...] = ()
+
+
+def plan(request: BackfillRequest) -> Plan:
+    """The plan of a request. Raises :class:`BackfillError` for whatever cannot be done exactly."""
+    try:
+        script = parse_script(request.script_text, request.source)
+        catalog = parse_script(request.catalog, "<catalog>") if request.catalog.strip() else None
+    except ScriptError as error:
+        raise BackfillError(str(error)) from None
+    program = build_program(script, request.settings, request.functions, catalog)
+    places, bounds = Places(request.tables, request.sinks), Range(request.from_, request.to)
+    work = compile_program(program, places, bounds)
+    found = Plan(program, bounds, work)
+    if request.chunk is not None:
+        ranges = chunk_ranges(program, bounds, request.chunk)
+        found = replace(found, chunks=tuple((part, compile_program(program, places, part)) for part in ranges))
+    if request.boundary is not None:
+        record = _hand_over(request, program, request.boundary)
+        _check_replaced(work, request.boundary)
+        asked = () if request.allow_incomplete else guards(program, places, record)
+        found = replace(found, hand_over=record, guards=asked)
+    return found
+
+
+def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> HandOver:
+    functions = [{"name": f.name, "kind": f.kind, "language": f.language} for f in request.functions]
+    sha256 = fingerprint(request.script_text, request.settings, functions, request.catalog)
+    try:
+        return hand_over(program, boundary, sha256, datetime.now(UTC))
+    except BoundaryError as error:
+        raise BackfillError(str(error)) from None
+
+
+def _check_replaced(work: Work, boundary: datetime) -> None:
+    """The live job writes windows that end by the boundary as well, some of them from a part of their rows."""
+
+    def refused(write: Write) -> BackfillError:
+        return BackfillError(
+            f"sink {write.rows.name}: {write.target.place} takes the backfill's rows beside what the live job writes "
+            f"of windows that end by {boundary.isoformat(' ')}, and nothing there can replace those. Write the "
+            f"backfill elsewhere with --sink {write.rows.table.path[2]}=URI, and take window_end > TIMESTAMP "
+            f"'{boundary.isoformat(' ')}' from the live job: in whatever reads both, or in the script before it is "
+            "reviewed"
+        )
+
+    if errors := [refused(write) for write in work.writes if not write.target.replaces]:
+        raise combined(errors)

@@ -1,0 +1,95 @@
+"""What a backfill did, as frozen values that travel as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+SCHEMA = "flinkcompat-backfill/1"
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """What was read from one table: its name, place, and all rows of the files."""
+
+    table: str
+    place: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class SinkRows:
+    """What was published into one sink: its name, place, number of rows, the files by name, and of how many windows the
+    rows are, None where the sink's columns do not tell."""
+
+    table: str
+    place: str
+    rows: int
+    files: tuple[str, ...]
+    windows: int | None = None
+
+
+@dataclass(frozen=True)
+class BackfillResult:
+    """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
+    that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
+    windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
+    their other columns. With several ``chunks`` rows are counted each time they are read."""
+
+    sources: tuple[SourceRows, ...]
+    sinks: tuple[SinkRows, ...]
+    rows_dropped: int
+    from_: datetime | None = None
+    to: datetime | None = None
+    ties: int = 0
+    chunks: int = 1
+
+    @property
+    def rows_read(self) -> int:
+        """Rows in all files read."""
+        return sum(source.rows for source in self.sources)
+
+    @property
+    def rows_written(self) -> int:
+        """Rows published into all sinks."""
+        return sum(sink.rows for sink in self.sinks)
+
+    @property
+    def windows_written(self) -> int | None:
+        """Windows published into all sinks; None where one of them does not tell."""
+        found = [sink.windows for sink in self.sinks]
+        return None if None in found else sum(windows or 0 for windows in found)
+
+    def lines(self) -> tuple[str, ...]:
+        """The reconciliation as a person reads it: what came in, what was left out, what was written."""
+        again = f" (in {self.chunks} chunks, each reads what it needs anew)" if self.chunks > 1 else ""
+        ties = f"{self.ties} windows of a Top-N whose last rank was decided by a tie"
+        return (
+            f"{self.rows_read} rows read{again}",
+            *(f"  {source.rows} from {source.table}: {source.place}" for source in self.sources),
+            f"{self.rows_dropped} rows dropped for a NULL event time",
+            *((ties,) if self.ties else ()),
+            f"{self.rows_written} rows written" + _of_windows(self.windows_written),
+            *(f"  {sink.rows} into {sink.table}{_of_windows(sink.windows)}: {sink.place}" for sink in self.sinks),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        return {
+            "schema": SCHEMA,
+            "from": None if self.from_ is None else self.from_.isoformat(),
+            "to": None if self.to is None else self.to.isoformat(),
+            "rows_read": self.rows_read,
+            "rows_dropped_null_time": self.rows_dropped,
+            "rows_written": self.rows_written,
+            "windows_written": self.windows_written,
+            "windows_decided_by_ties": self.ties,
+            "chunks": self.chunks,
+            "sources": [asdict(source) for source in self.sources],
+            "sinks": [{**asdict(sink), "files": list(sink.files)} for sink in self.sinks],
+        }
+
+
+def _of_windows(windows: int | None) -> str:
+    return "" if windows is None else f" of {windows} windows"
