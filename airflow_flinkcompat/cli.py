@@ -290,6 +290,13 @@ def rules_command(code: str | None, engine: str | None, outcome: str | None, sty
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
 @click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+@click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
+@click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")
+@click.option("--boundary", metavar="TS", help="Where the live job's own windows begin; the backfill ends there.")
+@click.option("--allow-incomplete", is_flag=True, help="The source went quiet: it need not have passed the boundary.")
+@click.option("--hand-over", metavar="FILE", help="With --boundary: write what the deployment has to know.")
+@click.option("--dry-run", is_flag=True, help="Say what would be read, computed and written; start nothing.")
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 def backfill_command(
     script: str,
     from_: str | None,
@@ -299,13 +306,32 @@ def backfill_command(
     settings: tuple[str, ...],
     catalog: str | None,
     master: str | None,
+    chunk: str | None,
+    journal: str | None,
+    boundary: str | None,
+    allow_incomplete: bool,
+    hand_over: str | None,
+    dry_run: bool,
+    style: str,
 ) -> None:
-    """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to)."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise InputError("backfill needs Spark: pip install 'airflow-flinkcompat[spark]'") from None
-    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, run_backfill
+    """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to).
+
+    Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a live job
+    begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well) tells
+    where its sources have to start.
+    """
+    if not dry_run:
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            raise InputError("backfill needs Spark: pip install 'airflow-flinkcompat[spark]'") from None
+    if (hand_over or allow_incomplete) and not boundary:
+        raise InputError("--hand-over and --allow-incomplete belong to --boundary: add it")
+    if journal and not chunk:
+        raise InputError("--journal belongs to --chunk: add it")
+    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_duration, parse_time, run_backfill
+    from airflow_flinkcompat.backfill import explain as explain_backfill
+    from airflow_flinkcompat.backfill import plan as plan_backfill
 
     read = read_script(script)
     try:
@@ -319,13 +345,26 @@ def backfill_command(
             tables=parse_settings(tables, "table", "NAME=URI"),
             sinks=parse_settings(sinks, "sink", "NAME=URI"),
             master=master,
+            boundary=parse_time(boundary) if boundary else None,
+            allow_incomplete=allow_incomplete,
+            chunk=parse_duration(chunk) if chunk else None,
+            journal=journal,
         )
-        result = run_backfill(request)
+        planned = plan_backfill(request)
+        if hand_over and planned.hand_over:
+            Path(hand_over).write_text(planned.hand_over.to_json(), encoding="utf-8")
+        if dry_run:
+            click.echo(explain_backfill(planned, request), nl=False)
+            return
+        for line in planned.hand_over.lines() if planned.hand_over else ():
+            click.echo(line, err=True)
+        result = run_backfill(request, lambda line: click.echo(mask_secrets(line), err=True))
     except BackfillError as error:
         raise InputError(str(error)) from error
-    click.echo(f"{result.rows_read} rows read, {result.rows_dropped} dropped for a NULL event time")
-    for sink in result.sinks:
-        click.echo(f"{sink.rows} rows published into {sink.table}: {mask_secrets(sink.place)}")
+    if style == "json":
+        click.echo(json.dumps(result.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        click.echo(mask_secrets("\n".join(result.lines())))
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ Spark starts, by :func:`plan_backfill` too.
 
 from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.explain import explain
 from airflow_flinkcompat.backfill.planning import Plan, plan
 from airflow_flinkcompat.backfill.request import BackfillRequest, parse_time
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
@@ -19,6 +20,7 @@ __all__ = [
     "SinkRows",
     "SourceRows",
     "Untranslatable",
+    "explain",
     "parse_duration",
     "parse_time",
     "plan",

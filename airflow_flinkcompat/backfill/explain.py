@@ -1,0 +1,173 @@
+"""A plan as a person reads it before anything runs: what is read, computed and published, where, and how much it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from airflow_flinkcompat.backfill.connectors.base import Source
+from airflow_flinkcompat.backfill.durations import shown_duration
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.journal import journal_place
+from airflow_flinkcompat.backfill.planning import Plan
+from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.steps import Write, reads_of
+from airflow_flinkcompat.compat import clauses
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    Operator,
+    Output,
+    RankOperator,
+    Region,
+    Rows,
+    TooLarge,
+)
+from airflow_flinkcompat.plan.operators import Source as TableSource
+from airflow_flinkcompat.plan.unfolding import view
+from airflow_flinkcompat.sql import mask_secrets
+
+_WIDTH = 12
+_SIZES = ("bytes", "KB", "MB", "GB", "TB", "PB")
+# More chunks than this are counted, not listed.
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Files and bytes below a folder of this machine."""
+
+    files: int
+    bytes: int
+
+    def __str__(self) -> str:
+        amount, unit = float(self.bytes), 0
+        while amount >= 1000 and unit < len(_SIZES) - 1:
+            amount, unit = amount / 1000, unit + 1
+        return f"{self.files} file{'' if self.files == 1 else 's'}, {amount:.3g} {_SIZES[unit]}"
+
+
+def estimate(source: Source) -> Estimate | None:
+    """What lies at a source's place, where that is a folder here; None where only Spark or a server could tell."""
+    parts = urlsplit(source.place)
+    if parts.scheme != "file":
+        return None
+    root = Path(unquote(parts.path))
+    paths = [root] if root.is_file() else root.rglob("*")
+    sizes = [path.stat().st_size for path in paths if path.is_file() and _visible(path.relative_to(root))]
+    return Estimate(len(sizes), sum(sizes))
+
+
+def explain(plan: Plan, request: BackfillRequest) -> str:
+    """The plan in lines; secrets masked. Raises :class:`BackfillError` where chunks could be kept nowhere."""
+    lines = [f"Backfill of {request.source}: nothing is computed or written (dry run)", "", *_range(plan, request)]
+    needs = plan.work.needs
+    if needs.packages:
+        lines.append(_line("Spark needs", ", ".join(needs.packages)))
+    if plan.hand_over is not None:
+        lines += ["", "hand-over", *(f"  {line}" for line in plan.hand_over.lines())]
+    for write in plan.work.writes:
+        lines += ["", *_sink(plan, write)]
+    lines += ["", "input", *_inputs(plan)]
+    return mask_secrets("\n".join(line.rstrip() for line in lines)) + "\n"
+
+
+def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
+    bounds = plan.bounds
+    span = f"windows within [{bounds.from_ or 'the beginning'}, {bounds.to or 'the end'})"
+    yield _line("range", span if bounds.bounded else "all of history")
+    if request.boundary is not None:
+        passed = "not looked at (--allow-incomplete)" if request.allow_incomplete else "looked at when it runs"
+        yield _line("boundary", f"{request.boundary}; whether history has passed it: {passed}")
+    if plan.chunks and request.chunk is not None:
+        yield _line("chunks", f"{len(plan.chunks)} of {shown_duration(request.chunk)}, one after the other")
+        first = bounds.from_
+        for number, (part, _) in enumerate(plan.chunks, start=1):
+            if len(plan.chunks) <= _LISTED or number in (1, 2, len(plan.chunks)):
+                yield _line("", f"{number:>3}  windows that end after {part.after or first}, by {part.to}")
+            elif number == 3:
+                yield _line("", "  …")
+        yield _line("journal", f"{journal_place(request, plan.work)} until all are published")
+
+
+def _sink(plan: Plan, write: Write) -> Iterator[str]:
+    yield f"sink {write.rows.name}"
+    queries = [pipeline.sink for pipeline in plan.program.pipelines if pipeline.sink.table == write.rows.table]
+    for number, sink in enumerate(queries):
+        if number:
+            yield _line("", "and")
+        try:
+            output = view(sink)
+        except TooLarge as error:
+            yield _line("compute", str(error))
+            continue
+        yield from _steps(output)
+    yield _line("publish", ", ".join(column.name for column in write.rows.columns))
+    yield _line("to", write.target.place)
+    yield _line("how", write.target.manner)
+
+
+def _steps(output: Output) -> Iterator[str]:
+    yield from _region(output.region)
+    yield _line("select", clauses.values(output.columns))
+
+
+def _region(region: Region) -> Iterator[str]:
+    origin = region.origin
+    match origin:
+        case TableSource():
+            yield _line("read", origin.table)
+        case Rows():
+            yield _line("rows", f"{len(origin.rows)} literal rows")
+        case None:
+            pass
+        case _:
+            yield from _operator(origin)
+    if region.filters:
+        yield _line("keep", clauses.conditions(region.filters))
+    for windowing in region.windows:
+        yield _line("windows", clauses.window(windowing))
+    if region.window_filters:
+        yield _line("keep", clauses.conditions(region.window_filters))
+
+
+def _operator(operator: Operator) -> Iterator[str]:
+    for below in operator.regions:
+        yield from _region(below)
+    match operator:
+        case AggregateOperator():
+            if operator.window is not None and operator.window not in operator.region.windows:
+                yield _line("windows", clauses.window(operator.window))
+            yield _line("aggregate", f"{clauses.values(operator.aggregates)} {clauses.group_by(operator)}")
+        case RankOperator():
+            ranks = f"{operator.first} to {operator.last}" if operator.first < operator.last else str(operator.first)
+            keys = clauses.values(operator.partition)
+            yield _line("rank", f"keep {ranks} of each {keys}, {clauses.order_by(operator.order)}")
+        case _:
+            yield _line("combine", operator.kind)
+
+
+def _inputs(plan: Plan) -> Iterator[str]:
+    steps = (step for write in plan.work.writes for step in write.inputs)
+    sources = {(read.table, read.source) for step in steps for read in reads_of(step)}
+    for table, place, found in sorted(_estimates(sources)):
+        yield f"  {table}: {place}"
+        yield f"    {found}" + (f", read once a chunk ({len(plan.chunks)} times)" if len(plan.chunks) > 1 else "")
+
+
+def _estimates(sources: Iterable[tuple[str, Source]]) -> Iterator[tuple[str, str, str]]:
+    for table, source in sources:
+        try:
+            found = estimate(source)
+        except OSError as error:
+            raise BackfillError(f"table {table}: {source.place} cannot be looked at: {error.strerror}") from None
+        yield table, source.place, "size not known before Spark looks at it" if found is None else str(found)
+
+
+def _visible(path: Path) -> bool:
+    return not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:<{_WIDTH}}{text}"
