@@ -9,6 +9,7 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untr
 from airflow_flinkcompat.backfill.expressions import references
 from airflow_flinkcompat.backfill.origins import agreeing, published, windows_of
 from airflow_flinkcompat.backfill.places import Places, nested
+from airflow_flinkcompat.backfill.pruning import pruned
 from airflow_flinkcompat.backfill.relations import Relations
 from airflow_flinkcompat.backfill.sinking import sink_columns
 from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
@@ -126,4 +127,4 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
     if condition:
         body = Where(body, condition)
     step = Select(body, tuple(enumerate(values.sql)))
-    return Write(Rows(table, columns, published(sink)), target, (step,))
+    return Write(Rows(table, columns, published(sink)), target, (pruned(step),))

@@ -9,7 +9,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.connectors.base import Source, Target
+from airflow_flinkcompat.backfill.connectors.delta import Delta, DeltaTarget, declared_path
 from airflow_flinkcompat.backfill.connectors.files import Files, Folder
+from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg, IcebergTable, IcebergTarget
+from airflow_flinkcompat.backfill.connectors.kafka import Kafka, KafkaTarget, appended, changelog
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.sql import mask_secrets, placeholders
@@ -44,7 +47,7 @@ class Places:
         """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
         for name, uri in self.tables.items():
             if _names(table.path, name):
-                return Files.of(table, normalised(uri, f"--table {name}"))
+                return _given_source(table, uri, f"--table {name}")
         _check_declared(table)
         connector = table.option("connector")
         make = _SOURCES.get(connector or "")
@@ -56,12 +59,34 @@ class Places:
         """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""
         for name, uri in self.sinks.items():
             if _names(table.path, name):
-                return Folder.of(table, normalised(uri, f"--sink {name}"), exclusive=True)
+                return _given_sink(table, uri, f"--sink {name}")
         _check_declared(table)
         make = _TARGETS.get(table.option("connector") or "")
         if make is None:
             raise _unreachable(table, "--sink", _TARGETS)
         return make(table)
+
+
+def _given_source(table: Table, uri: str, what: str) -> Source:
+    match uri.partition(":")[0]:
+        case "delta":
+            return Delta.of(table, normalised(uri.removeprefix("delta:"), what))
+        case "iceberg":
+            return Iceberg.of(table, IcebergTable.given(uri, what))
+    return Files.of(table, normalised(uri, what))
+
+
+def _given_sink(table: Table, uri: str, what: str) -> Target:
+    match uri.partition(":")[0]:
+        case "delta":
+            return DeltaTarget(normalised(uri.removeprefix("delta:"), what), exclusive=True)
+        case "iceberg":
+            return IcebergTarget(IcebergTable.given(uri, what), exclusive=True)
+    return Folder.of(table, normalised(uri, what), exclusive=True)
+
+
+def _delta_place(table: Table) -> str:
+    return normalised(declared_path(table), f"table {table.name}, option table-path")
 
 
 def _check_declared(table: Table) -> None:
@@ -98,9 +123,17 @@ def _declared_place(table: Table, what: str) -> str:
 # By connector; a module that reads or writes another one adds its line here.
 _SOURCES: Mapping[str, Callable[[Table], Source]] = {
     "filesystem": lambda table: Files.of(table, _declared_place(table, "--table")),
+    "delta": lambda table: Delta.of(table, _delta_place(table)),
+    "iceberg": lambda table: Iceberg.of(table, IcebergTable.declared(table)),
+    "kafka": Kafka.of,
+    "upsert-kafka": changelog,
 }
 _TARGETS: Mapping[str, Callable[[Table], Target]] = {
     "filesystem": lambda table: Folder.of(table, _declared_place(table, "--sink"), exclusive=False),
+    "delta": lambda table: DeltaTarget(_delta_place(table), exclusive=False),
+    "iceberg": lambda table: IcebergTarget(IcebergTable.declared(table), exclusive=False),
+    "kafka": appended,
+    "upsert-kafka": KafkaTarget.of,
 }
 
 

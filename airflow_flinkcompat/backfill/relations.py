@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill import ranking, windowing
-from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.connectors.base import Metadata, Range, Source
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import converted, references, scalar
 from airflow_flinkcompat.backfill.places import Places
@@ -26,6 +26,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAggregate,
     WindowAssign,
 )
+from airflow_flinkcompat.plan.types import Column
 
 _CONSTRUCTS = {
     "Join": "a join",
@@ -94,26 +95,52 @@ class Relations:
                 f"table {table.name}: hint {node.hints[0][0]} is not understood by a backfill; write options into WITH",
                 node.span,
             )
-        computed, metadata = dict(table.computed), {name for name, _, _ in table.metadata}
+        computed, metadata = dict(table.computed), {name: key for name, key, _ in table.metadata}
         wanted = set(needed)
         for position in needed:
             expression = computed.get(table.columns[position].name)
             wanted |= references([expression]) if expression is not None else set()
         columns: list[tuple[int, str]] = []
+        fields: list[tuple[int, int]] = []
         later: list[tuple[int, str]] = []
         for position in sorted(wanted):
             column = table.columns[position]
             if column.name in computed:
                 later.append((position, scalar(computed[column.name])))
             elif column.name in metadata:
-                raise Untranslatable(
-                    f"table {table.name}: metadata column {column.name} is not read by a backfill; {FLINK_BATCH}",
-                    node.span,
-                )
+                columns.append((position, self.metadata(node, source, column, metadata[column.name])))
             else:
                 field = table.physical.index(column.name)
                 columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
-        return Read(table.name, source, tuple(columns), tuple(later))
+                fields.append((position, field))
+        return Read(table.name, source, tuple(columns), tuple(later), tuple(fields))
+
+    def metadata(self, node: Scan, source: Source, column: Column, key: str) -> str:
+        """A column METADATA FROM ``key``, cast to the type it is declared with."""
+        found = source.metadata(key) if isinstance(source, Metadata) else None
+        if found is None:
+            raise Untranslatable(
+                f"table {node.table.name}: metadata column {column.name} is not read by a backfill; {FLINK_BATCH}",
+                node.span,
+            )
+        kind, sql = found
+        plain = replace(column.type, nullable=True)
+        if plain == kind:
+            return sql
+        if (kind.name, plain.name) == ("TIMESTAMP_LTZ", "TIMESTAMP") and plain.parameters >= kind.parameters:
+            zone = self.settings.get("table.local-time-zone", "default")
+            if zone == "UTC":
+                return f"CAST({sql} AS TIMESTAMP_NTZ)"
+            raise Untranslatable(
+                f"table {node.table.name}: metadata column {column.name} is the local time in table.local-time-zone, "
+                f"which is {zone}; SET 'table.local-time-zone' = 'UTC', or declare the column as {kind}",
+                node.span,
+            )
+        raise Untranslatable(
+            f"table {node.table.name}: metadata {key} is {kind}, column {column.name} is {column.type}, which is not "
+            f"read exactly; declare it as {kind}",
+            node.span,
+        )
 
     def project(self, node: Project, needed: frozenset[int], kept: Kept | None) -> Step:
         chosen = [(i, node.expressions[i]) for i in sorted(needed)]

@@ -17,12 +17,13 @@ from airflow_flinkcompat.backfill.windows import Aligned, Demand
 @dataclass(frozen=True)
 class Read:
     """Reads a table: every stored field as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the
-    fields), then ``computed`` as (position, SQL over the columns)."""
+    fields), then ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns."""
 
     table: str
     source: Source
     columns: tuple[tuple[int, str], ...]
     computed: tuple[tuple[int, str], ...] = ()
+    fields: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

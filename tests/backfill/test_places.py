@@ -47,7 +47,7 @@ def test_a_name_for_two_tables_is_ambiguous() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (a_table("t", connector="kafka"), "connector kafka.*--table t=URI"),
+        (a_table("t", connector="pulsar"), "connector pulsar.*--table t=URI"),
         (a_table("t", **{"source.path.regex-pattern": ".*"}), "option source.path.regex-pattern"),
         (a_table("t", path=""), "no option path"),
         (a_table("t", path="/a/*.csv"), "character of a pattern"),

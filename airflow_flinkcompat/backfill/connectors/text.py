@@ -47,17 +47,20 @@ class JsonFormat:
 Format = CsvFormat | JsonFormat
 
 
-def format_of(table: Table) -> Format:
-    """The format a table declares. Raises :class:`Untranslatable` for another format or an option it cannot honour."""
+def format_of(table: Table, part: str = "") -> Format:
+    """The format a table declares, for ``part`` "key." that of its records' keys.
+
+    Raises :class:`Untranslatable` for another format or an option it cannot honour.
+    """
     options = dict(table.options)
-    key = next((key for key in ("format", "value.format") if key in options), None)
+    key = next((key for key in ((f"{part}format",) if part else ("format", "value.format")) if key in options), None)
     name = options[key] if key else None
     if key is None or name not in _READERS:
         declared = f"format {name}" if name else "no format"
         raise Untranslatable(
             f"table {table.name} declares {declared}; a backfill reads and writes csv and json only", table.span
         )
-    prefix = ("value." if key == "value.format" else "") + f"{name}."
+    prefix = f"{key.removesuffix('format')}{name}."
     given = {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
     known, build = _READERS[name]
     for option, value in sorted(given.items()):
@@ -194,16 +197,17 @@ def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def encode_line(format: Format, columns: tuple[Column, ...]) -> str:
-    """Spark SQL for one line of text with columns ``c0`` … in order, without the line's end."""
+def encode_line(format: Format, columns: tuple[Column, ...], values: tuple[str, ...] = ()) -> str:
+    """Spark SQL for one line of text, without the line's end; ``values`` are the names of its columns, or ``c0`` …"""
+    values = values or tuple(f"c{i}" for i in range(len(columns)))
     if isinstance(format, CsvFormat):
-        fields = [_csv_field(format, column.type, f"c{i}") for i, column in enumerate(columns)]
+        fields = [_csv_field(format, column.type, name) for column, name in zip(columns, values, strict=True)]
         return f"concat_ws({quoted(format.delimiter)}, {', '.join(fields)})"
     members = []
-    for i, column in enumerate(columns):
-        value = f"concat({quoted(_json_text(column.name) + ':')}, {_json_value(format, column.type, f'c{i}')})"
+    for column, name in zip(columns, values, strict=True):
+        value = f"concat({quoted(_json_text(column.name) + ':')}, {_json_value(format, column.type, name)})"
         skipped = "NULL" if format.ignore_null_fields else quoted(_json_text(column.name) + ":null")
-        members.append(f"IF(c{i} IS NULL, {skipped}, {value})")
+        members.append(f"IF({name} IS NULL, {skipped}, {value})")
     return f"concat('{{', concat_ws(',', {', '.join(members)}), '}}')"
 
 

@@ -1,0 +1,174 @@
+"""The iceberg connector: tables of a hadoop, hive or rest catalog, read at the snapshot of the run's start."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow_flinkcompat.backfill.connectors import packages
+from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
+from airflow_flinkcompat.backfill.connectors.delta import stored_columns
+from airflow_flinkcompat.backfill.connectors.lakes import Span, identifier, value
+from airflow_flinkcompat.backfill.connectors.ranges import replaced
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.sql import mask_secrets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_flinkcompat.backfill.publishing.lakes import LakePublication
+
+NEEDS = Needs((packages.ICEBERG,))
+_TYPES = ("hadoop", "hive", "rest")
+_NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
+# Properties of the catalog and its storage that Flink and Spark pass on to the same Iceberg.
+_CATALOG = re.compile(
+    r"uri|warehouse|io-impl|credential|token|scope|oauth2-server-uri|header\..+|rest\..+|s3\..+|client\..+|gcs\..+|"
+    r"adls\..+|prefix|view-endpoints-supported"
+)
+# How a job's writer cuts files and how a streaming reader follows the table: nothing here.
+_NEUTRAL = re.compile(
+    r"write\..+|read\.split\..+|format-version|property-version|monitor-interval|max-planning-snapshot-count|"
+    r"cache-enabled|cache\.expiration-interval-ms|distribution-mode|target-file-size-bytes|compression-.+|commit\..+|history\..+"
+)
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """Which table of which catalog: ``catalog`` is Spark's name for it, ``properties`` are set for it before the first
+    use, their placeholders filled in only then; none for a catalog Spark is configured with."""
+
+    catalog: str
+    database: str
+    name: str
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    label: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """The table's name in Spark SQL."""
+        parts = (self.catalog, *self.database.split("."), self.name)
+        return ".".join(identifier(part) for part in parts)
+
+    @property
+    def place(self) -> str:
+        """As a user may see it."""
+        return f"iceberg:{self.label or self.catalog}.{self.database}.{self.name}"
+
+    @classmethod
+    def declared(cls, table: Table) -> IcebergTable:
+        """The table that options declare. Raises :class:`BackfillError` for an option that is not understood."""
+        properties: dict[str, str] = {}
+        for option, given in table.options:
+            if _CATALOG.fullmatch(option):
+                properties[option] = given
+            elif option not in _NAMES and not _NEUTRAL.fullmatch(option):
+                raise Untranslatable(
+                    f"table {table.name}: option {option} = '{mask_secrets(given)}' is not understood by a backfill; "
+                    "leave it out, or name a catalog of Spark's own by --table or --sink "
+                    f"{table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                    table.span,
+                )
+        kind = table.option("catalog-type", "hive") or ""
+        if kind not in _TYPES:
+            raise Untranslatable(
+                f"table {table.name}: catalog-type '{kind}' is not reached by a backfill, {', '.join(_TYPES)} are; "
+                f"name a catalog of Spark's own by --table or --sink {table.path[2]}=iceberg:CATALOG.DATABASE.TABLE",
+                table.span,
+            )
+        properties["type"] = kind
+        missing = {"hadoop": "warehouse", "hive": "uri", "rest": "uri"}[kind]
+        if missing not in properties:
+            raise BackfillError(f"table {table.name} has no option {missing}", table.span)
+        name = table.option("catalog-name")
+        if not name:
+            raise BackfillError(f"table {table.name} has no option catalog-name", table.span)
+        given_properties = tuple(sorted(properties.items()))
+        digest = hashlib.sha256(repr(given_properties).encode()).hexdigest()[:12]
+        database = table.option("catalog-database") or table.path[1] or "default_database"
+        place = mask_secrets(properties.get("warehouse") or properties["uri"])
+        label = f"{name}@{place}"
+        return cls(
+            f"flinkcompat_{digest}", database, table.option("catalog-table") or table.path[2], given_properties, label
+        )
+
+    @classmethod
+    def given(cls, uri: str, what: str) -> IcebergTable:
+        """``iceberg:catalog.database.table``. Raises :class:`BackfillError` for anything else."""
+        parts = uri.removeprefix("iceberg:").split(".")
+        if len(parts) < 3 or not all(part.strip() for part in parts):
+            raise BackfillError(f"{what}: {uri} is no Iceberg table; write iceberg:CATALOG.DATABASE.TABLE")
+        return cls(parts[0], ".".join(parts[1:-1]), parts[-1])
+
+
+@dataclass(frozen=True)
+class Iceberg:
+    """A table read from Iceberg."""
+
+    table: str
+    location: IcebergTable
+    columns: tuple[Column, ...]
+    span: Span | None = None
+    needs: ClassVar[Needs] = NEEDS
+
+    @classmethod
+    def of(cls, table: Table, location: IcebergTable) -> Iceberg:
+        return cls(table.name, location, stored_columns(table))
+
+    @property
+    def place(self) -> str:
+        return self.location.place
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        return value(column, field, table, "Iceberg")
+
+    def within(self, span: Span) -> Iceberg:
+        return replace(self, span=span)
+
+    def check(self, session: SparkSession) -> None:
+        from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_schema
+
+        if iceberg_schema(session, self.location) is None:
+            raise BackfillError(f"table {self.table}: there is no table {self.place}")
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_rows
+
+        return iceberg_rows(session, self)
+
+
+@dataclass(frozen=True)
+class IcebergTarget:
+    """A sink in Iceberg: the range, or all of an exclusive place, is replaced in one commit."""
+
+    location: IcebergTable
+    exclusive: bool
+    needs: ClassVar[Needs] = NEEDS
+    replaces: ClassVar[bool] = True
+
+    @property
+    def place(self) -> str:
+        return self.location.place
+
+    @property
+    def manner(self) -> str:
+        return f"{'all of the table' if self.exclusive else 'the rows of the range'} replaced in one commit"
+
+    def check(self, rows: Rows, bounds: Range) -> None:
+        for column in rows.columns:
+            if column.type.name in ("TINYINT", "SMALLINT"):
+                raise Untranslatable(
+                    f"sink {rows.name}: column {column.name} of type {column.type} is none of Iceberg's; declare INT",
+                    rows.table.span,
+                )
+        if not self.exclusive:
+            replaced(rows, bounds)
+
+    def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> LakePublication:
+        from airflow_flinkcompat.backfill.publishing.lakes import IcebergPublication
+
+        return IcebergPublication(session, self.location, rows, () if self.exclusive else replaced(rows, bounds))

@@ -1,0 +1,87 @@
+"""Delta Lake and Iceberg tables at run time: their real schema, and their rows as the declared columns."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from airflow_flinkcompat.backfill.connectors.lakes import column_type, compared, identifier, within
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.secrets import resolve
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.connectors.delta import Delta
+    from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg, IcebergTable
+
+DELTA_ALSO = {"timestamp_ntz": "timestamp"}
+_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+
+
+def delta_schema(session: SparkSession, place: str) -> StructType | None:
+    """The columns of the Delta table at a place, None where there is none."""
+    jvm: Any = session._jvm
+    if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, place):
+        return None
+    return session.read.format("delta").load(place).schema
+
+
+def delta_rows(session: SparkSession, source: Delta) -> DataFrame:
+    """The rows of a Delta table, ``f0`` … in the declared types."""
+    rows = session.read.format("delta").load(source.place)
+    stored = compared(source.table, source.columns, rows.schema, source.place, DELTA_ALSO)
+    return _fields(rows, source, stored)
+
+
+def configure(session: SparkSession, table: IcebergTable) -> None:
+    """Makes the table's catalog known to the session; its secrets are filled in here."""
+    if not table.properties:
+        if session.conf.get(f"spark.sql.catalog.{table.catalog}", None) is None:
+            raise BackfillError(
+                f"Spark knows no catalog {table.catalog}; configure spark.sql.catalog.{table.catalog}, as in "
+                "spark-defaults.conf, or declare the table with connector iceberg"
+            )
+        return
+    prefix = f"spark.sql.catalog.{table.catalog}"
+    session.conf.set(prefix, _CATALOG)
+    # A cached table would not show what another process committed a moment ago.
+    for name, given in (*table.properties, ("cache-enabled", "false")):
+        session.conf.set(f"{prefix}.{name}", resolve(given, os.environ))
+
+
+def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:
+    """The columns of an Iceberg table, None where there is none."""
+    configure(session, table)
+    try:
+        return session.table(table.identifier).schema
+    except AnalysisException as error:
+        if error.getCondition() in _MISSING:
+            return None
+        raise
+
+
+def iceberg_rows(session: SparkSession, source: Iceberg) -> DataFrame:
+    """The rows of an Iceberg table, ``f0`` … in the declared types."""
+    configure(session, source.location)
+    rows = session.table(source.location.identifier)
+    stored = compared(source.table, source.columns, rows.schema, source.place, {})
+    return _fields(rows, source, stored)
+
+
+def _fields(rows: DataFrame, source: Delta | Iceberg, stored: dict[str, str]) -> DataFrame:
+    if source.span is not None:
+        name = source.columns[source.span.field].name
+        rows = within(rows, source.span, name, stored[name])
+    return rows.select(
+        *(
+            (F.col(identifier(column.name)).cast(kind) if (kind := column_type(column.type)) else F.lit(None)).alias(
+                f"f{i}"
+            )
+            for i, column in enumerate(source.columns)
+        )
+    )

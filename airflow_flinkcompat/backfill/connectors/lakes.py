@@ -1,0 +1,104 @@
+"""What Delta Lake and Iceberg tables have in common: typed columns, compared with the declared ones when read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.expressions import quoted, spark_type
+from airflow_flinkcompat.backfill.windows import from_micros
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.translations import ERROR
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+MICROSECONDS = 6
+"""Digits of a second's fraction that Spark and both table formats keep."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows whose time, in the physical column ``field``, lies outside of [first, last) may be left out; rows without a
+    time stay. In microseconds of the column's own clock, None where open."""
+
+    field: int
+    first: int | None
+    last: int | None
+
+
+def column_type(kind: DataType) -> str:
+    """The type a column of these tables has for a Flink type, as Spark writes it (``timestamp_ntz``, ``bigint`` …)."""
+    text = (spark_type(kind) or "").lower().replace(" ", "")
+    return {"timestamp_ltz": "timestamp"}.get(text, text)
+
+
+def value(column: Column, field: str, table: Table, what: str) -> str:
+    """Spark SQL of a column's value. Raises :class:`Untranslatable` for a type these tables do not hold exactly.
+
+    A time finer than declared is an error while Spark runs, as is NULL where it is not allowed.
+    """
+    kind = column.type
+    if spark_type(kind) is None or kind.name == "NULL":
+        raise Untranslatable(
+            f"table {table.name}: column {column.name} of type {kind} is not read exactly from {what}; "
+            f"leave the column out of the query, or {FLINK_BATCH}",
+            table.span,
+        )
+    place = f"{ERROR}table {table.name}: column {column.name} holds "
+    text = field
+    if kind.name in TIMESTAMPS and kind.parameters[0] < MICROSECONDS:
+        finer = f"pmod(unix_micros(CAST({field} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
+        message = f"{place}a time finer than {kind}; declare it as {kind.name}({MICROSECONDS})"
+        text = f"IF({finer}, raise_error({quoted(message)}), {field})"
+    if not kind.nullable:
+        text = f"coalesce({text}, raise_error({quoted(f'{place}NULL, which is not allowed')}))"
+    return text
+
+
+def compared(
+    table: str, columns: Iterable[Column], stored: StructType, place: str, also: Mapping[str, str], *, all: bool = False
+) -> dict[str, str]:
+    """The stored type of every column by name; declared ones that Spark cannot hold are passed over, nobody reads them.
+
+    ``also`` names stored types that stand for a declared one; with ``all`` the table must hold no other column.
+    Raises :class:`BackfillError` where a column is missing or of another type.
+    """
+    real = {field.name: field.dataType.simpleString() for field in stored.fields}
+    problems = []
+    columns = tuple(columns)
+    for column in columns:
+        wanted = column_type(column.type)
+        if wanted and column.name not in real:
+            problems.append(f"{place} has no column {column.name} (names are case sensitive)")
+        elif wanted and real[column.name] not in (wanted, also.get(wanted)):
+            problems.append(
+                f"column {column.name} is {real[column.name]} at {place}, {column.type} stands for {wanted}"
+            )
+    others = sorted(set(real) - {column.name for column in columns})
+    if all and others:
+        problems.append(f"{place} has a column {others[0]} that is not declared")
+    if problems:
+        raise BackfillError(f"table {table}: {'; '.join(problems)}")
+    return real
+
+
+def within(rows: DataFrame, span: Span | None, name: str, stored: str) -> DataFrame:
+    """The rows that may lie in a span; the condition is one that the table's statistics answer."""
+    if span is None:
+        return rows
+    kind = "TIMESTAMP_NTZ" if stored == "timestamp_ntz" else "TIMESTAMP_LTZ"
+    for operator, micros in ((">=", span.first), ("<", span.last)):
+        if micros is not None:
+            moment = f"{kind} '{from_micros(micros).isoformat(' ')}'"
+            rows = rows.where(f"{identifier(name)} IS NULL OR {identifier(name)} {operator} {moment}")
+    return rows
+
+
+def identifier(name: str) -> str:
+    """A column's name in Spark SQL."""
+    return "`{}`".format(name.replace("`", "``"))

@@ -1,0 +1,49 @@
+"""The rows of a sink that a run replaces: those of the windows wholly inside the range."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from airflow_flinkcompat.backfill.connectors.base import Range, Rows
+from airflow_flinkcompat.backfill.errors import BackfillError
+
+
+class Comparison(NamedTuple):
+    """``column operator moment`` with ``>=`` or ``<=``; the column holds a bound of the row's window."""
+
+    column: str
+    operator: str
+    moment: datetime
+
+    def sql(self, column: str, kind: str = "TIMESTAMP_NTZ") -> str:
+        """Spark SQL, the column under a name and in a type of its own."""
+        return f"{column} {self.operator} {kind} '{self.moment.isoformat(' ')}'"
+
+
+def replaced(rows: Rows, bounds: Range) -> tuple[Comparison, ...]:
+    """What is true of exactly the rows whose windows lie in the range; nothing to compare where it is open.
+
+    Raises :class:`BackfillError` where no column of the sink tells.
+    """
+    windows = rows.windows
+    size = None if windows.size is None else timedelta(microseconds=windows.size)
+    found: list[Comparison] = []
+    for bound, own, other, operator, name in (
+        (bounds.from_, windows.start, windows.end, ">=", "window_start"),
+        (bounds.to, windows.end, windows.start, "<=", "window_end"),
+    ):
+        if bound is None:
+            continue
+        if own is not None:
+            found.append(Comparison(own, operator, bound))
+        elif other is not None and size is not None:
+            found.append(Comparison(other, operator, bound + size if operator == ">=" else bound - size))
+        else:
+            raise BackfillError(
+                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, and no column of the "
+                f"sink holds {name} as TIMESTAMP(3); add it to the sink and the query, or leave out --from and --to to "
+                "replace everything",
+                rows.table.span,
+            )
+    return tuple(found)

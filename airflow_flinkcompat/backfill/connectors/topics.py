@@ -1,0 +1,157 @@
+"""Kafka topics at run time: partitions and offsets by Kafka's own client, records by Spark's reader. Secrets are filled
+in here; Spark shows them nowhere."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_flinkcompat.backfill.connectors import reading
+from airflow_flinkcompat.backfill.connectors.kafka import Kafka, Position, Topics
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.secrets import resolve
+
+Partition = tuple[str, int]
+_KAFKA = "org.apache.kafka"
+_TIMEOUT_MS = "30000"
+
+
+def partitions(session: SparkSession, topics: Topics) -> tuple[Partition, ...]:
+    """All partitions of the topics. Raises :class:`BackfillError`: no such topic, no answer."""
+    with _admin(session, topics) as admin:
+        return _partitions(session, admin, topics)
+
+
+def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[Partition, int]:
+    """The offset of a position in every partition; where no record is that late, the end."""
+    with _admin(session, topics) as admin:
+        known = _partitions(session, admin, topics)
+        if position.mode == "specific":
+            return _specific(topics, known, position)
+        spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
+        if position.mode == "earliest":
+            return _listed(session, admin, topics, known, spec.earliest())
+        ends = _listed(session, admin, topics, known, spec.latest())
+        if position.mode == "latest":
+            return ends
+        found = _listed(session, admin, topics, known, spec.forTimestamp(position.millis))
+        return {partition: ends[partition] if offset < 0 else offset for partition, offset in found.items()}
+
+
+def read(session: SparkSession, source: Kafka) -> DataFrame:
+    """The rows of all records: stored fields ``f0`` …, and of each record ``m_topic``, ``m_partition``, ``m_offset``,
+    ``m_timestamp`` and ``m_timestamp_type``."""
+    start, end = (offsets(session, source.topics, position) for position in (source.start, source.end))
+    rows = records(session, source.topics, start, end).selectExpr(
+        "key",
+        "value",
+        "topic AS m_topic",
+        "partition AS m_partition",
+        "offset AS m_offset",
+        "timestamp AS m_timestamp",
+        "timestampType AS m_timestamp_type",
+    )
+    fields: dict[int, str] = {}
+    for part, binary in ((source.key, "key"), (source.value, "value")):
+        if part is None:
+            continue
+        names = tuple(name for name, _ in part.fields)
+        rows = reading.messages(rows, binary, source.table, part.format, names, f"{binary}_")
+        fields |= {position: f"{binary}_{i}" for i, (_, position) in enumerate(part.fields)}
+    given = [name for name in rows.columns if name.startswith("m_")]
+    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *given)
+
+
+def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
+    """The records from offset to offset, as Spark's reader gives them."""
+    first = {partition: min(offset, end[partition]) for partition, offset in start.items()}
+    reader = session.read.format("kafka").options(**client(topics))
+    reader = reader.option("assign", _json(dict.fromkeys(end)))
+    return reader.option("startingOffsets", _json(first)).option("endingOffsets", _json(end)).load()
+
+
+def client(topics: Topics) -> dict[str, str]:
+    """Options of Spark's kafka format for the client, secrets filled in."""
+    return {f"kafka.{name}": value for name, value in _properties(topics).items()}
+
+
+def _properties(topics: Topics) -> dict[str, str]:
+    return {name: resolve(value, os.environ) for name, value in topics.properties}
+
+
+def _json(values: dict[Partition, int] | dict[Partition, None]) -> str:
+    topics: dict[str, dict[str, int | None]] = {}
+    for (topic, partition), value in values.items():
+        topics.setdefault(topic, {})[str(partition)] = value
+    if all(value is None for value in values.values()):
+        return json.dumps({topic: [int(number) for number in numbers] for topic, numbers in topics.items()})
+    return json.dumps(topics)
+
+
+def _jvm(session: SparkSession) -> Any:
+    return session._jvm
+
+
+@contextmanager
+def _admin(session: SparkSession, topics: Topics) -> Iterator[Any]:
+    properties = _jvm(session).java.util.Properties()
+    timeouts = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}
+    for name, value in {**timeouts, **_properties(topics)}.items():
+        properties.setProperty(name, value)
+    try:
+        admin = _jvm(session).org.apache.kafka.clients.admin.AdminClient.create(properties)
+    except Py4JJavaError as error:
+        raise _unreachable(topics, error) from None
+    try:
+        yield admin
+    except Py4JJavaError as error:
+        raise _unreachable(topics, error) from None
+    finally:
+        admin.close()
+
+
+def _unreachable(topics: Topics, error: Py4JJavaError) -> BackfillError:
+    cause = error.java_exception
+    while (inner := cause.getCause()) is not None:
+        cause = inner
+    return BackfillError(f"{topics.place} cannot be read: {cause.getMessage()}")
+
+
+def _partitions(session: SparkSession, admin: Any, topics: Topics) -> tuple[Partition, ...]:
+    names = _jvm(session).java.util.ArrayList()
+    for name in topics.names:
+        names.add(name)
+    found = admin.describeTopics(names).allTopicNames().get()
+    return tuple(
+        (name, int(partition.partition())) for name in topics.names for partition in found.get(name).partitions()
+    )
+
+
+def _listed(
+    session: SparkSession, admin: Any, topics: Topics, known: tuple[Partition, ...], spec: Any
+) -> dict[Partition, int]:
+    jvm = _jvm(session)
+    wanted = jvm.java.util.HashMap()
+    keys = {partition: jvm.org.apache.kafka.common.TopicPartition(*partition) for partition in known}
+    for key in keys.values():
+        wanted.put(key, spec)
+    levels = jvm.org.apache.kafka.common.IsolationLevel
+    committed = dict(topics.properties).get("isolation.level") == "read_committed"
+    options = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(
+        levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+    )
+    found = admin.listOffsets(wanted, options)
+    return {partition: int(found.partitionResult(key).get().offset()) for partition, key in keys.items()}
+
+
+def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
+    given = dict(position.offsets)
+    if missing := [partition for _, partition in known if partition not in given]:
+        raise BackfillError(f"{topics.place}: the specific offsets say nothing of partition {missing[0]}; add it")
+    return {(topic, partition): given[partition] for topic, partition in known}

@@ -1,0 +1,150 @@
+"""A Kafka broker of the tests' own: one KRaft node on loopback, its jars fetched once by Spark's Ivy."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from tests.backfill.packages import ivy_directory
+
+_VERSION = "4.1.2"
+_MODULE = ("org.apache.kafka", "kafka_2.13", _VERSION)
+_HEAP = "-Xmx384m"
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+log.dirs={folder}/logs
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+num.network.threads=1
+num.io.threads=2
+"""
+
+Record = tuple[str | None, str | bytes | None]
+
+
+class Broker:
+    """Creates topics and sends records by Kafka's own client inside Spark's JVM."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+
+    def topic(self, jvm: Any, partitions: int = 1, **config: str) -> str:
+        """A new topic of a name of its own."""
+        name = f"t{uuid.uuid4().hex[:10]}"
+        with self._admin(jvm) as admin:
+            topic = jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.Short.parseShort("1"))
+            topics = jvm.java.util.ArrayList()
+            topics.add(topic)
+            admin.createTopics(topics).all().get()
+        return name
+
+    def send(self, jvm: Any, topic: str, records: Sequence[Record], partition: int = 0, millis: int = 10**12) -> None:
+        """Sends (key, value) records with timestamps ``millis``, ``millis + 1`` …; None for no key, for a tombstone."""
+        properties = self._properties(jvm)
+        serializer = "org.apache.kafka.common.serialization.ByteArraySerializer"
+        properties.setProperty("key.serializer", serializer)
+        properties.setProperty("value.serializer", serializer)
+        producer = jvm.org.apache.kafka.clients.producer.KafkaProducer(properties)
+        record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+        for i, (key, value) in enumerate(records):
+            producer.send(record(topic, partition, millis + i, _bytes(key), _bytes(value)))
+        producer.close()
+
+    @contextmanager
+    def _admin(self, jvm: Any) -> Iterator[Any]:
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(self._properties(jvm))
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+    def _properties(self, jvm: Any) -> Any:
+        properties = jvm.java.util.Properties()
+        properties.setProperty("bootstrap.servers", self.servers)
+        return properties
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+@contextmanager
+def kafka_broker(folder: Path) -> Iterator[Broker]:
+    """One broker for as long as the block lasts."""
+    broker, controller = _free_ports(2)
+    configuration = folder / "kraft.properties"
+    configuration.write_text(_PROPERTIES.format(broker=broker, controller=controller, folder=folder), encoding="utf-8")
+    java = ["java", _HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{_jars()}/*"]
+    name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    format = [*java, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(configuration)]
+    subprocess.run(format, check=True, capture_output=True, timeout=120)
+    log = folder / "broker.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(configuration)], stdout=output, stderr=subprocess.STDOUT)
+    try:
+        _await(process, broker, log)
+        yield Broker(f"127.0.0.1:{broker}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _jars() -> Path:
+    """Kafka's server with what it needs at run time; fetched on first use."""
+    folder = ivy_directory() / f"kafka-{_VERSION}"
+    complete = folder / "complete"
+    if not complete.exists():
+        (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+        retrieve = f"{folder}/[artifact]-[revision].[ext]"
+        command = ["java", "-jar", str(ivy), "-cache", str(ivy_directory() / "kafka-cache"), "-dependency", *_MODULE]
+        subprocess.run(
+            [*command, "-confs", "default", "-retrieve", retrieve], check=True, capture_output=True, timeout=600
+        )
+        complete.touch()
+    return folder
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Returns once the broker listens; raises with what it said when it ends before."""
+    end = time.monotonic() + 120
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
+                raise RuntimeError(f"the broker did not start on {port}: {said}") from None
+            time.sleep(0.1)
+        else:
+            return
