@@ -12,6 +12,7 @@ from airflow_flinkcompat.backfill.connectors.base import Source, Target
 from airflow_flinkcompat.backfill.connectors.delta import Delta, DeltaTarget, declared_path
 from airflow_flinkcompat.backfill.connectors.files import Files, Folder
 from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg, IcebergTable, IcebergTarget
+from airflow_flinkcompat.backfill.connectors.jdbc import Jdbc, JdbcTarget
 from airflow_flinkcompat.backfill.connectors.kafka import Kafka, KafkaTarget, appended, changelog
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
@@ -127,6 +128,7 @@ _SOURCES: Mapping[str, Callable[[Table], Source]] = {
     "iceberg": lambda table: Iceberg.of(table, IcebergTable.declared(table)),
     "kafka": Kafka.of,
     "upsert-kafka": changelog,
+    "jdbc": Jdbc.of,
 }
 _TARGETS: Mapping[str, Callable[[Table], Target]] = {
     "filesystem": lambda table: Folder.of(table, _declared_place(table, "--sink"), exclusive=False),
@@ -134,6 +136,7 @@ _TARGETS: Mapping[str, Callable[[Table], Target]] = {
     "iceberg": lambda table: IcebergTarget(IcebergTable.declared(table), exclusive=False),
     "kafka": appended,
     "upsert-kafka": KafkaTarget.of,
+    "jdbc": JdbcTarget.of,
 }
 
 

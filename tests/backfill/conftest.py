@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
+    from tests.backfill.postgres import Postgres
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.session import spark_session
+    from tests.backfill.packages import NEEDS
 
-    with spark_session("local[2]") as session:
+    with spark_session("local[2]", NEEDS) as session:
         yield session
 
 
@@ -34,6 +36,15 @@ def flink() -> Iterator[FlinkBatch]:
 
     with flink_batch() as batch:
         yield batch
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The one PostgreSQL."""
+    from tests.backfill.postgres import postgres
+
+    with postgres() as server:
+        yield server
 
 
 @pytest.fixture
