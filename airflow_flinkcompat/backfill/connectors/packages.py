@@ -3,3 +3,4 @@
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3"
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+POSTGRESQL = "org.postgresql:postgresql:42.7.11"
