@@ -70,9 +70,10 @@ _TYPES = frozenset({"STRING", "BIGINT", "INT", "DOUBLE", "BOOLEAN", "DATE", ")"}
 _OTHERWISE = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL", "UNKNOWN": "NULL", "!=": "<>", "*/": "/"}
 _SAYS_NOTHING = frozenset({"AS", "TABLE", "EXECUTE", "NULLS", "FIRST", "LAST"})
 _SIGNS = frozenset({"=", "<>", "<=", ">=", "||", "/", "%"})
-# Printed in other words: settings in quotes, SUBSTRING with commas, types by short names, JSON pairs, joined strings.
+# Printed in other words: settings in quotes, frames in full, SUBSTRING with commas, types by short names, JSON pairs,
+# joined strings.
 _IN_OTHER_WORDS = re.compile(
-    r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b"
+    r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b|\b(?:ROWS|RANGE)\s+(?!BETWEEN\b)"
     r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'",
     re.IGNORECASE,
 )
