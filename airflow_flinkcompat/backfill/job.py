@@ -1,7 +1,7 @@
 """The Spark application: ``spark-submit job.py --request FILE.json`` or ``python -m airflow_flinkcompat.backfill.job``.
 
-The request is a file, so that no value of it shows on a command line. Prints progress, then one line of JSON with the
-result. Exit status 0 done, 1 failed, 2 bad request or usage.
+The request is a file, so that no value of it shows on a command line. Prints progress and the reconciliation, then one
+line of JSON with the result, which ``--result FILE`` gets too. Exit status 0 done, 1 failed, 2 bad request or usage.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from pathlib import Path
 if __name__ == "__main__" and not __package__:
     # Run as a file: the package's folder stands on the path where the package's parent should.
     _here = Path(__file__).resolve()
-    sys.path[:] = [str(_here.parents[2]), *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]
+    _root = [str(_here.parents[2])] if (_here.parents[1] / "__init__.py").is_file() else []
+    sys.path[:] = [*_root, *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
+from airflow_flinkcompat.sql import mask_secrets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="flinkcompat-backfill", description="Recompute a Flink SQL script with Spark."
     )
     parser.add_argument("--request", required=True, metavar="FILE.json", help="a backfill request as JSON")
-    path = Path(parser.parse_args(arguments).request)
+    parser.add_argument("--result", metavar="FILE.json", help="where to write the result as JSON")
+    given = parser.parse_args(arguments)
+    path = Path(given.request)
     try:
         request = BackfillRequest.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -34,11 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BackfillError as error:
         return _failed(2, f"{path}: {error}")
     try:
-        result = run_backfill(request, progress=lambda line: print(f"backfill: {line}", flush=True))
+        result = run_backfill(request, progress=_say)
     except BackfillError as error:
         return _failed(1, str(error))
-    print(json.dumps(result.to_dict()), flush=True)
+    for line in result.lines():
+        _say(line)
+    text = json.dumps(result.to_dict())
+    if given.result is not None:
+        Path(given.result).write_text(text, encoding="utf-8")
+    print(text, flush=True)
     return 0
+
+
+def _say(line: str) -> None:
+    print(f"backfill: {mask_secrets(line)}", flush=True)
 
 
 def _failed(status: int, message: str) -> int:

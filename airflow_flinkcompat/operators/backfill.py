@@ -16,32 +16,54 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseHook
 
+from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_flinkcompat.backfill import BackfillRequest
+    from airflow_flinkcompat.backfill.connectors.base import Needs
+
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
+_REQUEST, _RESULT = "request.json", "result.json"
+# What of a run's result is of use downstream.
+_COUNTS = (
+    "rows_read", "rows_late", "rows_dropped_null_time", "rows_written", "windows_written", "chunks",
+)  # fmt: skip
 
 
 class FlinkBackfillOperator(ScriptOperator):
     """Runs the proposed script over bounded history, submitted by the apache-spark provider's SparkSubmitOperator.
 
-    Publishes exactly the windows that lie wholly inside [``from_``, ``to``).
+    Publishes exactly the windows that lie wholly inside [``from_``, ``to``). What can be settled without Spark is
+    settled before anything is submitted. Placeholders (``${conn.<id>.<attribute>}``) are resolved from Airflow
+    connections and reach Spark's driver in its environment: no argument, setting or file holds their values.
+
+    Returns the counts of the run (where the driver runs on this machine) and, with a boundary, the ``hand_over`` record
+    that FlinkSqlDeployOperator takes.
 
     :param tables: table of the script → URI of its history (default: the place the script declares). (templated)
     :param sinks: sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
     :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
     :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
+    :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
+        ones. (templated)
+    :param journal: folder where finished parts are kept; default: beside a sink's folder. (templated)
+    :param boundary: where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
+    :param allow_incomplete: the source went quiet: it need not have passed the boundary.
+    :param hand_over: file or URI to write the hand-over record to. (templated)
+    :param dry_run: log what would be read, computed and written; submit nothing.
     :param conn_id: connection of type ``spark``. (templated)
     :param spark: further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
     """
 
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "conn_id", "spark",
+        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "chunk", "journal", "boundary", "hand_over",
+        "conn_id", "spark",
     )  # fmt: skip
-    secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "spark")
+    secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "journal", "spark")
     ui_color = "#fde7d9"
 
     def __init__(
@@ -51,6 +73,12 @@ class FlinkBackfillOperator(ScriptOperator):
         sinks: Mapping[str, str] | None = None,
         from_: str | None = None,
         to: str | None = None,
+        chunk: str | None = None,
+        journal: str | None = None,
+        boundary: str | None = None,
+        allow_incomplete: bool = False,
+        hand_over: str | None = None,
+        dry_run: bool = False,
         conn_id: str = "spark_default",
         spark: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -62,21 +90,49 @@ class FlinkBackfillOperator(ScriptOperator):
         self.sinks = sinks
         self.from_ = from_
         self.to = to
+        self.chunk = chunk
+        self.journal = journal
+        self.boundary = boundary
+        self.allow_incomplete = allow_incomplete
+        self.hand_over = hand_over
+        self.only_plan = dry_run  # BaseOperator has a method of the other name
         self.conn_id = conn_id
         self.spark = spark
         self._submission: Any = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was asked for. Raises AirflowException when spark-submit fails."""
+        """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
+        from airflow_flinkcompat.backfill import explain, plan
+
         with readable_errors():
             request = self.request()
-        self.log.info("Backfill of %s: [%s, %s)", self.deployment, self.from_ or "beginning", self.to or "end")
-        with _private_file(request) as path:
-            self._submission = self._operator(path)
+            planned = plan(request)
+            record = planned.hand_over
+            # The masked sinks: what is returned is shown.
+            asked = {
+                "deployment": self.deployment,
+                "from": self.from_,
+                "to": self.to or self.boundary,
+                "sinks": dict(self.sinks or {}),
+                "hand_over": None if record is None else record.to_dict(),
+            }
+            if self.only_plan:
+                self.log_lines(explain(planned, request))
+            if record is not None and self.hand_over:
+                _written(self.hand_over, record.to_json())
+            if self.only_plan:
+                return asked
+            secrets = self._secrets(request)
+        for line in () if record is None else record.lines():
+            self.log.info("%s", line)
+        self.log.info("Backfill of %s: [%s, %s)", self.deployment, asked["from"] or "beginning", asked["to"] or "end")
+        with _private_folder(request.to_dict()) as folder, _environment(secrets):
+            self._submission = self._operator(folder, planned.work.needs)
             # The bare function: Airflow warns of an operator that runs inside another one.
             inspect.unwrap(type(self._submission).execute)(self._submission, context)
-        # The masked sinks: what is returned is shown.
-        return {"deployment": self.deployment, "from": self.from_, "to": self.to, "sinks": dict(self.sinks or {})}
+            result = folder / _RESULT
+            counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
+        return {**asked, **{key: counts[key] for key in _COUNTS if key in counts}}
 
     def on_kill(self) -> None:
         """Ends the Spark job; places that were not published yet stay as they were."""
@@ -86,12 +142,12 @@ class FlinkBackfillOperator(ScriptOperator):
             "Killed: the Spark job of %s was asked to end; clear this task to run it again", self.deployment
         )
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> BackfillRequest:
         """What the Spark job reads. Raises AirflowFailException: a literal secret, which no file should hold.
 
         Raises BackfillError: a bound is no time, or the span is empty.
         """
-        from airflow_flinkcompat.backfill.request import BackfillRequest, parse_time
+        from airflow_flinkcompat.backfill import BackfillRequest, parse_duration, parse_time
         from airflow_flinkcompat.sql import find_secrets
 
         side = self.proposed_side("flink", None)
@@ -110,25 +166,59 @@ class FlinkBackfillOperator(ScriptOperator):
             to=parse_time(self.to) if self.to else None,
             tables=dict(self.rendered("tables") or {}),
             sinks=dict(self.rendered("sinks") or {}),
-        ).to_dict()
+            boundary=parse_time(self.boundary) if self.boundary else None,
+            allow_incomplete=self.allow_incomplete,
+            chunk=parse_duration(self.chunk) if self.chunk else None,
+            journal=self.rendered("journal") or None,
+        )
 
-    def _operator(self, request: Path) -> Any:
+    def _secrets(self, request: BackfillRequest) -> dict[str, str]:
+        """The values of the request's placeholders by the variables in which the driver looks for them.
+
+        Raises AirflowFailException: a connection that is not there, or a driver that this process does not start.
+        """
+        from airflow_flinkcompat.backfill.secrets import variable
+        from airflow_flinkcompat.sql import placeholders
+
+        texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
+        found = placeholders("\n".join(texts))
+        if found and self._deploy_mode() == "cluster":
+            raise AirflowFailException(
+                f"{found[0]}: with deploy mode cluster the driver starts on another machine, and spark-submit would "
+                "carry the value there in its arguments. Use deploy mode client, or put the value into the driver's "
+                "environment by the cluster's own means (on Kubernetes the setting "
+                "spark.kubernetes.driver.secretKeyRef.NAME) and write ${env.NAME} in place of the placeholder"
+            )
+        lookup = connection_lookup(BaseHook.get_connection)
+        return {variable(placeholder): lookup(placeholder) for placeholder in found}
+
+    def _deploy_mode(self) -> str:
+        given = (self.rendered("spark") or {}).get("deploy_mode")
+        return str(given or BaseHook.get_connection(self.conn_id).extra_dejson.get("deploy-mode") or "client")
+
+    def _operator(self, folder: Path, needs: Needs) -> Any:
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
         from airflow_flinkcompat.backfill.session import submit_configuration
 
+        arguments = ["--request", str(folder / _REQUEST)]
+        if self._deploy_mode() == "client":
+            arguments += ["--result", str(folder / _RESULT)]
         given = dict(self.rendered("spark") or {})
         master = BaseHook.get_connection(self.conn_id).host or ""
         env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
+        wanted = [*needs.packages, *(given.pop("packages", None) or "").split(",")]
+        packages = ",".join(dict.fromkeys(filter(None, wanted)))
         return SparkSubmitOperator(
             task_id=self.task_id,
             conn_id=self.conn_id,
             application=str(_application()),
-            application_args=["--request", str(request)],
+            application_args=arguments,
             name=given.pop("name", f"flinkcompat-backfill-{self.deployment}"),
             env_vars=env_vars or None,
-            conf={**submit_configuration(master), **(given.pop("conf", None) or {})},
+            packages=packages or None,
+            conf={**submit_configuration(master), **dict(needs.conf), **(given.pop("conf", None) or {})},
             **given,
         )
 
@@ -154,14 +244,38 @@ def _application() -> Path:
     return Path(airflow_flinkcompat.__file__).parent / "backfill" / "job.py"
 
 
-@contextmanager
-def _private_file(request: Mapping[str, Any]) -> Iterator[Path]:
-    """The request in a file that only this user can read, for as long as the block lasts."""
-    descriptor, name = tempfile.mkstemp(prefix="flinkcompat-", suffix=".json")  # mode 0600
-    path = Path(name)
+def _written(place: str, text: str) -> None:
+    from upath import UPath
+
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(request, stream, ensure_ascii=False)
-        yield path
+        UPath(place).write_text(text, encoding="utf-8")
+    except (OSError, ValueError, ImportError) as error:
+        raise AirflowFailException(f"the hand-over record cannot be written to {place}: {error}") from None
+
+
+@contextmanager
+def _private_folder(request: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder that only this user can enter, for as long as the block lasts, with the request in it."""
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-") as name:  # mode 0700
+        folder = Path(name)
+        (folder / _REQUEST).touch(mode=0o600)
+        (folder / _REQUEST).write_text(json.dumps(request, ensure_ascii=False), encoding="utf-8")
+        yield folder
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process's environment, which spark-submit and the driver inherit, with some more variables in it.
+
+    SparkSubmitOperator's ``env_vars`` become settings on YARN and Kubernetes, and settings are arguments.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
     finally:
-        path.unlink(missing_ok=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

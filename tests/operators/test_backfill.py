@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import stat
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,16 @@ from airflow.sdk import DAG, BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.compat.handover import HandOver
 from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.fakes import Run, script
+
+PASSWORD = "planted-pw 'quoted' \"twice\""
+DATABASE = script().replace(
+    "'connector' = 'filesystem', 'path' = '/in', 'format' = 'csv'",
+    "'connector' = 'jdbc', 'url' = 'jdbc:postgresql://db/shop', 'table-name' = 'orders', "
+    "'username' = '${conn.shop-db.login}', 'password' = '${conn.shop-db.password}'",
+)
 
 
 @pytest.fixture
@@ -27,11 +38,19 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         request = Path(command[command.index("--request") + 1])
         seen.update(command=command, file=request, mode=stat.S_IMODE(request.stat().st_mode), env=self._env)
         seen["request"] = BackfillRequest.from_json(request.read_text(encoding="utf-8"))
+        seen["environment"] = dict(os.environ)
+        if result := seen.get("result"):
+            Path(command[command.index("--result") + 1]).write_text(json.dumps(result), encoding="utf-8")
         if seen.get("fail"):
             raise AirflowException("Error code is: 1")
 
-    connection = Connection(conn_id="spark_default", conn_type="spark", host="local[2]")
-    monkeypatch.setattr(BaseHook, "get_connection", classmethod(lambda _cls, _conn_id: connection))
+    connections = {
+        "spark_default": Connection(conn_id="spark_default", conn_type="spark", host="local[2]"),
+        "yarn": Connection(conn_id="yarn", conn_type="spark", host="yarn"),
+        "cluster": Connection(conn_id="cluster", conn_type="spark", host="spark://master", port=7077),
+        "shop-db": Connection(conn_id="shop-db", conn_type="postgres", login="reader", password=PASSWORD),
+    }
+    monkeypatch.setattr(BaseHook, "get_connection", classmethod(lambda _cls, conn_id: connections[conn_id]))
     monkeypatch.setattr(SparkSubmitHook, "submit", submit)
     return seen
 
@@ -69,12 +88,12 @@ def test_the_request_is_private_and_gone_afterwards(submitted: dict[str, Any]) -
 def test_it_submits_the_packages_own_job(submitted: dict[str, Any]) -> None:
     Run().execute(backfill(script(), spark={"conf": {"spark.ui.enabled": "false"}, "env_vars": {"TZ": "UTC"}}))
     command = submitted["command"]
-    assert Path(command[-3]).is_file()
-    assert command[-3].endswith("airflow_flinkcompat/backfill/job.py")
+    (application,) = (part for part in command if part.endswith("airflow_flinkcompat/backfill/job.py"))
+    assert Path(application).is_file()
     assert "spark.ui.enabled=false" in command
     assert command[command.index("--name") + 1] == "flinkcompat-backfill-orders"
     assert submitted["env"]["TZ"] == "UTC"
-    assert str(Path(command[-3]).parents[2]) in submitted["env"]["PYTHONPATH"].split(":")
+    assert str(Path(application).parents[2]) in submitted["env"]["PYTHONPATH"].split(":")
 
 
 @pytest.mark.parametrize(
@@ -111,3 +130,58 @@ def test_killing_it_ends_the_spark_job(submitted: dict[str, Any], monkeypatch: p
     Run().execute(task)
     task.on_kill()
     assert killed == [True]
+
+
+def test_what_was_counted_is_returned(submitted: dict[str, Any]) -> None:
+    submitted["result"] = {"rows_read": 7, "rows_written": 2, "windows_written": 1, "sources": [], "chunks": 1}
+    result = Run().execute(backfill(script()))
+    assert (result["rows_read"], result["rows_written"], result["windows_written"]) == (7, 2, 1)
+    assert "sources" not in result
+
+
+def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "{{ run_id }}.json"
+    arguments = {"boundary": "2026-01-02", "sinks": {"totals": "/history"}, "hand_over": str(file)}
+    result = Run().execute(backfill(script(), **arguments, chunk="1d", from_="2026-01-01", journal="/journal"))
+    record = HandOver.from_dict(result["hand_over"])
+    assert record.sources[0].live_from == "2026-01-01 23:59:55"
+    assert HandOver.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
+    request: BackfillRequest = submitted["request"]
+    assert (str(request.to), request.chunk, request.journal) == ("2026-01-02 00:00:00", timedelta(days=1), "/journal")
+    with pytest.raises(AirflowFailException, match="takes the backfill's rows beside what the live job writes"):
+        Run().execute(backfill(script(), boundary="2026-01-02"))
+    with pytest.raises(AirflowFailException, match="cuts a window"):
+        Run().execute(backfill(script(), **{**arguments, "boundary": "2026-01-02 00:01:00"}))
+
+
+def test_a_dry_run_says_what_would_be_done_and_submits_nothing(submitted: dict[str, Any], logs: list[Any]) -> None:
+    result = Run().execute(backfill(script(), dry_run=True, sinks={"totals": "/x"}, boundary="2026-01-02"))
+    said = "\n".join(record["event"] % record.get("positional_args", ()) for record in logs)
+    assert "aggregate   SUM(price) GROUP BY window_start, window_end, shop" in said
+    assert result["hand_over"]["boundary"] == "2026-01-02 00:00:00"
+    assert "command" not in submitted
+
+
+@pytest.mark.parametrize("conn_id", ["spark_default", "yarn", "cluster"])
+def test_values_of_connections_reach_the_driver_in_its_environment_only(
+    submitted: dict[str, Any], conn_id: str, logs: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    result = Run().execute(backfill(DATABASE, conn_id=conn_id))
+    assert submitted["environment"]["FLINKCOMPAT_CONN_SHOP_DB_PASSWORD"] == PASSWORD
+    assert submitted["environment"]["FLINKCOMPAT_CONN_SHOP_DB_LOGIN"] == "reader"
+    assert "FLINKCOMPAT_CONN_SHOP_DB_PASSWORD" not in os.environ
+    request = submitted["request"].to_dict()
+    shown = json.dumps([submitted["command"], request, result, logs], default=str) + caplog.text
+    assert "planted-pw" not in shown
+    assert "${conn.shop-db.password}" in request["script"]
+    assert "--packages" in submitted["command"]
+
+
+def test_a_driver_elsewhere_gets_no_values(submitted: dict[str, Any]) -> None:
+    with pytest.raises(AirflowFailException, match=r"deploy mode client, or put .*secretKeyRef") as caught:
+        Run().execute(backfill(DATABASE, conn_id="yarn", spark={"deploy_mode": "cluster"}))
+    assert "planted-pw" not in str(caught.value)
+    assert "command" not in submitted
+    Run().execute(backfill(script(), conn_id="yarn", spark={"deploy_mode": "cluster"}))
+    assert "--result" not in submitted["command"]
