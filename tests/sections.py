@@ -44,7 +44,7 @@ def read(text: str, file: str) -> tuple[Section, str, list[tuple[Section, Sectio
 
     ``file`` names it in errors. Raises FixtureError on anything malformed.
     """
-    head, *rest = _sections(text, file)
+    head, *rest = split(text, file)
     given = ""
     if rest and rest[0].name == "given":
         given = rest.pop(0).text
@@ -72,22 +72,25 @@ def read(text: str, file: str) -> tuple[Section, str, list[tuple[Section, Sectio
     return head, given, cases
 
 
-def _sections(text: str, file: str) -> list[Section]:
-    """The head of the file, then one section per ``---`` line."""
+def split(text: str, file: str, names: Collection[str] = ("given", "case", "old", "new")) -> list[Section]:
+    """The head of the file, then one section per ``---`` line; only a case has a title."""
     sections = [Section("head", "", 1)]
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.startswith("---"):
             sections[-1].lines.append((number, line))
             continue
         mark = _SECTION.fullmatch(line)
-        if mark is None or mark["name"] not in {"given", "case", "old", "new"}:
-            raise FixtureError.at(
-                file, number, f"{line!r} is no section; use --- given, --- case: title, --- old or --- new"
-            )
+        if mark is None or mark["name"] not in names:
+            raise FixtureError.at(file, number, f"{line!r} is no section; use {_listed(names)}")
         if mark["title"] and mark["name"] != "case":
             raise FixtureError.at(file, number, f"'--- {mark['name']}' takes no title")
         sections.append(Section(mark["name"], (mark["title"] or "").strip(), number))
     return sections
+
+
+def _listed(names: Collection[str]) -> str:
+    marks = [f"--- {name}{': title' if name == 'case' else ''}" for name in names]
+    return f"{', '.join(marks[:-1])} or {marks[-1]}"
 
 
 def headers(section: Section, known: Collection[str], file: str, lists: Collection[str] = ()) -> Headers:

@@ -43,34 +43,54 @@ def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:
 
     None stands for a branch where the column is anything else.
     """
-    return frozenset(_fields(node, InputRef(position, node.schema[position].type)))
+    return frozenset(None if found is None else found[1] for found in origins(node, position))
 
 
-def _fields(node: Node, expression: Expression) -> Iterator[WindowField | None]:
+Origin = tuple[WindowAssign | GroupWindowAggregate, WindowField]
+
+
+def origins(node: Node, position: int) -> tuple[Origin | None, ...]:
+    """The same with the node of the window, one per branch."""
+    return tuple(_origins(node, InputRef(position, node.schema[position].type)))
+
+
+def _origins(node: Node, expression: Expression) -> Iterator[Origin | None]:
     if not isinstance(expression, InputRef):
         yield None
         return
     position = expression.index
     match node:
         case Project():
-            yield from _fields(node.input, node.expressions[position])
+            yield from _origins(node.input, node.expressions[position])
         case Filter() | Sort():
-            yield from _fields(node.input, expression)
+            yield from _origins(node.input, expression)
         case Over() | Correlate() if position < len(node.input.schema):
-            yield from _fields(node.input, expression)
+            yield from _origins(node.input, expression)
         case Union():
             for branch in node.branches:
-                yield from _fields(branch, expression)
+                yield from _origins(branch, expression)
         case WindowAssign():
             place = position - len(node.input.schema)
-            yield _FIELDS[place] if place >= 0 else None
+            yield (node, _FIELDS[place]) if place >= 0 else None
         case GroupWindowAggregate():
             place = position - len(node.keys) - len(node.aggregates)
-            yield node.properties[place] if place >= 0 else None
+            yield (node, node.properties[place]) if place >= 0 else None
         case Aggregate() if position < len(node.keys) and _in_all_sets(node, position):
-            yield from _fields(node.input, node.keys[position])
+            yield from _origins(node.input, node.keys[position])
         case _:
             yield None
+
+
+def window_is_grouped(node: Aggregate) -> bool:
+    """Whether every group of an aggregation lies in one window: both bounds of the outermost window of every branch
+    are keys of every grouping set."""
+    found: dict[WindowField, list[tuple[int, ...]]] = {WindowField.START: [], WindowField.END: []}
+    for position, key in enumerate(node.keys):
+        passed = list(_origins(node.input, key))
+        fields = {None if origin is None else origin[1] for origin in passed}
+        if len(fields) == 1 and (field := fields.pop()) in found and _in_all_sets(node, position):
+            found[field].append(tuple(id(origin[0]) for origin in passed if origin is not None))
+    return any(start in found[WindowField.END] for start in found[WindowField.START])
 
 
 def _in_all_sets(node: Aggregate, position: int) -> bool:

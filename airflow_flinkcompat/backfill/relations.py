@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_flinkcompat.backfill import ranking, windowing
 from airflow_flinkcompat.backfill.connectors.base import Metadata, Range, Source
@@ -11,9 +11,12 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import converted, references, scalar
 from airflow_flinkcompat.backfill.places import Places
 from airflow_flinkcompat.backfill.ranking import Kept
+from airflow_flinkcompat.backfill.sharing import Columns
 from airflow_flinkcompat.backfill.steps import Read, Select, Step, Together, Where
+from airflow_flinkcompat.backfill.windows import Demand
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
     Filter,
     GroupWindowAggregate,
     Join,
@@ -23,7 +26,6 @@ from airflow_flinkcompat.plan.nodes import (
     Project,
     Scan,
     Union,
-    WindowAggregate,
     WindowAssign,
 )
 from airflow_flinkcompat.plan.types import Column
@@ -33,7 +35,6 @@ _CONSTRUCTS = {
     "Sort": "ORDER BY or LIMIT",
     "Values": "VALUES or a SELECT without FROM",
     "Correlate": "a table function",
-    "Aggregate": "a group aggregation without both window_start and window_end among its keys",
 }
 
 
@@ -44,9 +45,24 @@ class Relations:
     places: Places
     bounds: Range
     settings: Mapping[str, str]
+    columns: Columns = field(default_factory=Columns)
+    asked: Mapping[int, Demand] | None = None
+    """Under a window: what it asks of the windows below, by node; those it does not ask of are all computed."""
+
+    def demand(self, node: WindowAssign | GroupWindowAggregate) -> Demand:
+        """Which windows of a windowing node are computed."""
+        if self.asked is None:
+            return Demand.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
+        return self.asked.get(id(node), Demand())
+
+    def under(self, asked: Mapping[int, Demand]) -> Relations:
+        """For what lies below a window."""
+        return replace(self, asked=asked)
 
     def node(self, node: Node, needed: frozenset[int], kept: Kept | None = None) -> Step:
         """The steps of a relation; ``kept`` says what stands above it where that is filters and projections."""
+        kept = kept if ranking.numbered(node) else None
+        needed = self.columns.of_all(node, needed, self.asked, kept)
         match node:
             case Scan():
                 return self.scan(node, needed)
@@ -62,7 +78,7 @@ class Relations:
                 return Together(inputs, positions)
             case WindowAssign():
                 return windowing.assign(self, node, node.window, node.time, node.time_attribute, needed)
-            case WindowAggregate():
+            case Aggregate():
                 return windowing.aggregate_rows(self, node)
             case GroupWindowAggregate():
                 return windowing.group_window(self, node)

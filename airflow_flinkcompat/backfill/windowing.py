@@ -9,20 +9,22 @@ from zoneinfo import available_timezones
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
 from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
-from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Step
-from airflow_flinkcompat.backfill.windows import Aligned, Demand, refusal
+from airflow_flinkcompat.backfill.origins import origins, window_is_grouped
+from airflow_flinkcompat.backfill.sessions import session_rows
+from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Sessions, Step
+from airflow_flinkcompat.backfill.windows import DAY, Aligned, Demand, refusal
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     GroupWindowAggregate,
     Node,
     Window,
+    WindowAggregate,
     WindowAssign,
     WindowField,
     WindowKind,
-    walk_nodes,
 )
-from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.plan.types import TIMESTAMPS, TimeAttribute
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations
@@ -39,12 +41,36 @@ def assign(
     time: Expression,
     attribute: TimeAttribute | None,
     needed: frozenset[int],
-) -> Assign:
+) -> Assign | Sessions:
     """The input's rows in their windows. Raises :class:`Untranslatable` for a window that is not cut exactly."""
     below = node.input
+    _check(relations, node, window, time, attribute)
+    assert isinstance(time, InputRef)
+    zone = _zone(relations, below, time, node)
     if window.kind is WindowKind.SESSION:
-        raise Untranslatable(f"a SESSION window is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)
-    if (reason := refusal(window)) is not None:
+        return session_rows(relations, node, time, zone, needed)
+    width = len(below.schema)
+    windows, demand = Aligned.of(window), relations.demand(node)
+    under = relations.under(windows_asked(below, time.index, Demand.at(*windows.span(demand), DAY if zone else 0)))
+    body = under.node(below, frozenset(i for i in needed if i < width) | {time.index})
+    return Assign(body, time.index, width, windows, demand, zone)
+
+
+def windows_asked(node: Node, position: int, demand: Demand) -> dict[int, Demand]:
+    """What a window over windowed rows asks of each window below, by node, where its time is their time."""
+    found = (origin for origin in origins(node, position) if origin is not None)
+    return {id(inner): demand for inner, field in found if field is WindowField.TIME}
+
+
+def _check(
+    relations: Relations,
+    node: WindowAssign | GroupWindowAggregate,
+    window: Window,
+    time: Expression,
+    attribute: TimeAttribute | None,
+) -> None:
+    """Raises :class:`Untranslatable` for what Flink refuses, in its words, and what is not cut exactly."""
+    if window.kind is not WindowKind.SESSION and (reason := refusal(window)) is not None:
         raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
     if attribute is TimeAttribute.PROCTIME:
         raise Untranslatable(
@@ -52,15 +78,35 @@ def assign(
         )
     if not isinstance(time, InputRef):
         raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
-    if any(isinstance(inner, WindowAssign | GroupWindowAggregate) for inner in walk_nodes(below)):
+    column = node.input.schema[time.index]
+    if column.type.name not in TIMESTAMPS:
         raise Untranslatable(
-            f"a window over windowed rows is not recomputed by a backfill yet; {FLINK_BATCH}", node.span
+            "Flink refuses this window: The window function requires the timecol to be TIMESTAMP or TIMESTAMP_LTZ, "
+            f"but {column.name} is {column.type}",
+            time.span or node.span,
         )
-    zone = _zone(relations, below, time, node)
-    width = len(below.schema)
-    body = relations.node(below, frozenset(i for i in needed if i < width) | {time.index})
-    demand = Demand.inside(relations.bounds.from_, relations.bounds.to, relations.bounds.after)
-    return Assign(body, time.index, width, Aligned.of(window), demand, zone)
+    batch = relations.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
+    if attribute is None and not batch:
+        raise Untranslatable(
+            "Flink refuses this window: The window function requires the timecol is a time attribute type, but "
+            f"{column.name} is {column.type}; declare a WATERMARK, and over windowed rows take window_time",
+            time.span or node.span,
+        )
+    if isinstance(node, GroupWindowAggregate):
+        if window.offset:
+            raise Untranslatable("Flink refuses this window: the older syntax takes no offset; use TABLE(…)", node.span)
+        return
+    if not node.data_first:
+        raise Untranslatable(
+            f"Flink refuses this window: among arguments given by name, DATA comes first in {window.kind}", node.span
+        )
+    names = [column.name for column in node.schema]
+    if twice := [name for name in names[-3:] if names.count(name) > 1]:
+        raise Untranslatable(
+            f"Flink refuses this window: Field names must be unique. Found duplicates: [{', '.join(twice)}]; "
+            "rename what the rows already have",
+            node.span,
+        )
 
 
 def _zone(relations: Relations, below: Node, time: InputRef, node: Node) -> str:
@@ -68,8 +114,6 @@ def _zone(relations: Relations, below: Node, time: InputRef, node: Node) -> str:
     kind = below.schema[time.index].type
     if kind.name == "TIMESTAMP":
         return ""
-    if kind.name != "TIMESTAMP_LTZ":
-        raise Untranslatable(f"a window needs an event time of type TIMESTAMP or TIMESTAMP_LTZ, not {kind}", node.span)
     zone = relations.settings.get("table.local-time-zone")
     if zone is None or zone == "default":
         raise Untranslatable(
@@ -83,6 +127,13 @@ def _zone(relations: Relations, below: Node, time: InputRef, node: Node) -> str:
             "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
             node.span,
         )
+    uneven = (node.window.size or 0) % (node.window.slide or 1)
+    if isinstance(node, GroupWindowAggregate) and uneven and not _OFFSET.fullmatch(zone):
+        raise Untranslatable(
+            "where clocks change, Flink's older HOP loses rows when its size is no multiple of its slide (measured); "
+            "write TABLE(HOP(…))",
+            node.span,
+        )
     return zone
 
 
@@ -91,7 +142,16 @@ def _is_zone(name: str) -> bool:
 
 
 def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
-    """An aggregation whose keys hold the window."""
+    """An aggregation whose groups lie in one window each; then it is computed a window at a time, whatever else is
+    computed of the window's fields: what Flink keeps differs, its final rows do not."""
+    windowed = isinstance(node, WindowAggregate)
+    if not window_is_grouped(node) and (not windowed or relations.bounds.bounded):
+        inner = "of the outermost window " if windowed else ""
+        raise Untranslatable(
+            f"a group aggregation without both window_start and window_end {inner}among its keys is not recomputed by "
+            f"a backfill yet; {FLINK_BATCH}",
+            node.span,
+        )
     if node.grouping_sets is not None:
         return aggregate_sets(relations, node)
     below = relations.node(node.input, _read_by(node))

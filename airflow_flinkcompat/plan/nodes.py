@@ -200,7 +200,8 @@ class WindowAssign(Single):
 
     ``time`` is the time attribute; ``partition_by`` the keys of SESSION. ``time_attribute`` says which clock it
     runs on,
-    None when ``time`` is no time attribute (Flink refuses that at submit).
+    None when ``time`` is no time attribute (Flink refuses that at submit). ``data_first`` is False where another
+    argument is named before DATA, which open-source Flink refuses; it is no part of what is computed.
     """
 
     stateful: ClassVar[bool] = False
@@ -208,6 +209,7 @@ class WindowAssign(Single):
     time: InputRef
     schema: tuple[Column, ...]
     partition_by: tuple[Expression, ...] = ()
+    data_first: bool = field(default=True, compare=False)
 
     @property
     def time_attribute(self) -> TimeAttribute | None:

@@ -298,6 +298,7 @@ class QueryBinder(OrderBinder):
         kind = tree.this.name.upper()
         constants = ScalarBinder(self.environment, self.statement, Scope((), ()))
         args = window_arguments(tree, constants)
+        data_first = next(iter(args), "DATA") == "DATA"
         data = args.pop("DATA", None)
         if not isinstance(data, nodes.TableArgument):
             raise BindError("window", f"{kind} needs a table as its first argument (DATA)", self.span(tree))
@@ -324,6 +325,7 @@ class QueryBinder(OrderBinder):
             InputRef(index, time.type, self.span(column)),
             passed + window_columns(time),
             tuple(binder.bind(key) for key in data.args.get("partition_by") or ()),
+            data_first,
             span=self.span(tree),
         )
         found = self._aliased(node, tree)

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
 from airflow_flinkcompat.backfill.connectors.files import Files
-from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, reads_of
-from airflow_flinkcompat.backfill.windows import to_micros
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, reads_of
+from airflow_flinkcompat.backfill.windows import from_micros, to_micros
 from tests.backfill.scripts import BID_COLUMNS, TUMBLE, bids, script, table
 
 WINDOWED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
@@ -122,6 +122,156 @@ def test_tables_that_cannot_be_read_exactly(change: tuple[str, str], words: str)
         plan_backfill(BackfillRequest(text))
 
 
+def _window(function: str) -> str:
+    return f"SELECT price FROM TABLE({function})"
+
+
+FIVE, TEN, TWELVE = (f"INTERVAL '{minutes}' MINUTES" for minutes in (5, 10, 12))
+INNER = f"SELECT bidtime, price, window_time AS wt FROM TABLE(TUMBLE(TABLE bid, DESCRIPTOR(bidtime), {FIVE}))"
+
+
+# The words are those Flink 2.3 refuses the same statement with.
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (
+            _window(f"CUMULATE(TABLE bid, DESCRIPTOR(bidtime), {FIVE}, {TWELVE})"),
+            "requires maxSize must be an integral multiple of step, but got maxSize 720000 ms and step 300000 ms",
+        ),
+        (
+            _window(f"TUMBLE(TABLE bid, DESCRIPTOR(bidtime), {TEN}, INTERVAL '-16' MINUTES)"),
+            "parameters must satisfy abs(offset) < size, but got size 600000 ms and offset -960000 ms",
+        ),
+        (
+            _window(f"HOP(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '0' MINUTES, {TEN})"),
+            "requires slide and size to be positive",
+        ),
+        (
+            _window(f"TUMBLE(TABLE bid, DESCRIPTOR(other), {TEN})"),
+            "requires the timecol is a time attribute type, but other is TIMESTAMP(3)",
+        ),
+        (
+            _window(f"TUMBLE(({INNER}), DESCRIPTOR(bidtime), {TEN})"),
+            "requires the timecol is a time attribute type, but bidtime is TIMESTAMP(3)",
+        ),
+        (
+            _window(f"TUMBLE(TABLE bid, DESCRIPTOR(price), {TEN})"),
+            "requires the timecol to be TIMESTAMP or TIMESTAMP_LTZ, but price is DECIMAL(10, 2)",
+        ),
+        (
+            _window(f"TUMBLE(({INNER.replace('wt', 'window_time')}), DESCRIPTOR(window_time), {TEN})"),
+            "Field names must be unique. Found duplicates: [window_time]",
+        ),
+        (_window(f"TUMBLE(TABLE bid, DESCRIPTOR(p), {TEN})"), "processing time"),
+        (
+            f"SELECT SUM(price) FROM bid GROUP BY TUMBLE(other, {TEN})",
+            "requires the timecol is a time attribute type, but other is TIMESTAMP(3)",
+        ),
+        (
+            _window(f"CUMULATE(TIMECOL => DESCRIPTOR(bidtime), STEP => {FIVE}, SIZE => {TEN})"),
+            "CUMULATE needs a table as its first argument (DATA)",
+        ),
+        (
+            _window(f"TUMBLE(TIMECOL => DESCRIPTOR(bidtime), DATA => TABLE bid, SIZE => {TEN})"),
+            "among arguments given by name, DATA comes first in TUMBLE",
+        ),
+    ],
+)
+def test_windows_flink_refuses_are_refused_with_its_reason(query: str, words: str) -> None:
+    columns = BID_COLUMNS.replace("item STRING", "item STRING, other TIMESTAMP(3), p AS PROCTIME()")
+    results = table("results", "price DECIMAL(38, 2)", "/results")
+    message = refusal(script(table("bid", columns, "/history"), results, f"INSERT INTO results {query}"))
+    assert message.startswith("job.sql:3:")
+    assert words in message
+
+
+def test_in_batch_mode_any_timestamp_is_a_time() -> None:
+    text = bids(SUM, WINDOWED).replace(", WATERMARK FOR bidtime AS bidtime - INTERVAL '1' SECOND", "")
+    assert "declare a WATERMARK" in refusal(text)
+    plan_backfill(BackfillRequest(text, settings={"execution.runtime-mode": "batch"}))
+
+
+def test_arguments_by_name_may_follow_in_any_order() -> None:
+    function = f"TUMBLE(DATA => TABLE bid, SIZE => {TEN}, TIMECOL => DESCRIPTOR(bidtime))"
+    plan_backfill(BackfillRequest(bids(_window(function), "price DECIMAL(10, 2)")))
+
+
+@pytest.mark.parametrize(
+    ("inner", "spans"),
+    [
+        # An outer window of ten minutes inside [08:05, 08:35) needs the inner ones from 08:10 to 08:30.
+        (f"HOP(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '4' MINUTES, {FIVE})", ("08:08", "08:29")),
+        (f"CUMULATE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '4' MINUTES, {TWELVE})", ("08:00", "08:28")),
+    ],
+)
+@pytest.mark.parametrize("aggregated", [False, True])
+def test_a_window_over_windows_asks_for_the_rows_it_needs(inner: str, spans: tuple[str, str], aggregated: bool) -> None:
+    rows = (
+        f"SELECT window_time AS wt, SUM(price) AS price FROM TABLE({inner}) "
+        "GROUP BY window_start, window_end, window_time"
+        if aggregated
+        else f"SELECT window_time AS wt, price FROM TABLE({inner})"
+    )
+    query = (
+        f"SELECT window_start, window_end, SUM(price) FROM TABLE(TUMBLE(({rows}), DESCRIPTOR(wt), {TEN})) "
+        "GROUP BY window_start, window_end"
+    )
+    bounds = {"from_": datetime(2020, 4, 15, 8, 5), "to": datetime(2020, 4, 15, 8, 35)}
+    (write,) = plan_backfill(BackfillRequest(bids(query, WINDOWED), **bounds)).writes
+    found = []
+    step: Step = write.inputs[0]
+    while not isinstance(step, Read):
+        assert not isinstance(step, Together)
+        if isinstance(step, Assign):
+            found.append(tuple(str(from_micros(at or 0))[11:16] for at in step.windows.span(step.demand)))
+        step = step.input
+    assert found == [("08:10", "08:30"), spans]
+
+
+BOTH_BOUNDS = [
+    f"SELECT window_start, window_end, SUM(price) FROM {TUMBLE} "
+    "GROUP BY window_start, window_end, CAST(window_start AS DATE)",
+    "SELECT ws, we, SUM(price) FROM "
+    f"(SELECT window_start AS ws, window_end AS we, price FROM {TUMBLE} UNION ALL "
+    f"SELECT window_start, window_end, price FROM {TUMBLE.replace('10', '5')}) GROUP BY ws, we",
+    "SELECT window_start, window_end, SUM(s) FROM "
+    f"(SELECT window_start, window_end, item, SUM(price) AS s FROM {TUMBLE} "
+    "GROUP BY window_start, window_end, item) GROUP BY window_start, window_end",
+    f"SELECT s, e, SUM(p) FROM (SELECT TUMBLE_START(bidtime, {TEN}) AS s, TUMBLE_END(bidtime, {TEN}) AS e, "
+    f"SUM(price) AS p FROM bid GROUP BY item, TUMBLE(bidtime, {TEN})) GROUP BY s, e",
+]
+
+
+@pytest.mark.parametrize("query", BOTH_BOUNDS)
+def test_groups_that_lie_in_one_window_are_computed_whatever_else_is_among_their_keys(query: str) -> None:
+    plan_backfill(BackfillRequest(bids(query, WINDOWED), to=datetime(2020, 4, 16)))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT window_start, MAX(window_end), SUM(price) FROM {TUMBLE} GROUP BY window_start",
+        f"SELECT window_start, window_end + INTERVAL '1' HOUR, SUM(price) FROM {TUMBLE} "
+        "GROUP BY window_start, window_end + INTERVAL '1' HOUR",
+        # The outer windows cut the inner ones apart.
+        f"SELECT a, b, SUM(price) FROM TABLE(HOP((SELECT window_start AS a, window_end AS b, window_time AS wt, price "
+        f"FROM {TUMBLE}), DESCRIPTOR(wt), {FIVE}, {TEN})) GROUP BY a, b",
+    ],
+)
+def test_groups_across_windows_are_refused(query: str) -> None:
+    message = refusal(bids(query, WINDOWED), to=datetime(2020, 4, 16))
+    assert "a group aggregation without both window_start and window_end" in message
+
+
+def test_older_hops_at_clock_changes() -> None:
+    hop = f"HOP(bidtime, {FIVE}, {TWELVE})"
+    text = bids(f"SELECT SUM(price) FROM bid GROUP BY {hop}", "total DECIMAL(38, 2)")
+    text = text.replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP_LTZ(3)")
+    assert "write TABLE(HOP(" in refusal(text, settings={"table.local-time-zone": "America/Los_Angeles"})
+    plan_backfill(BackfillRequest(text.replace(TWELVE, TEN), settings={"table.local-time-zone": "America/Los_Angeles"}))
+    plan_backfill(BackfillRequest(text, settings={"table.local-time-zone": "GMT+01:00"}))
+
+
 def test_a_range_needs_windows() -> None:
     text = bids("SELECT item FROM bid", "item STRING")
     assert "no time range can be applied" in refusal(text, from_=datetime(2020, 1, 1))
@@ -158,7 +308,8 @@ def test_an_archive_stands_in_for_a_topic() -> None:
         "'properties.bootstrap.servers' = '${conn.kafka.host}:9092', 'json.timestamp-format.standard' = 'ISO-8601')"
     )
     text = script(kafka, table("results", WINDOWED, "/r"), f"INSERT INTO results {SUM}")
-    assert "--table bid=URI" in refusal(text)
+    (declared,) = plan_backfill(BackfillRequest(text)).writes
+    assert reads_of(declared.inputs[0])[0].source.place == "kafka://${conn.kafka.host}:9092/bids"
     (write,) = plan_backfill(BackfillRequest(text, tables={"bid": "/archive"})).writes
     (read,) = reads_of(write.inputs[0])
     assert isinstance(read, Read)

@@ -41,7 +41,8 @@ def both(flink: FlinkBatch, spark: SparkSession, tmp_path: Path) -> Both:
             shutil.rmtree(place, ignore_errors=True)
         there = [[statement.replace("OUT", str(place)) for statement in statements] for place in places]
         flink.run(there[0], settings)
-        run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings=settings or {}))
+        batch = {"execution.runtime-mode": "batch"}
+        run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings={**batch, **(settings or {})}))
         return lines(places[0]), lines(places[1])
 
     return run

@@ -6,7 +6,6 @@ import csv
 import json
 from collections import defaultdict
 from datetime import datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillError
+from tests.backfill.printed import PRINTED, Printed
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
 pytestmark = pytest.mark.slow
@@ -21,28 +21,11 @@ pytestmark = pytest.mark.slow
 # --- the printed tables of the documentation --------------------------------------------------------------------------
 
 
-def test_windowed_rows_as_printed(run: Run, history: Path, results: Path) -> None:
-    columns = (
-        "bidtime TIMESTAMP(3), price DECIMAL(10, 2), item STRING, ws TIMESTAMP(3), we TIMESTAMP(3), wt TIMESTAMP(3)"
-    )
-    run(bids(f"SELECT * FROM {TUMBLE}", columns, history, results))
-    with_window = {
-        "05": ("4.00", "C", "00", "10"), "07": ("2.00", "A", "00", "10"), "09": ("5.00", "D", "00", "10"),
-        "11": ("3.00", "B", "10", "20"), "13": ("1.00", "E", "10", "20"), "17": ("6.00", "F", "10", "20"),
-    }  # fmt: skip
-    expected = [
-        [f"2020-04-15 08:{minute}:00", Decimal(price), item, f"2020-04-15 08:{start}:00", f"2020-04-15 08:{end}:00",
-         f"2020-04-15 08:{int(end) - 1:02d}:59.999"]
-        for minute, (price, item, start, end) in with_window.items()
-    ]  # fmt: skip
-    rows = [[t, Decimal(p), *rest] for t, p, *rest in csv.reader(lines(results))]
-    assert rows == expected
-
-
-def test_sums_as_printed(run: Run, history: Path, results: Path) -> None:
-    result = run(bids(SUM, SUM_COLUMNS, history, results))
-    assert lines(results) == [FIRST, SECOND]
-    assert (result.rows_read, result.rows_dropped, result.rows_written) == (6, 0, 2)
+@pytest.mark.parametrize("case", PRINTED, ids=lambda case: case.title)
+def test_as_printed(run: Run, history: Path, results: Path, case: Printed) -> None:
+    result = run(bids(case.query, case.columns, history, results))
+    assert sorted(csv.reader(lines(results))) == sorted(case.rows)
+    assert (result.rows_read, result.rows_dropped, result.rows_written) == (6, 0, len(case.rows))
 
 
 def test_the_older_syntax_gives_the_same(run: Run, history: Path, results: Path) -> None:
@@ -75,7 +58,7 @@ def test_integers_as_flink_counts_them(run: Run, tmp_path: Path) -> None:
     window = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
     run(
         script(
-            table("t", "ts TIMESTAMP(3), k INT, v INT", tmp_path / "in", csv__null_literal=""),
+            table("t", "ts TIMESTAMP(3), k INT, v INT, WATERMARK FOR ts AS ts", tmp_path / "in", csv__null_literal=""),
             table("o", "k INT, ws TIMESTAMP(3), s INT, a INT, h INT, n BIGINT, o INT", tmp_path / "out"),
             "INSERT INTO o SELECT k, window_start, SUM(v), AVG(v), SUM(v) / 2, COUNT(*), MAX(v) + 1 "
             f"FROM {window} GROUP BY k, window_start, window_end",
@@ -94,7 +77,7 @@ def test_an_average_whose_value_depends_on_the_planner_is_an_error(run: Run, tmp
     row = "2024-01-01 00:00:00,2147483647\n"
     (tmp_path / "in" / "a.csv").write_text(row, encoding="utf-8")
     text = script(
-        table("t", "ts TIMESTAMP(3), v INT", tmp_path / "in"),
+        table("t", "ts TIMESTAMP(3), v INT, WATERMARK FOR ts AS ts", tmp_path / "in"),
         table("o", "s INT, n BIGINT, a INT", tmp_path / "out"),
         "INSERT INTO o SELECT SUM(v), COUNT(v), AVG(v) "
         "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end",
@@ -119,7 +102,7 @@ def test_windows_on_instants(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in" / "a.csv").write_text("2024-01-01 00:00:59.999Z,1\n2024-01-01 00:01:00Z,2\n", encoding="utf-8")
     text = script(
         "SET 'table.local-time-zone' = 'UTC'",
-        table("t", "ts TIMESTAMP_LTZ(3), v INT", tmp_path / "in"),
+        table("t", "ts TIMESTAMP_LTZ(3), v INT, WATERMARK FOR ts AS ts", tmp_path / "in"),
         table("o", "ws TIMESTAMP(3), wt TIMESTAMP_LTZ(3), v INT", tmp_path / "out"),
         "INSERT INTO o SELECT window_start, window_time, v "
         "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE))",
@@ -165,7 +148,7 @@ def test_json_in_and_out(run: Run, tmp_path: Path) -> None:
     text = "\n\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     (tmp_path / "in" / "a.json").write_text(text, encoding="utf-8")
     iso = {"json__timestamp_format__standard": "ISO-8601"}
-    columns = "ts TIMESTAMP(3), s STRING, d DECIMAL(10, 2)"
+    columns = "ts TIMESTAMP(3), s STRING, d DECIMAL(10, 2), WATERMARK FOR ts AS ts"
     result = run(
         script(
             table("t", columns, tmp_path / "in", "json", **iso),
@@ -291,7 +274,7 @@ def test_any_history_agrees_with_a_plain_model(
     lower = datetime(1969, 12, 31, 22) + timedelta(minutes=cut)
     result = run(
         script(
-            table("t", "ts TIMESTAMP(3), k STRING, v INT", place / "in", csv__null_literal="~"),
+            table("t", "ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts", place / "in", csv__null_literal="~"),
             table(
                 "o", "ws TIMESTAMP(3), k STRING, n BIGINT, s INT, a INT, m INT", place / "out", csv__null_literal="~"
             ),
