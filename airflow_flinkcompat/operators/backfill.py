@@ -202,10 +202,12 @@ class FlinkBackfillOperator(ScriptOperator):
 
         from airflow_flinkcompat.backfill.session import submit_configuration
 
-        arguments = ["--request", str(folder / _REQUEST)]
-        if self._deploy_mode() == "client":
-            arguments += ["--result", str(folder / _RESULT)]
         given = dict(self.rendered("spark") or {})
+        arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]
+        if self._deploy_mode() == "cluster":
+            # The driver finds it in the folder it is started in; nobody here sees what it writes.
+            arguments = ["--request", _REQUEST]
+            given["files"] = ",".join(filter(None, [given.get("files"), str(folder / _REQUEST)]))
         master = BaseHook.get_connection(self.conn_id).host or ""
         env_vars = {**self._environment(), **(given.pop("env_vars", None) or {})}
         wanted = [*needs.packages, *(given.pop("packages", None) or "").split(",")]

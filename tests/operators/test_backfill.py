@@ -35,7 +35,8 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def submit(self: SparkSubmitHook, application: str = "", **_arguments: Any) -> None:
         command = self._build_spark_submit_command(application)
-        request = Path(command[command.index("--request") + 1])
+        shipped = "--files" if "--files" in command else "--request"
+        request = Path(command[command.index(shipped) + 1])
         seen.update(command=command, file=request, mode=stat.S_IMODE(request.stat().st_mode), env=self._env)
         seen["request"] = BackfillRequest.from_json(request.read_text(encoding="utf-8"))
         seen["environment"] = dict(os.environ)
@@ -183,5 +184,7 @@ def test_a_driver_elsewhere_gets_no_values(submitted: dict[str, Any]) -> None:
         Run().execute(backfill(DATABASE, conn_id="yarn", spark={"deploy_mode": "cluster"}))
     assert "planted-pw" not in str(caught.value)
     assert "command" not in submitted
-    Run().execute(backfill(script(), conn_id="yarn", spark={"deploy_mode": "cluster"}))
-    assert "--result" not in submitted["command"]
+    Run().execute(backfill(script(), conn_id="yarn", spark={"deploy_mode": "cluster", "durable": False}))
+    command = submitted["command"]
+    assert command[-2:] == ["--request", "request.json"]
+    assert Path(command[command.index("--files") + 1]).name == "request.json"
