@@ -92,6 +92,24 @@ class Change:
         return next(j for j, pipeline in enumerate(self.programs[1].pipelines) if pipeline is pair.new_pipeline)
 
     @property
+    def own_jobs(self) -> tuple[frozenset[int], frozenset[int]]:
+        """For both sides, by id, the outputs that come or go as a job of their own: outside of any statement set that
+        also holds a query of both sides, or one that cannot be told apart.
+        """
+        found = []
+        alone = (self._pairing.removed, self._pairing.added)
+        for program, outputs, places in zip(self.programs, self._outputs[:2], alone, strict=True):
+            shared = {p.statement_set for n, p in enumerate(program.pipelines) if n not in places}
+            found.append(
+                frozenset(
+                    id(outputs[n])
+                    for n in places
+                    if (number := program.pipelines[n].statement_set) is None or number not in shared
+                )
+            )
+        return found[0], found[1]
+
+    @property
     def removed(self) -> tuple[Output, ...]:
         """Outputs only the deployed side has."""
         return tuple(self._outputs[0][i] for i in self._pairing.removed)
@@ -118,7 +136,7 @@ class Change:
         """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
         come or go.
         """
-        found = list(declared_differences(*self.programs, self.engine))
+        found = list(declared_differences(*self.programs, self.engine, self._pairing.pairs))
         if self.removed or self.added:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
         if self.ambiguous:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.compat import settings
@@ -11,10 +11,12 @@ from airflow_flinkcompat.compat.parts import Difference, differences_of, table_p
 from airflow_flinkcompat.plan.program import Program
 
 
-def declared_differences(a: Program, b: Program, engine: str) -> tuple[Difference, ...]:
-    """Every difference between what two programs set and declare."""
+def declared_differences(
+    a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]] = ()
+) -> tuple[Difference, ...]:
+    """Every difference between what two programs set and declare; ``pairs`` are the places of their common queries."""
     return (
-        *_settings_changed(a, b, engine),
+        *_settings_changed(a, b, engine, pairs),
         *_tables(a, b),
         *_named("view", dict(a.views), dict(b.views)),
         *_named("function", _functions(a), _functions(b)),
@@ -22,26 +24,34 @@ def declared_differences(a: Program, b: Program, engine: str) -> tuple[Differenc
     )
 
 
-def _settings_changed(a: Program, b: Program, engine: str) -> list[Difference]:
-    """A value left out where it is the default, or spelled otherwise, is no difference."""
-    old, new = effective_settings(a), effective_settings(b)
-    keys = sorted({*old, *new})
-    return [
-        Difference(f"setting/{key}", "setting", old.get(key), new.get(key))
-        for key in keys
-        if settings.effective(old, key, engine) != settings.effective(new, key, engine)
-    ]
+def _settings_changed(a: Program, b: Program, engine: str, pairs: Sequence[tuple[int, int]]) -> list[Difference]:
+    """A value left out where it is the default, or spelled otherwise, is no difference.
+
+    What is set for a query that comes or goes matters to that query alone, where it may be a job of its own.
+    """
+    seen = [[effective_settings(program, [pair[n] for pair in pairs]) for n, program in enumerate((a, b))]]
+    if engine != "flink":
+        seen.append([effective_settings(program) for program in (a, b)])
+    found: dict[str, Difference] = {}
+    for old, new in seen:
+        for key in sorted({*old, *new}):
+            if settings.effective(old, key, engine) != settings.effective(new, key, engine):
+                found.setdefault(key, Difference(f"setting/{key}", "setting", old.get(key), new.get(key)))
+    return list(found.values())
 
 
 def _functions(program: Program) -> dict[str, Any]:
     return {f.name.lower(): (f.kind, f.language, f.definition) for f in program.functions}
 
 
-def effective_settings(program: Program) -> dict[str, str]:
-    """The settings in force where the queries stand; where they differ from query to query, all values in order."""
+def effective_settings(program: Program, places: Sequence[int] = ()) -> dict[str, str]:
+    """The settings in force where the queries stand, or those at ``places``; where they differ from query to query, all
+    values in order.
+    """
     if not program.pipelines:
         return _by_name(program.settings)
-    per_query = [_by_name(pipeline.settings) for pipeline in program.pipelines]
+    read = [program.pipelines[place] for place in places] or program.pipelines
+    per_query = [_by_name(pipeline.settings) for pipeline in read]
     keys = {key for each in per_query for key in each}
     values = {key: [each.get(key, "(unset)") for each in per_query] for key in keys}
     return {key: found[0] if len(set(found)) == 1 else " / ".join(found) for key, found in values.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain, values, window
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
+from airflow_flinkcompat.compat.precedence import Fired, decided
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
@@ -27,9 +28,6 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import BOOLEAN
 
-Fired = Sequence[tuple[Level, Finding]]
-"""Every finding with the level of its rule, before any is overruled."""
-
 _STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
 """The order in which a start meets them: what is refused at submit never comes to be restored."""
 _SHOWN_OTHERWISE = frozenset(
@@ -43,7 +41,7 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
     """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
     names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
     names += [output.sink for output in (*change.added, *change.removed)]
-    return tuple((name, _outcome(_about(fired, name))) for name in dict.fromkeys(names))
+    return tuple((name, decided(_about(fired, name))) for name in dict.fromkeys(names))
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
@@ -78,21 +76,6 @@ def _about(fired: Fired, sink: str, operator: str | None = None) -> list[tuple[L
         for level, finding in fired
         if finding.sink is None or (finding.sink == sink and (operator is None or finding.operator in ("", operator)))
     ]
-
-
-def _outcome(group: Fired) -> Outcome:
-    """A version decides for all; else the worst of what decides in the pipeline and in the script."""
-    if any(level is Level.VERSION for level, _ in group):
-        return _highest([entry for entry in group if entry[0] is Level.VERSION])
-    own = [entry for entry in group if entry[1].sink is not None]
-    script = [entry for entry in group if entry[1].sink is None]
-    return Outcome.worst((_highest(own), _highest(script)))
-
-
-def _highest(group: Fired) -> Outcome:
-    """The worst of the highest level that fired."""
-    top = min((level for level, _ in group), default=None)
-    return Outcome.worst(finding.outcome for level, finding in group if level is top)
 
 
 @dataclass(frozen=True)
@@ -130,7 +113,7 @@ def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
 
 
 def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
-    outcome = _outcome(group)
+    outcome = decided(group)
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
     old, new = _held(pair.old), _held(pair.new)
@@ -164,7 +147,7 @@ def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], 
 
 def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
     """Operators without a partner. In an unknown change it cannot be told that they have none."""
-    outcome = _outcome(group)
+    outcome = decided(group)
     consequence = ending(finding for _, finding in group)
     for before, found in ((True, removed), (False, added)):
         key_fate, alone = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)

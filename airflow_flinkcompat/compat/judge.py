@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.compat import flink, not_covered
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.clauses import plain
-from airflow_flinkcompat.compat.entries import Fired, operator_reports, sink_outcomes
+from airflow_flinkcompat.compat.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.flink_jobs import disturbs
 from airflow_flinkcompat.compat.flink_keys import keys_may_move
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.planner import Explained, Plans
+from airflow_flinkcompat.compat.precedence import Fired, contests
 from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
@@ -196,21 +197,12 @@ def _unclaimed(difference: Difference) -> Finding:
 
 def _decided(fired: Fired) -> list[Finding]:
     """Marks what another finding decides over: in a sink's pipeline the highest level, within it the worst."""
-    whole = [entry for entry in fired if entry[0] is Level.VERSION]
-    if whole:
-        return _marked(fired, whole)
-    decided: list[Finding] = []
-    for sink in dict.fromkeys(finding.sink for _, finding in fired):
-        group = [entry for entry in fired if entry[1].sink == sink]
-        top = min(level for level, _ in group)
-        decided += _marked(group, [entry for entry in group if entry[0] is top])
-    return _across(decided)
+    return _across([finding for group, deciders in contests(fired) for finding in _marked(group, deciders)])
 
 
-def _marked(group: Iterable[tuple[Level, Finding]], deciders: list[tuple[Level, Finding]]) -> list[Finding]:
+def _marked(group: Fired, deciders: Fired) -> list[Finding]:
     worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
     deciding = {id(finding) for _, finding in deciders}
-    group = list(group)
     ranks = {finding.rule: finding.outcome.rank for _, finding in group}
     marked = []
     for _, finding in group:

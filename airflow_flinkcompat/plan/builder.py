@@ -76,6 +76,8 @@ class _Builder:
         self.sets = 0
         self.texts: dict[Path, Text] = {}
         """The script's own CREATE TABLE statements by what they declare."""
+        self.temporary: set[Path] = set()
+        """The tables and views of the script that are temporary."""
 
     def program(self) -> Program:
         env = self.environment
@@ -170,7 +172,9 @@ class _Builder:
 
     def _fact(self, kind: str, name: str, tree: exp.Expr, statement: Statement) -> None:
         declared = (*self.environment.tables, *self.environment.views) if kind in ("Alter", "Drop") else ()
-        after: tuple[int | str, ...] = (len(self.pipelines), *sorted(dotted(path) for path in declared))
+        # A temporary table hides another one of its name, and DROP TEMPORARY drops no other.
+        names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
+        after: tuple[int | str, ...] = (len(self.pipelines), *names)
         self.facts.append(Fact(kind, name, canonical(tree), after, statement.span))
 
     def _declared_before(self, tree: exp.Expr, known: bool, text: Text | str | None, statement: Statement) -> bool:
@@ -180,6 +184,8 @@ class _Builder:
         """
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
+            if text is not None:  # which of the two counts may depend on how the first was written: TEMPORARY, say
+                self.facts.append(Fact("kept", "", str(text), (len(self.pipelines),), statement.span))
             return True
         if text is not None:
             self.facts.append(Fact("replaced", "", str(text), (len(self.pipelines),), statement.span))
@@ -234,6 +240,8 @@ class _Builder:
         if self._declared_before(tree, view is not None, None if view is None else view.text, statement):
             return
         self._asked_before(path, tree, statement)
+        if tree.args.get("temporary"):
+            self.temporary.add(path)
         try:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
@@ -249,6 +257,8 @@ class _Builder:
         if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
             return
         self._asked_before(path, tree, statement)
+        if tree.args.get("temporary"):
+            self.temporary.add(path)
         self.texts[path] = _text(tree, statement)
         base = self._like(tree)
         query = None if tree.expression is None else self._query(tree.expression, statement)

@@ -101,7 +101,7 @@ def test_a_name_that_is_taken() -> None:
         "CREATE TABLE IF NOT EXISTS refunds (a INT) WITH ('connector' = 'print'); SELECT amount FROM refunds;"
     )
     assert kept.tables[1].physical == ("customer", "amount")
-    assert [fact.kind for fact in kept.facts] == ["not created: exists"]
+    assert [fact.kind for fact in kept.facts] == ["not created: exists", "kept"]
 
 
 def test_settings_count_from_where_they_stand() -> None:

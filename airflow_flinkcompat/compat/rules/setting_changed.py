@@ -7,7 +7,8 @@ from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
 
-UNKNOWN = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "", Reason.NOT_COVERED)
+ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no page of the vendor's speaks of this setting", Reason.NOT_COVERED)
+ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "nobody measured a restore across it here", Reason.NOT_COVERED)
 VVR: Mapping[str, Verdict] = {
     "pipeline.name": inferred(Outcome.COMPATIBLE, "a name takes no part in state"),
     "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored before keep their old time to live"),
@@ -32,7 +33,7 @@ def find(change: Change) -> Iterable[Hit]:
             (difference.key,),
             setting(key, difference.before),
             setting(key, difference.after),
-            verdicts={"vvr": VVR.get(key, UNKNOWN), "flink": on_flink or UNKNOWN},
+            verdicts={"vvr": VVR.get(key, ON_VVR), "flink": on_flink or ON_FLINK},
         )
 
 
@@ -40,7 +41,7 @@ RULE = Rule(
     code="setting-changed",
     title="A setting changed",
     scope=Scope.SCRIPT,
-    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
+    verdicts={"vvr": ON_VVR, "flink": ON_FLINK},
     why="Many settings change the operators a query is planned into, or how their state is laid out; only those that "
     "were measured or documented are known not to.",
     example=Example(

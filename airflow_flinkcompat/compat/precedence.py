@@ -1,0 +1,32 @@
+"""Who decides over whom (readings.md, "What decides"): once for the script, for each sink and for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.rule import Level
+
+Fired = Sequence[tuple[Level, Finding]]
+"""Every finding with the level of its rule, before any is overruled."""
+
+
+def contests(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
+    """The findings that are weighed together, and those of them that decide.
+
+    A version decides for all; else what fired at the highest level in each sink's pipeline, and in the script.
+    """
+    whole = [entry for entry in fired if entry[0] is Level.VERSION]
+    if whole:
+        yield fired, whole
+        return
+    for sink in dict.fromkeys(finding.sink for _, finding in fired):
+        group = [entry for entry in fired if entry[1].sink == sink]
+        top = min(level for level, _ in group)
+        yield group, [entry for entry in group if entry[0] is top]
+
+
+def decided(fired: Fired) -> Outcome:
+    """The worst of what decides."""
+    return Outcome.worst(finding.outcome for _, deciders in contests(fired) for _, finding in deciders)
