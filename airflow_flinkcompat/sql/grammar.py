@@ -7,6 +7,7 @@ so two scripts could compare equal that are not; a tree with a part outside of t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from sqlglot import exp
 
@@ -120,14 +121,19 @@ _OWN_NODES = "airflow_flinkcompat.sql.nodes."
 _OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that follow it inside parentheses
 
 
+@cache
+def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
+    """The arguments a node of this class may have; None where the class itself is unknown."""
+    if kind.__module__.startswith(_OWN_NODES):
+        return frozenset(kind.arg_types) | _OWN_EXTRAS
+    return STOCK_NODES.get(kind)
+
+
 def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the nodes of ``tree`` whose class or arguments are not in the table, and those that lack what they need."""
     for node in tree.walk():
-        if type(node).__module__.startswith(_OWN_NODES):
-            allowed = frozenset(node.arg_types) | _OWN_EXTRAS
-        elif type(node) in STOCK_NODES:
-            allowed = STOCK_NODES[type(node)]
-        else:
+        allowed = _allowed(type(node))
+        if allowed is None:
             yield node
             continue
         lacking = type(node) in _REQUIRED and not node.args.get(_REQUIRED[type(node)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _LEXEME = re.compile(
     r"""
@@ -22,11 +23,11 @@ _LEXEME = re.compile(
 )
 
 _SET_STARTS = (("BEGIN", "STATEMENT", "SET"), ("STATEMENT", "SET", "BEGIN"))
+_LAST_OF_STARTS = frozenset(words[-1] for words in _SET_STARTS)
 _UNCLOSED = {"/*": "a comment", "'": "a string", "`": "a name in back-ticks"}
 
 
-@dataclass(frozen=True)
-class Lexeme:
+class Lexeme(NamedTuple):
     """A piece of text: ``kind`` is a group name of the pattern above, ``start``/``end`` are offsets (end exclusive)."""
 
     kind: str
@@ -51,13 +52,13 @@ class Chunk:
 def lexemes(text: str) -> Iterator[Lexeme]:
     """Yield every lexeme of ``text``; an unclosed string, name or comment swallows the rest and has kind ``open``."""
     position = 0
-    while position < len(text):
-        match = _LEXEME.match(text, position)
-        kind = match.lastgroup if match else None
-        assert match is not None
-        assert kind is not None  # the last alternative takes any character
-        end = len(text) if kind == "open" else match.end()
-        yield Lexeme(kind, match.group(), match.start(), end)
+    for match in _LEXEME.finditer(text):  # the last alternative takes any character
+        kind, end = match.lastgroup, match.end()
+        assert kind is not None
+        if kind == "open":
+            yield Lexeme(kind, match.group(), position, len(text))
+            return
+        yield Lexeme(kind, match.group(), position, end)
         position = end
 
 
@@ -76,7 +77,8 @@ def split(text: str) -> Iterator[Chunk]:
         if in_set and lexeme.text.upper() == "END" and inside[-1].text.upper() in (";", "BEGIN"):
             in_set = False
         inside.append(lexeme)
-        if not in_set and lexeme.kind == "word":
+        # Only these words end the start of a set; few statements hold one.
+        if not in_set and lexeme.kind == "word" and lexeme.text.upper() in _LAST_OF_STARTS:
             in_set = tuple(item.text.upper() for item in inside[-3:]) in _SET_STARTS
     if inside:
         yield _chunk(inside)

@@ -195,12 +195,8 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
             if strings and "\n" in sql[previous.end + 1 : token.start]:
                 merged[-1] = _joined(previous, token, TokenType.STRING, previous.text + token.text)
                 continue
-            compound = (
-                None
-                if _QUOTED.intersection((token.token_type, previous.token_type))
-                else COMPOUND_KEYWORDS.get((previous.text.upper(), token.text.upper()))
-            )
-            if compound is not None:
+            compound = COMPOUND_KEYWORDS.get((previous.text.upper(), token.text.upper()))
+            if compound is not None and token.token_type not in _QUOTED and previous.token_type not in _QUOTED:
                 merged[-1] = _joined(previous, token, compound, f"{previous.text} {token.text}")
                 continue
         merged.append(token)
