@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
+    from tests.backfill.kafka_broker import Broker
     from tests.backfill.postgres import Postgres
 
 
@@ -31,10 +32,11 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def flink() -> Iterator[FlinkBatch]:
-    """The one Flink in batch mode."""
+    """The one Flink, with its Kafka connector beside it."""
+    from airflow_flinkcompat.deploy.jars import fetch
     from tests.backfill.flink_batch import flink_batch
 
-    with flink_batch() as batch:
+    with flink_batch([fetch("flink-sql-connector-kafka")]) as batch:
         yield batch
 
 
@@ -45,6 +47,15 @@ def postgres() -> Iterator[Postgres]:
 
     with postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """The one Kafka broker."""
+    from tests.backfill.kafka_broker import kafka_broker
+
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
 
 
 @pytest.fixture

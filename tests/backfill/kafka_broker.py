@@ -32,6 +32,7 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
+log.retention.ms=-1
 num.network.threads=1
 num.io.threads=2
 """
@@ -45,7 +46,7 @@ class Broker:
     def __init__(self, servers: str) -> None:
         self.servers = servers
 
-    def topic(self, jvm: Any, partitions: int = 1, **config: str) -> str:
+    def topic(self, jvm: Any, partitions: int = 1) -> str:
         """A new topic of a name of its own."""
         name = f"t{uuid.uuid4().hex[:10]}"
         with self._admin(jvm) as admin:
@@ -63,8 +64,12 @@ class Broker:
         properties.setProperty("value.serializer", serializer)
         producer = jvm.org.apache.kafka.clients.producer.KafkaProducer(properties)
         record = jvm.org.apache.kafka.clients.producer.ProducerRecord
-        for i, (key, value) in enumerate(records):
+        sent = [
             producer.send(record(topic, partition, millis + i, _bytes(key), _bytes(value)))
+            for i, (key, value) in enumerate(records)
+        ]
+        for each in sent:
+            each.get()
         producer.close()
 
     @contextmanager
