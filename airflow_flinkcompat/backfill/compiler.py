@@ -11,9 +11,10 @@ from airflow_flinkcompat.backfill.origins import agreeing, published, windows_of
 from airflow_flinkcompat.backfill.places import Places, nested
 from airflow_flinkcompat.backfill.pruning import pruned
 from airflow_flinkcompat.backfill.relations import Relations
+from airflow_flinkcompat.backfill.sessions import settled
 from airflow_flinkcompat.backfill.sinking import sink_columns
 from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Node, Scan, walk_nodes
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
 # Settings that change values; what they ask for is done by nobody here.
@@ -31,12 +32,18 @@ def compile_program(program: Program, places: Places, bounds: Range) -> Work:
     places.check((scan.table for scan in scans), sinks)
     errors: list[BackfillError] = []
     writes: dict[tuple[str, str, str], Write] = {}
+    done: dict[int, Node] = {}
+    pipelines: list[tuple[Relations, Pipeline]] = []
+    relations = {line.settings: Relations(places, bounds, dict(line.settings)) for line in program.pipelines}
     for pipeline in program.pipelines:
         try:
-            write = _write(Relations(places, bounds, dict(pipeline.settings)), pipeline)
+            pipelines.append((relations[pipeline.settings], replace(pipeline, sink=settled(pipeline.sink, done))))
+            _write(*pipelines[-1])
         except BackfillError as error:
             errors.append(error)
-            continue
+    # Now it is known which columns all readers of a relation need, so that what several read is the same step.
+    for known_relations, pipeline in pipelines if not errors else ():
+        write = _write(known_relations, pipeline)
         path = write.rows.table.path
         known = writes.get(path)
         writes[path] = write if known is None else _together(known, write)

@@ -22,14 +22,14 @@ Progress = Callable[[str], None]
 
 def stage_at_once(session: SparkSession, work: Work, publications: list[Publication], progress: Progress) -> Counts:
     """Computes and stages every sink's rows."""
-    execution = Execution(session)
     seen = []
-    for write, publication in zip(work.writes, publications, strict=True):
-        progress(f"computing {write.rows.name}")
-        rows, counts = execution.rows(write)
-        publication.stage(rows)
-        seen.append(counts)
-    return Counts.of(execution, seen)
+    with Execution(session, work) as execution:
+        for write, publication in zip(work.writes, publications, strict=True):
+            progress(f"computing {write.rows.name}")
+            rows, counts = execution.rows(write)
+            publication.stage(rows)
+            seen.append(counts)
+        return Counts.of(execution, seen)
 
 
 def stage_in_chunks(
@@ -57,12 +57,13 @@ def stage_in_chunks(
 
 
 def _compute(session: SparkSession, work: Work, journal: Journal, number: int) -> Chunk:
-    execution, folder, seen = Execution(session), journal.folder(number), []
-    for position, write in enumerate(work.writes):
-        rows, counts = execution.rows(write)
-        rows.write.parquet(f"{folder}/sink-{position}")
-        seen.append(counts)
-    chunk = Chunk(folder, Counts.of(execution, seen).to_dict())
+    folder, seen = journal.folder(number), []
+    with Execution(session, work) as execution:
+        for position, write in enumerate(work.writes):
+            rows, counts = execution.rows(write)
+            rows.write.parquet(f"{folder}/sink-{position}")
+            seen.append(counts)
+        chunk = Chunk(folder, Counts.of(execution, seen).to_dict())
     journal.finish(number, chunk)
     return chunk
 

@@ -10,8 +10,22 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.base import Rows
 from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.ordered import ranked
-from airflow_flinkcompat.backfill.steps import Assign, Group, Rank, Read, Repeat, Select, Step, Together, Where, Write
+from airflow_flinkcompat.backfill.ordered import in_sessions, ranked
+from airflow_flinkcompat.backfill.sharing import shared
+from airflow_flinkcompat.backfill.steps import (
+    Assign,
+    Group,
+    Rank,
+    Read,
+    Repeat,
+    Select,
+    Sessions,
+    Step,
+    Together,
+    Where,
+    Work,
+    Write,
+)
 from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
 
 # Columns on the way, in microseconds: a row's local time, and the end of its window.
@@ -21,8 +35,10 @@ _MICROS, _END = "micros", "window_end"
 class Execution:
     """Turns steps into DataFrames and counts rows on the way; the counts are there once an action has run."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, work: Work | None = None) -> None:
         self.session = session
+        self._shared = shared(work.writes) if work is not None else frozenset()
+        self._frames: dict[Step, DataFrame] = {}
         self._reads: list[tuple[str, str, Observation]] = []
         self._nulls: list[Observation] = []
         self._ties: list[Observation] = []
@@ -51,8 +67,23 @@ class Execution:
         seen = Observation()
         return rows.observe(seen, F.count(F.lit(1)).alias("rows"), windows.alias("windows")), seen
 
+    def __enter__(self) -> Execution:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forgets the rows kept for several readers; an action later on would compute them again."""
+        for rows in self._frames.values():
+            rows.unpersist()
+
     def frame(self, step: Step) -> DataFrame:
-        """The rows of a step."""
+        """The rows of a step. What several steps or sinks read is computed once and kept until the block ends."""
+        if step not in self._shared:
+            return self._frame(step)
+        if step not in self._frames:
+            self._frames[step] = self._frame(step).persist()
+        return self._frames[step]
+
+    def _frame(self, step: Step) -> DataFrame:
         match step:
             case Read():
                 return self._read(step)
@@ -62,6 +93,10 @@ class Execution:
                 return self.frame(step.input).where(F.expr(step.condition))
             case Assign():
                 return self._assign(step)
+            case Sessions():
+                seen = Observation()
+                self._nulls.append(seen)
+                return in_sessions(self.frame(step.input), step, seen)
             case Group():
                 return _group(self.frame(step.input), step)
             case Repeat():

@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill.expressions import quoted, references, scalar,
 from airflow_flinkcompat.backfill.origins import window_fields
 from airflow_flinkcompat.backfill.steps import Rank
 from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, InputRef, Literal, conjuncts, transform
-from airflow_flinkcompat.plan.nodes import Filter, Over, Project, WindowField
+from airflow_flinkcompat.plan.nodes import Filter, Node, Over, Project, WindowField
 from airflow_flinkcompat.plan.ranks import numbers_rows
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import APPROXIMATE
@@ -47,6 +47,13 @@ class Kept:
 
         conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, below)))
         return Kept(conditions, references([node.expressions[i] for i in self.read]))
+
+
+def numbered(node: Node) -> bool:
+    """Whether a relation is an OVER under nothing but filters and projections."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Over)
 
 
 def rank(relations: Relations, node: Over, needed: frozenset[int], kept: Kept | None) -> Rank:

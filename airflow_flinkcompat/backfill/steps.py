@@ -60,12 +60,53 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class Sessions:
+    """Puts each row into its session: columns as for :class:`Assign`.
+
+    A session is what rows of one ``partition`` (SQL) make that follow each other ``gap`` microseconds apart or less; it
+    ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
+    put together in local time. All rows are read, because rows before and after the windows in ``demand`` decide
+    where these begin and end; rows of the others are then left out.
+    """
+
+    input: Step
+    time: int
+    width: int
+    gap: int
+    partition: tuple[str, ...]
+    demand: Demand
+    zone: str = ""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How a Group over windowed rows is computed by slices of its windows.
+
+    Of the rows for which the ``condition`` is true, ``partials`` (``p0`` …) are computed per slice, ``keys`` and
+    ``values``, then the ``aggregates`` over these per window and keys. ``keys``, ``values`` and ``aggregates`` are
+    (position, SQL), ``fields`` (position, 0 for the window's start, 1 for its end, 2 for its time); SQL is over the
+    rows before windows are assigned, that of aggregates over partials and values.
+    """
+
+    condition: str
+    keys: tuple[tuple[int, str], ...]
+    fields: tuple[tuple[int, int], ...]
+    values: tuple[tuple[int, str], ...]
+    partials: tuple[str, ...]
+    aggregates: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
 class Group:
-    """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order."""
+    """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
+
+    ``slices`` is another way to the same rows, None where there is none.
+    """
 
     input: Step
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]
+    slices: Slices | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +145,7 @@ class Together:
     positions: tuple[int, ...]
 
 
-Step = Read | Select | Where | Assign | Group | Repeat | Rank | Together
+Step = Read | Select | Where | Assign | Sessions | Group | Repeat | Rank | Together
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:

@@ -58,12 +58,6 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
 @pytest.mark.parametrize(
     ("query", "columns", "words"),
     [
-        (
-            "SELECT SESSION_START(bidtime, INTERVAL '5' MINUTE), SESSION_END(bidtime, INTERVAL '5' MINUTE), SUM(price) "
-            "FROM bid GROUP BY SESSION(bidtime, INTERVAL '5' MINUTE)",
-            WINDOWED,
-            "a SESSION window",
-        ),
         ("SELECT item, SUM(price) FROM bid GROUP BY item", "item STRING, p DECIMAL(38, 2)", "a group aggregation"),
         ("SELECT a.item FROM bid a JOIN bid b ON a.item = b.item", "item STRING", "INNER join"),
         (
