@@ -121,7 +121,7 @@ class Explained:
         known = [difference for difference in self.differences if difference.aspect is not Aspect.OTHER]
         if known:
             return tuple(map(self._differs, known))
-        if self.differences or self.change.unchanged:
+        if self.differences or self.change.unchanged or len(self.plans[0]) != len(self.plans[1]):
             return ()
         message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
         return (_finding(EQUAL, message, EQUAL.verdicts["flink"]),)

@@ -365,6 +365,19 @@ def test_another_number_of_jobs_is_another_chain() -> None:
     assert difference.aspect is Aspect.CHAIN
 
 
+def test_a_job_that_comes_or_goes_leaves_the_others_as_they_are() -> None:
+    old, new = texts()
+    plan, changed, another = (
+        read_plan(json.dumps(old)),
+        read_plan(json.dumps(new)),
+        read_plan(json.dumps(new).replace("flinkcompat_query", "raw")),
+    )
+    assert compare_plans([plan], [another, plan]) == compare_plans([plan, another], [plan]) == ()
+    assert compare_plans([plan], [another, changed]) == compare_plans([plan], [changed]) != ()
+    (number,) = compare_plans([plan], [another, another])
+    assert number.what == ("number of jobs",)
+
+
 def test_what_equal_plans_settle_are_rules() -> None:
     assert set(SHOWN_IN_PLANS) <= set(BY_CODE)
 

@@ -34,20 +34,23 @@ def compare_plans(
     ``stateless_sinks``: identifiers of sink tables whose connector keeps no state, as they stand in the plans. Raises
     :class:`PlanError` where an operator is not written as the measured versions write it.
     """
-    if len(old) != len(new):
+    jobs = _jobs(old, new)
+    if not jobs and (old or new):
         return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
-    tables = _names(old, new)
-    return tuple(
-        difference for one, other in _jobs(old, new) for difference in _compare(one, other, tables, stateless_sinks)
-    )
+    tables = _names([one for one, _ in jobs], [other for _, other in jobs])
+    return tuple(difference for one, other in jobs for difference in _compare(one, other, tables, stateless_sinks))
 
 
 def _jobs(old: Sequence[Plan], new: Sequence[Plan]) -> list[tuple[Plan, Plan]]:
-    """The jobs of both sides by the sinks they write to; in order where that does not tell."""
+    """The jobs of both sides by the sinks they write to; in order where that does not tell, none where neither does.
+
+    Jobs that only come, or only go, leave the others as they are.
+    """
     left, right = ({sinks_of(plan): plan for plan in side} for side in (old, new))
-    if len(left) == len(old) and left.keys() == right.keys():
-        return [(plan, right[sinks]) for sinks, plan in left.items()]
-    return list(zip(old, new, strict=True))
+    told_apart = len(left) == len(old) and len(right) == len(new)
+    if told_apart and (left.keys() <= right.keys() or right.keys() <= left.keys()):
+        return [(plan, right[sinks]) for sinks, plan in left.items() if sinks in right]
+    return list(zip(old, new, strict=True)) if len(old) == len(new) else []
 
 
 def sinks_of(plan: Plan) -> tuple[str, ...]:
