@@ -266,8 +266,16 @@ _COMPARISONS = ("<", "<=", ">", ">=", "=", "<>")
 _COLUMN = re.compile(r"[(,]\s*(\w+)\s+(?:STRING|BIGINT|INT|DOUBLE|DECIMAL|BOOLEAN|VARCHAR|TIMESTAMP)", re.IGNORECASE)
 
 
+_CONSTANT = re.compile(
+    r"\b(?:WHERE|AND|OR|NOT|ON|HAVING)\s*\(*\s*(?:'[^']*'|\d+)\s*[<>=]|\b(?:TRUE|FALSE)\b", re.IGNORECASE
+)
+"""A condition that is always true or never, whatever stands beside it."""
+
+
 def reworded(chance: random.Random, text: str) -> str:
-    """One word, number or sign of a clause that reaches state says something else; as it was where none does."""
+    """One word, number or sign of a clause that reaches state says something else; as it was where none can."""
+    if _CONSTANT.search(text):
+        return text
     every = placed(text)
     standing = {(token.clause, token.text) for token in every}
     columns = sorted(set(_COLUMN.findall(text)))
