@@ -81,7 +81,8 @@ class Change:
         a, b = self.programs
         old, new, _ = self._outputs
         names = [new[j].sink or "query" for _, j in self._pairing.pairs]
-        places = (name if name not in names[:n] else f"{name} ({n + 1})" for n, name in enumerate(names))
+        first = dict(zip(reversed(names), reversed(range(len(names))), strict=True))
+        places = (name if first[name] == n else f"{name} ({n + 1})" for n, name in enumerate(names))
         return tuple(
             PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b)
             for (i, j), place in zip(self._pairing.pairs, places, strict=True)
@@ -89,7 +90,12 @@ class Change:
 
     def position(self, pair: PipelinePair) -> int:
         """The place of a pair among the queries of the proposed script, from 0."""
-        return next(j for j, pipeline in enumerate(self.programs[1].pipelines) if pipeline is pair.new_pipeline)
+        return self._positions[id(pair.new_pipeline)]
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        """The queries of the proposed script by identity: two may be equal."""
+        return {id(pipeline): n for n, pipeline in enumerate(self.programs[1].pipelines)}
 
     @property
     def own_jobs(self) -> tuple[frozenset[int], frozenset[int]]:

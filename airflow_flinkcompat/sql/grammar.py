@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from sqlglot import exp
 
@@ -132,7 +133,8 @@ def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
 def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the nodes of ``tree`` whose class or arguments are not in the table, and those that lack what they need."""
     for node in tree.walk():
-        allowed = _allowed(type(node))
+        kind: Any = type(node)
+        allowed = _allowed(kind)
         if allowed is None:
             yield node
             continue
