@@ -73,7 +73,7 @@ _SIGNS = frozenset({"=", "<>", "<=", ">=", "||", "/", "%"})
 # Printed in other words: settings in quotes, frames in full, SUBSTRING with commas, types by short names, JSON pairs,
 # joined strings.
 _IN_OTHER_WORDS = re.compile(
-    r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b|\b(?:ROWS|RANGE)\s+(?!BETWEEN\b)"
+    r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b|\b(?:ROWS|RANGE)\s+(?!BETWEEN\b)|\bROW\s*\(\s*\)"
     r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'",
     re.IGNORECASE,
 )
