@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 def stage_at_once(session: SparkSession, work: Work, publications: list[Publication], progress: Progress) -> Counts:
     """Computes and stages every sink's rows."""
     seen = []
-    with Execution(session, work) as execution:
+    with Execution(session, work, progress) as execution:
         for write, publication in zip(work.writes, publications, strict=True):
             progress(f"computing {write.rows.name}")
             rows, counts = execution.rows(write)
@@ -44,7 +44,7 @@ def stage_in_chunks(
         if chunk is not None:
             progress(f"{name}: done by an earlier run ({_written(Counts.from_dict(chunk.counts))})")
         else:
-            chunk = _compute(session, work, journal, number)
+            chunk = _compute(session, work, journal, number, progress)
             computed += 1
             left = (time.monotonic() - begun) / computed * (len(plan.chunks) - number)
             done = f"{100 * number // len(plan.chunks)}% of the range done, about {_duration(left)} left"
@@ -56,9 +56,9 @@ def stage_in_chunks(
     return Counts.together(Counts.from_dict(chunk.counts) for chunk in chunks)
 
 
-def _compute(session: SparkSession, work: Work, journal: Journal, number: int) -> Chunk:
+def _compute(session: SparkSession, work: Work, journal: Journal, number: int, progress: Progress) -> Chunk:
     folder, seen = journal.folder(number), []
-    with Execution(session, work) as execution:
+    with Execution(session, work, progress) as execution:
         for position, write in enumerate(work.writes):
             rows, counts = execution.rows(write)
             rows.write.parquet(f"{folder}/sink-{position}")

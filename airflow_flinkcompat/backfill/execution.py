@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.connectors.base import Rows
-from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.ordered import in_sessions, ranked
+from airflow_flinkcompat.backfill.aligned import by_slices, in_windows
+from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
+from airflow_flinkcompat.backfill.ordered import HIDDEN, MET, in_sessions, in_time, ranked, with_watermark
+from airflow_flinkcompat.backfill.sampling import ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.sharing import shared
+from airflow_flinkcompat.backfill.slices import DENSE
 from airflow_flinkcompat.backfill.steps import (
     Assign,
     Group,
+    Late,
     Rank,
     Read,
     Repeat,
@@ -26,22 +30,27 @@ from airflow_flinkcompat.backfill.steps import (
     Work,
     Write,
 )
-from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
-
-# Columns on the way, in microseconds: a row's local time, and the end of its window.
-_MICROS, _END = "micros", "window_end"
 
 
 class Execution:
     """Turns steps into DataFrames and counts rows on the way; the counts are there once an action has run."""
 
-    def __init__(self, session: SparkSession, work: Work | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        work: Work | None = None,
+        progress: Callable[[str], None] = lambda line: None,
+        by_slices: bool | None = None,
+    ) -> None:
+        """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample."""
         self.session = session
+        self._progress, self._by_slices = progress, by_slices
         self._shared = shared(work.writes) if work is not None else frozenset()
         self._frames: dict[Step, DataFrame] = {}
         self._reads: list[tuple[str, str, Observation]] = []
         self._nulls: list[Observation] = []
         self._ties: list[Observation] = []
+        self._late: list[Observation] = []
 
     def rows_read(self) -> dict[tuple[str, str], int]:
         """(table, place) → rows in its files; a table that several pipelines read counts once."""
@@ -54,6 +63,10 @@ class Execution:
         """Rows without an event time, over all windows."""
         return sum(counted(seen, "nulls") for seen in self._nulls)
 
+    def late(self) -> int:
+        """Rows that came too late for their window, over all windows they were too late for."""
+        return sum(counted(seen, "late") for seen in self._late)
+
     def ties(self) -> int:
         """Windows of a Top-N whose published rows were chosen among equal ones."""
         return sum(counted(seen, "ties") for seen in self._ties)
@@ -61,7 +74,7 @@ class Execution:
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
         """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``, the
         latter -1 where the sink does not hold what tells them apart."""
-        rows = reduce(DataFrame.union, (self.frame(step) for step in write.inputs))
+        rows = reduce(DataFrame.union, (self.frame(step).drop(MET) for step in write.inputs))
         bounds = _window_columns(write.rows)
         windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.max(F.lit(-1))
         seen = Observation()
@@ -92,13 +105,14 @@ class Execution:
             case Where():
                 return self.frame(step.input).where(F.expr(step.condition))
             case Assign():
-                return self._assign(step)
+                return in_windows(self.frame(step.input), step, self._nulls_seen())
             case Sessions():
-                seen = Observation()
-                self._nulls.append(seen)
-                return in_sessions(self.frame(step.input), step, seen)
+                return in_sessions(self.frame(step.input), step, self._nulls_seen())
+            case Late():
+                self._late.append(Observation())
+                return in_time(self.frame(step.input), step, self._late[-1])
             case Group():
-                return _group(self.frame(step.input), step)
+                return self._group(step)
             case Repeat():
                 number = F.explode(F.sequence(F.lit(0), F.lit(step.times - 1)))
                 return self.frame(step.input).withColumn(f"c{step.number}", number)
@@ -110,56 +124,67 @@ class Execution:
                 names = [f"c{i}" for i in step.positions]
                 return reduce(DataFrame.union, (self.frame(inner).select(*names) for inner in step.inputs))
 
+    def _raw(self, step: Read) -> DataFrame:
+        if step.watermark is None:
+            return step.source.frame(self.session)
+        assert isinstance(step.source, Arrival)
+        return step.source.arriving(self.session)
+
     def _read(self, step: Read) -> DataFrame:
-        raw = step.source.frame(self.session)
+        raw = self._raw(step)
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         raw = raw.observe(seen, F.count(F.lit(1)).alias("rows"))
         rows = _select(raw, step.columns)
-        if not step.computed:
-            return rows
-        return rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
+        if step.computed:
+            rows = rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
+        return rows if step.watermark is None else with_watermark(rows, step.watermark)
 
-    def _assign(self, step: Assign) -> DataFrame:
-        rows = self._timed(step)
-        return self._windowed(rows, step).drop(_MICROS, _END)
+    def _nulls_seen(self) -> Observation:
+        self._nulls.append(Observation())
+        return self._nulls[-1]
 
-    def _timed(self, step: Assign) -> DataFrame:
-        """The rows that some window in demand may hold, with their local time in microseconds."""
-        column = f"c{step.time}"
-        seen = Observation()
-        self._nulls.append(seen)
-        rows = self.frame(step.input).observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
-        rows = rows.where(f"{column} IS NOT NULL")
-        first, last = step.windows.span(step.demand)
-        # The session's zone is UTC, so the two kinds of timestamp stand for the same count of microseconds.
-        time = f"CAST({column} AS TIMESTAMP_LTZ)"
-        if step.zone:
-            time = f"from_utc_timestamp({column}, {quoted(step.zone)})"
-            # Local time is never a day away from UTC: a range a reader can use, before the exact one.
-            rows = _between(rows, column, _widened(first, -DAY), _widened(last, DAY), "TIMESTAMP_LTZ")
-        local = f"CAST({time} AS TIMESTAMP_NTZ)" if step.zone else column
-        return _between(rows, local, first, last).withColumn(_MICROS, F.expr(f"unix_micros({time})"))
+    def _group(self, step: Group) -> DataFrame:
+        assign = self._sliced(step)
+        if assign is not None and step.slices is not None:
+            return by_slices(self.frame(assign.input), assign, step.slices, self._nulls_seen())
+        rows = self.frame(step.input)
+        keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
+        if not step.aggregates:
+            return rows.select(*keys).distinct()
+        return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
-    def _windowed(self, rows: DataFrame, step: Assign, time: str = _MICROS) -> DataFrame:
-        """Each row once per window of its ``time``, in microseconds, with the window's columns."""
-        windows, demand = step.windows, step.demand
-        rows = rows.withColumn(_END, F.expr(windows.ends(time)))
-        if windows.slide > windows.size:
-            rows = rows.where(f"{time} < {_END}")
-        start = windows.start(_END)
-        if windows.overlapping:
-            if demand.starts is not None:
-                rows = rows.where(f"{start} >= {demand.starts}")
-            if demand.ends is not None:
-                rows = rows.where(f"{_END} >= {demand.ends}")
-            if demand.until is not None:
-                rows = rows.where(f"{_END} <= {demand.until}")
-        last = f"timestamp_micros({_END} - {MILLISECOND})"
-        last = f"to_utc_timestamp({last}, {quoted(step.zone)})" if step.zone else f"CAST({last} AS TIMESTAMP_NTZ)"
-        values = (f"CAST(timestamp_micros({value}) AS TIMESTAMP_NTZ)" for value in (start, _END))
-        fields = {f"c{step.width + i}": F.expr(sql) for i, sql in enumerate((*values, last))}
-        return rows.withColumns(fields)
+    def _sliced(self, step: Group) -> Assign | None:
+        """The windows of an aggregation where computing it by slices is less work."""
+        if step.slices is None or self._by_slices is False:
+            return None
+        below = step.input
+        while isinstance(below, Select | Where) and below not in self._shared:
+            below = below.input
+        if not isinstance(below, Assign) or below in self._shared:
+            return None  # windowed rows that others read as well are there anyway
+        if self._by_slices:
+            return below
+        rows = rows_per_slice(Sample(self.session), below, step.slices)
+        pays = rows >= DENSE
+        self._progress(
+            f"{below.windows.kind}: about {rows:.1f} rows per key and slice, so "
+            + ("slices are aggregated first" if pays else "rows are put into windows one by one")
+        )
+        return below if pays else None
+
+
+class Sample(Execution):
+    """Steps over the first rows of each source only."""
+
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(session, by_slices=False)
+        self.raw: list[DataFrame] = []
+
+    def _raw(self, step: Read) -> DataFrame:
+        raw = super()._raw(step)
+        self.raw.append(raw)
+        return raw.limit(ROWS)
 
 
 def counted(seen: Observation, name: str) -> int:
@@ -179,22 +204,5 @@ def _window_columns(rows: Rows) -> tuple[str, ...]:
 
 
 def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:
-    return rows.select(*(F.expr(sql).alias(f"c{i}") for i, sql in columns))
-
-
-def _group(rows: DataFrame, step: Group) -> DataFrame:
-    keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
-    if not step.aggregates:
-        return rows.select(*keys).distinct()
-    return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
-
-
-def _widened(micros: int | None, by: int) -> int | None:
-    return None if micros is None else micros + by
-
-
-def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
-    """Rows with ``first <= time < last``; None where open. A bare column is something a reader can skip data by."""
-    if first is not None:
-        rows = rows.where(f"{time} >= {kind} '{from_micros(first).isoformat(' ')}'")
-    return rows if last is None else rows.where(f"{time} < {kind} '{from_micros(last).isoformat(' ')}'")
+    hidden = [name for name in rows.columns if name in HIDDEN]
+    return rows.select(*hidden, *(F.expr(sql).alias(f"c{i}") for i, sql in columns))

@@ -6,7 +6,7 @@ The column at position i of a relation is always called ``c{i}``, so that names 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.result_types import as_decimal
-from airflow_flinkcompat.plan.translations import ERROR, Translation
+from airflow_flinkcompat.plan.translations import ERROR, PARTS, Translation
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -203,31 +203,40 @@ def _plain(data_type: DataType) -> DataType:
     return replace(data_type, nullable=True)
 
 
-def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = ()) -> str:
+Part = Callable[[str, str], str]
+"""Spark SQL for a part of an aggregate, from its name in PARTS and its text over rows."""
+
+
+def _over_rows(name: str, text: str) -> str:
+    return text
+
+
+def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: Part = _over_rows) -> str:
     """The Spark SQL text of an aggregate. Raises :class:`Untranslatable` with the place in the script.
 
     ``others`` are all aggregates computed together. Where SUM and COUNT of the same values are among them, Flink's
     planner may make AVG their quotient; for integers whose sum wraps that is another value, and so an error.
     """
-    text = _aggregate(call)
+    text = _aggregate(call, part)
     kind = call.args[0].type.name if len(call.args) == 1 else ""
     if call.function != "AVG" or kind not in INTEGERS or kind == "BIGINT":
         return text
     beside = {other.function for other in others if other.args == call.args}
     if not {"SUM", "COUNT"} <= beside:
         return text
-    total = f"sum({'DISTINCT ' if call.distinct else ''}{scalar(call.args[0])}){_condition(call)}"
+    total = part("sum", _part("sum", [scalar(call.args[0])], call))
     message = (
         f"{ERROR}AVG beside SUM and COUNT of the same values, whose sum does not fit {kind}, depends on Flink's planner"
     )
     return f"IF({total} <> CAST({total} AS {kind}), raise_error({quoted(message)}), {text})"
 
 
-def _condition(call: AggregateCall) -> str:
-    return "" if call.filter is None else f" FILTER (WHERE {scalar(call.filter)})"
+def _part(name: str, args: Sequence[str], call: AggregateCall) -> str:
+    condition = "" if call.filter is None else f" FILTER (WHERE {scalar(call.filter)})"
+    return PARTS[name][0].format(*args, distinct="DISTINCT " if call.distinct else "", filter=condition)
 
 
-def _aggregate(call: AggregateCall) -> str:
+def _aggregate(call: AggregateCall, part: Part) -> str:
     args = tuple(typed(arg) for arg in call.args)
     call = replace(call, args=args, type=call.type if call.type.is_known else UNKNOWN)
     spec = functions.lookup(call.function) if call.language == "builtin" else None
@@ -239,7 +248,9 @@ def _aggregate(call: AggregateCall) -> str:
     chosen = _choose(spec.translations, args, result)
     if chosen is None or (call.distinct and not args):
         raise _no_translation(call.function, bool(spec.translations), call)
-    return _fill(chosen, args, result, distinct="DISTINCT " if call.distinct else "", filter=_condition(call))
+    texts = [_scalar(arg) for arg in args]
+    used = [name for name in PARTS if f"{{{name}}}" in chosen.spark]
+    return _fill(chosen, args, result, {name: part(name, _part(name, texts, call)) for name in used})
 
 
 def _choose(translations: Sequence[Translation], args: Sequence[Expression], result: DataType) -> Translation | None:
@@ -319,7 +330,7 @@ def _end(data_type: DataType) -> int:
 
 
 def _fill(
-    translation: Translation, args: Sequence[Expression], result: DataType, distinct: str = "", filter: str = ""
+    translation: Translation, args: Sequence[Expression], result: DataType, parts: Mapping[str, str] | None = None
 ) -> str:
     texts = ["" if arg.type.name == "SYMBOL" else _scalar(arg) for arg in args]
     first = args[0].type if args else BIGINT
@@ -335,7 +346,6 @@ def _fill(
         "end": _end(result),
         "end0": _end(first),
         "scale0": first.parameters[1] if first.name == "DECIMAL" else 0,
-        "distinct": distinct,
-        "filter": filter,
+        **(parts or {}),
     }
     return translation.spark.format(*texts, **values)

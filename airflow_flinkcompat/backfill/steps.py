@@ -17,13 +17,17 @@ from airflow_flinkcompat.backfill.windows import Aligned, Demand
 @dataclass(frozen=True)
 class Read:
     """Reads a table: every stored field as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the
-    fields), then ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns."""
+    fields), then ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
+
+    With a ``watermark``, SQL over the columns, every row carries the highest one that rows before it had (``met``).
+    """
 
     table: str
     source: Source
     columns: tuple[tuple[int, str], ...]
     computed: tuple[tuple[int, str], ...] = ()
     fields: tuple[tuple[int, int], ...] = ()
+    watermark: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,18 @@ class Slices:
 
 
 @dataclass(frozen=True)
+class Late:
+    """Leaves out rows that came too late for their window, and counts them.
+
+    ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
+    The watermark a row met is that of :class:`Read`.
+    """
+
+    input: Step
+    fires: str
+
+
+@dataclass(frozen=True)
 class Group:
     """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
 
@@ -145,7 +161,7 @@ class Together:
     positions: tuple[int, ...]
 
 
-Step = Read | Select | Where | Assign | Sessions | Group | Repeat | Rank | Together
+Step = Read | Select | Where | Assign | Sessions | Late | Group | Repeat | Rank | Together
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:

@@ -6,11 +6,13 @@ import re
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
+from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
 from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
 from airflow_flinkcompat.backfill.origins import origins, window_is_grouped
 from airflow_flinkcompat.backfill.sessions import session_rows
+from airflow_flinkcompat.backfill.slices import legacy_slices_of, slices_of
 from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Sessions, Step
 from airflow_flinkcompat.backfill.windows import DAY, Aligned, Demand, refusal
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
@@ -109,7 +111,7 @@ def _check(
         )
 
 
-def _zone(relations: Relations, below: Node, time: InputRef, node: Node) -> str:
+def _zone(relations: Relations, below: Node, time: InputRef, node: WindowAssign | GroupWindowAggregate) -> str:
     """The time zone in which windows are cut, "" where the time is without one."""
     kind = below.schema[time.index].type
     if kind.name == "TIMESTAMP":
@@ -154,17 +156,18 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
         )
     if node.grouping_sets is not None:
         return aggregate_sets(relations, node)
-    below = relations.node(node.input, _read_by(node))
+    below = lateness.in_time(relations, node, relations.node(node.input, _read_by(node)))
     keys = tuple(scalar(key) for key in node.keys)
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
-    return Group(below, keys, calls)
+    return Group(below, keys, calls, slices_of(node))
 
 
 def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
     check_sets(node)
-    below = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
+    below: Step = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
     width, count = len(node.input.schema), len(node.keys)
+    below = lateness.in_time(relations, node, below)
     keys = (*(scalar(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
     fields = {WindowField.START: 0, WindowField.END: 1, WindowField.TIME: 2}
@@ -173,7 +176,10 @@ def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
         if property not in fields:
             raise Untranslatable("a processing-time field of a window cannot be recomputed", node.span)
         outputs.append(count + fields[property])
-    return Select(Group(below, keys, calls), tuple((i, f"c{position}") for i, position in enumerate(outputs)))
+    return Select(
+        Group(below, keys, calls, legacy_slices_of(node)),
+        tuple((i, f"c{position}") for i, position in enumerate(outputs)),
+    )
 
 
 def _read_by(node: Aggregate | GroupWindowAggregate) -> frozenset[int]:

@@ -28,7 +28,7 @@ class Translation:
     Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
     but the first (``{drest}`` as decimals), ``{type}`` the result's Spark type, ``{length}`` the length of the result,
     ``{end}`` and ``{end0}`` the length of the text of the result or first argument as a timestamp, ``{scale0}`` the
-    first argument's scale; in aggregates ``{distinct}`` and ``{filter}``.
+    first argument's scale; in aggregates the names of :data:`PARTS`.
     """
 
     takes: tuple[str, ...]
@@ -166,8 +166,14 @@ _CASTS = (
     _t("CAST({0} AS TIMESTAMP_NTZ)", "date", gives="timestamp"),
 )
 
-_COUNT_ARGUMENT = "count({distinct}{0}){filter}"
-_SUM_ARGUMENT = "sum({distinct}{0}){filter}"
+PARTS: dict[str, tuple[str, str]] = {
+    "rows": ("count(1){filter}", "sum"),
+    "count": ("count({distinct}{0}){filter}", "sum"),
+    "sum": ("sum({distinct}{0}){filter}", "sum"),
+    "min": ("min({0}){filter}", "min"),
+    "max": ("max({0}){filter}", "max"),
+}
+"""What aggregates are put together of: over rows, and the function that combines its values over pieces of them."""
 
 SCALARS: dict[str, tuple[Translation, ...]] = {
     "+": (
@@ -265,16 +271,13 @@ BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", 
 """Calls that pass one of several values on, each brought to the result type by the rules of CAST first."""
 
 AGGREGATES: dict[str, tuple[Translation, ...]] = {
-    "COUNT": (_t("count(1){filter}"), _t(_COUNT_ARGUMENT, "integer|decimal|double|text|boolean|date|timestamp|ltz")),
-    "SUM": (
-        _t(f"CAST({_SUM_ARGUMENT} AS {{type}})", "integer|decimal"),
-        _t(_SUM_ARGUMENT, "double"),
-    ),
+    "COUNT": (_t("{rows}"), _t("{count}", "integer|decimal|double|text|boolean|date|timestamp|ltz")),
+    "SUM": (_t("CAST({sum} AS {type})", "integer|decimal"), _t("{sum}", "double")),
     "AVG": (
-        _t(f"CAST({_SUM_ARGUMENT} div {_COUNT_ARGUMENT} AS {{type}})", "integer"),
-        _t(f"CAST(CAST({_SUM_ARGUMENT} AS DECIMAL(38, {{scale0}})) / {_COUNT_ARGUMENT} AS {{type}})", "decimal"),
-        _t(f"{_SUM_ARGUMENT} / {_COUNT_ARGUMENT}", "double"),
+        _t("CAST({sum} div {count} AS {type})", "integer"),
+        _t("CAST(CAST({sum} AS DECIMAL(38, {scale0})) / {count} AS {type})", "decimal"),
+        _t("{sum} / {count}", "double"),
     ),
-    "MIN": (_t("min({0}){filter}", "integer|decimal|double|text|date|timestamp|ltz"),),
-    "MAX": (_t("max({0}){filter}", "integer|decimal|double|text|date|timestamp|ltz"),),
+    "MIN": (_t("{min}", "integer|decimal|double|text|date|timestamp|ltz"),),
+    "MAX": (_t("{max}", "integer|decimal|double|text|date|timestamp|ltz"),),
 }
