@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
@@ -14,21 +14,46 @@ from airflow_flinkcompat.plan.translations import ERROR
 
 _LINE = "flinkcompat_line"
 _TEXT = "flinkcompat_text"
+# Up to the next number outside of strings, as group 1, and the number, as group 2.
+_JSON_NUMBER = (
+    r'(?s)\G([^"0-9-]*+(?:"(?:[^"\\]++|\\.)*+"[^"0-9-]*+)*+)'
+    r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z_.+-]))"
+)
 _JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
-def csv(session: SparkSession, table: str, place: str, format: CsvFormat, fields: tuple[str, ...]) -> DataFrame:
-    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text."""
+# The order of rows: a part is a piece of a file that one task reads from its beginning.
+_PART = "struct(_metadata.file_modification_time, _metadata.file_path, _metadata.file_block_start)"
+_ORDER = {"part": _PART, "place": "monotonically_increasing_id()"}
+
+
+def csv(
+    session: SparkSession, table: str, place: str, format: CsvFormat, fields: tuple[str, ...], ordered: bool = False
+) -> DataFrame:
+    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text.
+
+    ``ordered``: with the columns of :class:`Arrival`.
+    """
     reader = session.read.options(recursiveFileLookup=True, **_csv_options(format))
-    rows = reader.schema(_csv_schema(format, len(fields))).csv(place)
-    return _csv_fields(rows, table, format, len(fields), "f")
+    rows = _ordered(reader.schema(_csv_schema(format, len(fields))).csv(place), ordered)
+    return _csv_fields(rows, table, format, len(fields), "f", tuple(_ORDER) if ordered else ())
 
 
-def json(session: SparkSession, table: str, place: str, format: JsonFormat, fields: tuple[str, ...]) -> DataFrame:
-    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with."""
+def _ordered(rows: DataFrame, ordered: bool) -> DataFrame:
+    return rows.select("*", *(F.expr(sql).alias(name) for name, sql in _ORDER.items())) if ordered else rows
+
+
+def json(
+    session: SparkSession, table: str, place: str, format: JsonFormat, fields: tuple[str, ...], ordered: bool = False
+) -> DataFrame:
+    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with.
+
+    ``ordered``: with the columns of :class:`Arrival`.
+    """
     mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
     reader = session.read.options(mode=mode, recursiveFileLookup=True, multiLine=False, **_JSON_OPTIONS)
-    return reader.schema(_json_schema(fields)).json(place).toDF(*(f"f{i}" for i in range(len(fields))))
+    rows = _ordered(reader.schema(_json_schema(fields)).json(place), ordered)
+    return rows.toDF(*(f"f{i}" for i in range(len(fields))), *(_ORDER if ordered else ()))
 
 
 def messages(
@@ -38,23 +63,68 @@ def messages(
 
     NULL and what is no row (with parse errors ignored) drop out; a json array gives a row for every element.
     """
-    lenient = format.ignore_parse_errors
-    text = f"{'try_validate_utf8' if lenient else 'validate_utf8'}(CAST({binary} AS STRING))"
+    text = f"{'try_validate_utf8' if format.ignore_parse_errors else 'validate_utf8'}(CAST({binary} AS STRING))"
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
     others = [name for name in rows.columns if name != _TEXT]
     if isinstance(format, JsonFormat):
-        options = {"mode": "PERMISSIVE" if lenient else "FAILFAST", **_JSON_OPTIONS}
-        parsed = F.from_json(_TEXT, ArrayType(_json_schema(fields)), options)
-        rows = rows.select(*others, F.explode(parsed).alias(_TEXT)).where(f"{_TEXT} IS NOT NULL")
+        rows = rows.select(*others, F.explode(_json_rows(table, format, fields)).alias(_TEXT))
         return rows.select(
             *others, *(F.col(_TEXT).getField(name).alias(f"{prefix}{i}") for i, name in enumerate(fields))
         )
-    empty = "false" if lenient else f"raise_error('{ERROR}a record of {table} is empty')"
-    rows = rows.where(f"IF({_TEXT} = '', {empty}, true)")
+    rows = rows.withColumn(_TEXT, F.expr(_csv_line(table, format))).where(f"{_TEXT} IS NOT NULL")
     options = {key: str(value) for key, value in _csv_options(format).items()}
     parsed = F.from_csv(_TEXT, _csv_schema(format, len(fields), prefix), options)
     rows = rows.select(*others, parsed.alias(_TEXT)).select(*others, f"{_TEXT}.*")
     return _csv_fields(rows, table, format, len(fields), prefix, others)
+
+
+def _json_rows(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
+    """The objects of a text: one, or those of an array; NULL when the text is no such thing and that is ignored.
+
+    Spark's parser takes numbers that become text through a double, so they are put in quotes beforehand; but not those
+    inside of nested values, which Flink writes anew as well (fractions there in a way of its own).
+    """
+    options = {"mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST", **_JSON_OPTIONS}
+    schema = ArrayType(_json_schema(fields))
+    text = F.regexp_replace(_TEXT, "^\ufeff", "")
+    exact = F.from_json(F.regexp_replace(text, _JSON_NUMBER, '$1"$2"'), schema, options)
+    unclear = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} has fractions inside of a nested value')})")
+
+    def chosen(plain: Column, exact: Column) -> Column:
+        values = []
+        for name in fields:
+            value = F.when(plain.getField(name).rlike(r"^[\[{].*[0-9][.eE][0-9+-]"), unclear)
+            value = value.when(plain.getField(name).rlike(r"^[\[{]"), plain.getField(name))
+            values.append(value.otherwise(exact.getField(name)).alias(name))
+        return F.when(plain.isNotNull(), F.struct(*values))
+
+    flat = F.expr(f"instr({_TEXT}, '[') = 0 AND instr(substring({_TEXT}, instr({_TEXT}, '{{') + 1), '{{') = 0")
+    parsed = F.when(flat, exact).otherwise(F.zip_with(F.from_json(text, schema, options), exact, chosen))
+    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array with null in it')})")
+    return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
+        F.lit(None) if format.ignore_parse_errors else F.when(parsed.isNotNull(), refused)
+    )
+
+
+def _csv_line(table: str, format: CsvFormat) -> str:
+    """Spark SQL of a record's first line, all that Flink reads of it; NULL for an empty one where that is ignored."""
+    quote, delimiter = (f"\\x{{{ord(character):x}}}" for character in (format.quote or ",", format.delimiter))
+    ending, line = r"[\r\n]", r"^[^\r\n]*"
+    first = f"regexp_extract({_TEXT}, {quoted(line)}, 0)"
+    error = f"raise_error(concat({quoted(f'{ERROR}a record of {table} ')}, {{0}}, substring({_TEXT}, 1, 80)))"
+    empty = "NULL" if format.ignore_parse_errors else error.format("'is empty'")
+    begins = error.format("'begins with a line end: '")
+    branches = [f"WHEN {_TEXT} = '' THEN {empty}", f"WHEN {_TEXT} RLIKE {quoted(f'^{ending}')} THEN {begins}"]
+    if format.quote:
+        inside = f"{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+{quote}"
+        plain = f"[^{quote}{delimiter}\\r\\n][^{delimiter}\\r\\n]*+"
+        field = f"(?:{inside}|{plain})?"
+        clear = f"{_TEXT} RLIKE {quoted(f'^{field}(?:{delimiter}{field})*+{ending}*$')}"
+        whole = f"regexp_replace({_TEXT}, {quoted(f'{ending}+$')}, '')"
+        unclear = error.format("'has quotes that Flink may read in a way of its own: '")
+        found = f"instr({_TEXT}, {quoted(format.quote)}) > 0"
+        branches += [f"WHEN {found} AND {clear} THEN {whole}", f"WHEN {found} THEN {unclear}"]
+    return f"CASE {' '.join(branches)} ELSE {first} END"
 
 
 def _json_schema(fields: tuple[str, ...]) -> StructType:
