@@ -290,6 +290,13 @@ def rules_command(code: str | None, engine: str | None, outcome: str | None, sty
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
 @click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+@click.option(
+    "--late",
+    type=click.Choice(("include", "drop")),
+    default="include",
+    show_default=True,
+    help="Rows that a live job's watermark would have found too late.",
+)
 @click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
 @click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")
 @click.option("--boundary", metavar="TS", help="Where the live job's own windows begin; the backfill ends there.")
@@ -306,6 +313,7 @@ def backfill_command(
     settings: tuple[str, ...],
     catalog: str | None,
     master: str | None,
+    late: str,
     chunk: str | None,
     journal: str | None,
     boundary: str | None,
@@ -345,6 +353,7 @@ def backfill_command(
             tables=parse_settings(tables, "table", "NAME=URI"),
             sinks=parse_settings(sinks, "sink", "NAME=URI"),
             master=master,
+            late=late,
             boundary=parse_time(boundary) if boundary else None,
             allow_incomplete=allow_incomplete,
             chunk=parse_duration(chunk) if chunk else None,

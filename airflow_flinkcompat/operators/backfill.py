@@ -48,6 +48,7 @@ class FlinkBackfillOperator(ScriptOperator):
     :param sinks: sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
     :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
     :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
+    :param late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
     :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
         ones. (templated)
     :param journal: folder where finished parts are kept; default: beside a sink's folder. (templated)
@@ -60,8 +61,8 @@ class FlinkBackfillOperator(ScriptOperator):
     """
 
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "chunk", "journal", "boundary", "hand_over",
-        "conn_id", "spark",
+        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "late", "chunk", "journal", "boundary",
+        "hand_over", "conn_id", "spark",
     )  # fmt: skip
     secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "journal", "spark")
     ui_color = "#fde7d9"
@@ -73,6 +74,7 @@ class FlinkBackfillOperator(ScriptOperator):
         sinks: Mapping[str, str] | None = None,
         from_: str | None = None,
         to: str | None = None,
+        late: str = "include",
         chunk: str | None = None,
         journal: str | None = None,
         boundary: str | None = None,
@@ -90,6 +92,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self.sinks = sinks
         self.from_ = from_
         self.to = to
+        self.late = late
         self.chunk = chunk
         self.journal = journal
         self.boundary = boundary
@@ -166,6 +169,7 @@ class FlinkBackfillOperator(ScriptOperator):
             to=parse_time(self.to) if self.to else None,
             tables=dict(self.rendered("tables") or {}),
             sinks=dict(self.rendered("sinks") or {}),
+            late=self.late,
             boundary=parse_time(self.boundary) if self.boundary else None,
             allow_incomplete=self.allow_incomplete,
             chunk=parse_duration(self.chunk) if self.chunk else None,
