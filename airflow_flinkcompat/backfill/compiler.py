@@ -24,8 +24,11 @@ _REFUSED_SETTINGS = {
 }
 
 
-def compile_program(program: Program, places: Places, bounds: Range) -> Work:
-    """The work of a backfill. Raises :class:`BackfillError` that names every construct it cannot do exactly."""
+def compile_program(program: Program, places: Places, bounds: Range, drop_late: bool = False) -> Work:
+    """The work of a backfill. Raises :class:`BackfillError` that names every construct it cannot do exactly.
+
+    ``drop_late`` leaves out rows that came too late for their window.
+    """
     _check_program(program)
     sinks = [pipeline.sink.table for pipeline in program.pipelines if pipeline.sink.table is not None]
     scans = [node for pipeline in program.pipelines for node in walk_nodes(pipeline.sink) if isinstance(node, Scan)]
@@ -34,7 +37,7 @@ def compile_program(program: Program, places: Places, bounds: Range) -> Work:
     writes: dict[tuple[str, str, str], Write] = {}
     done: dict[int, Node] = {}
     pipelines: list[tuple[Relations, Pipeline]] = []
-    relations = {line.settings: Relations(places, bounds, dict(line.settings)) for line in program.pipelines}
+    relations = {line.settings: Relations(places, bounds, dict(line.settings), drop_late) for line in program.pipelines}
     for pipeline in program.pipelines:
         try:
             pipelines.append((relations[pipeline.settings], replace(pipeline, sink=settled(pipeline.sink, done))))

@@ -35,7 +35,7 @@ class Counts:
             tuple(counted(seen, "rows") for seen in sinks),
             tuple(_windows(seen) for seen in sinks),
             execution.rows_dropped(),
-            0,
+            execution.late(),
             execution.ties(),
         )
 

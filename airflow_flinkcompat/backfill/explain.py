@@ -11,10 +11,12 @@ from airflow_flinkcompat.backfill.connectors.base import Source
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.journal import journal_place
+from airflow_flinkcompat.backfill.origins import windows_of
 from airflow_flinkcompat.backfill.planning import Plan
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.steps import Write, reads_of
 from airflow_flinkcompat.compat import clauses
+from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     Operator,
@@ -77,6 +79,11 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
     bounds = plan.bounds
     span = f"windows within [{bounds.from_ or 'the beginning'}, {bounds.to or 'the end'})"
     yield _line("range", span if bounds.bounded else "all of history")
+    windows = [window for pipeline in plan.program.pipelines for window in windows_of(pipeline.sink.input)]
+    if bounds.bounded and any(window is not None and window.kind is WindowKind.SESSION for window in windows):
+        yield _line("sessions", "all rows are read: those outside of the range decide where a session begins and ends")
+    if request.late == "drop":
+        yield _line("late rows", "dropped, as a watermark with each row would; files in the order of modification")
     if request.boundary is not None:
         passed = "not looked at (--allow-incomplete)" if request.allow_incomplete else "looked at when it runs"
         yield _line("boundary", f"{request.boundary}; whether history has passed it: {passed}")

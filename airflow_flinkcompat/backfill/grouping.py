@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
 from airflow_flinkcompat.backfill.steps import Group, Repeat, Select
@@ -47,7 +48,8 @@ def aggregate_sets(relations: Relations, node: Aggregate) -> Select:
     sets = node.grouping_sets or ()
     width = len(node.input.schema)
     read = references(node.keys).union(*(aggregate_references(call) for call in node.aggregates))
-    repeated = Repeat(relations.node(node.input, read), width, len(sets))
+    below = lateness.in_time(relations, node, relations.node(node.input, read))
+    repeated = Repeat(below, width, len(sets))
     keys = [
         _key(scalar(key), [n for n, one in enumerate(sets) if i in one], sets, width) for i, key in enumerate(node.keys)
     ]

@@ -8,9 +8,12 @@ from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.steps import Rank, Sessions
+from airflow_flinkcompat.backfill.steps import Late, Rank, Sessions
 from airflow_flinkcompat.backfill.windows import MILLISECOND
 
+# Columns that go along with a row unseen: the watermark it met, and its place among the rows of its source.
+MET, PART, PLACE = "met", "part", "place"
+HIDDEN = (MET, PART, PLACE)
 _MICROS, _BEGINS, _SESSION = "micros", "begins", "session"
 _RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
 
@@ -65,6 +68,27 @@ def in_sessions(rows: DataFrame, step: Sessions, seen: Observation) -> DataFrame
     rows = rows.withColumn(f"c{step.width + 2}", F.expr(time))
     fields = {name: F.expr(f"CAST(timestamp_micros({name}) AS TIMESTAMP_NTZ)") for name in (first, last)}
     return rows.withColumns(fields).drop(_MICROS, _BEGINS, _SESSION)
+
+
+def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
+    """The rows with the highest ``watermark`` of all rows that arrived before them, NULL before the first.
+
+    Within a part by the order of its rows; of the parts before it by the highest one of each, which are few. Flink
+    counts watermarks up from 1970: an earlier one is none (measured).
+    """
+    own = F.expr(f"IF(unix_micros(CAST({watermark} AS TIMESTAMP_LTZ)) > 0, {watermark}, NULL)")
+    upwards = Window.orderBy(PART).rowsBetween(Window.unboundedPreceding, -1)
+    parts = rows.groupBy(PART).agg(F.max(own).alias("highest"))
+    parts = parts.select(PART, F.max("highest").over(upwards).alias("before"))
+    within = Window.partitionBy(PART).orderBy(PLACE).rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("within", F.max(own).over(within)).join(F.broadcast(parts), PART)
+    return rows.withColumn(MET, F.greatest("within", "before")).drop(PART, PLACE, "within", "before")
+
+
+def in_time(rows: DataFrame, step: Late, seen: Observation) -> DataFrame:
+    """The rows whose window was not complete when they came; ``seen`` counts the others (``late``)."""
+    late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
+    return rows.observe(seen, F.count_if(late).alias("late")).where(~late).drop(MET)
 
 
 def _columns(positions: Iterable[int]) -> list[Column]:

@@ -44,11 +44,13 @@ def plan(request: BackfillRequest) -> Plan:
         raise BackfillError(str(error)) from None
     program = build_program(script, request.settings, request.functions, catalog)
     places, bounds = Places(request.tables, request.sinks), Range(request.from_, request.to)
-    work = compile_program(program, places, bounds)
+    drop_late = request.late == "drop"
+    work = compile_program(program, places, bounds, drop_late)
     found = Plan(program, bounds, work)
     if request.chunk is not None:
         ranges = chunk_ranges(program, bounds, request.chunk)
-        found = replace(found, chunks=tuple((part, compile_program(program, places, part)) for part in ranges))
+        parts = tuple((part, compile_program(program, places, part, drop_late)) for part in ranges)
+        found = replace(found, chunks=parts)
     if request.boundary is not None:
         record = _hand_over(request, program, request.boundary)
         _check_replaced(work, request.boundary)

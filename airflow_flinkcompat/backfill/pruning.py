@@ -46,5 +46,7 @@ def _narrowed(step: Step, position: int, first: int | None, last: int | None) ->
             if passed.startswith("c") and passed[1:].isdigit():
                 return replace(step, input=_narrowed(step.input, int(passed[1:]), first, last))
         case Read() if position in (fields := dict(step.fields)) and isinstance(step.source, Spanned):
+            if step.watermark is not None:
+                return step  # every row counts for the watermark
             return replace(step, source=step.source.within(Span(fields[position], first, last)))
     return step

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import quoted, references, scalar, spark_type, typed
 from airflow_flinkcompat.backfill.origins import window_fields
@@ -82,7 +83,7 @@ def rank(relations: Relations, node: Over, needed: frozenset[int], kept: Kept | 
     wanted = frozenset(i for i in needed if i < width) | references(inputs)
     assert kept is not None
     return Rank(
-        relations.node(node.input, wanted),
+        lateness.in_time(relations, node, relations.node(node.input, wanted)),
         tuple(range(width, len(node.schema))),
         tuple(scalar(key) for key in keys),
         order,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.backfill import ranking, windowing
+from airflow_flinkcompat.backfill import lateness, ranking, windowing
 from airflow_flinkcompat.backfill.connectors.base import Metadata, Range, Source
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import converted, references, scalar
@@ -45,6 +45,7 @@ class Relations:
     places: Places
     bounds: Range
     settings: Mapping[str, str]
+    drop_late: bool = False
     columns: Columns = field(default_factory=Columns)
     asked: Mapping[int, Demand] | None = None
     """Under a window: what it asks of the windows below, by node; those it does not ask of are all computed."""
@@ -113,7 +114,9 @@ class Relations:
             )
         computed, metadata = dict(table.computed), {name: key for name, key, _ in table.metadata}
         wanted = set(needed)
-        for position in needed:
+        if self.drop_late and table.watermark is not None:
+            wanted |= references([table.watermark.expression])
+        for position in tuple(wanted):
             expression = computed.get(table.columns[position].name)
             wanted |= references([expression]) if expression is not None else set()
         columns: list[tuple[int, str]] = []
@@ -129,7 +132,8 @@ class Relations:
                 field = table.physical.index(column.name)
                 columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
                 fields.append((position, field))
-        return Read(table.name, source, tuple(columns), tuple(later), tuple(fields))
+        watermark = lateness.watermark(node, source) if self.drop_late else None
+        return Read(table.name, source, tuple(columns), tuple(later), tuple(fields), watermark)
 
     def metadata(self, node: Scan, source: Source, column: Column, key: str) -> str:
         """A column METADATA FROM ``key``, cast to the type it is declared with."""

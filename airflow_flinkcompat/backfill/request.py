@@ -15,8 +15,10 @@ from airflow_flinkcompat.plan.program import FunctionDeclaration
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
-    "boundary", "allow_incomplete", "chunk", "journal",
+    "boundary", "allow_incomplete", "chunk", "journal", "late",
 }  # fmt: skip
+
+LATE = ("include", "drop")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class BackfillRequest:
     ``window_end <= to``; None leaves that side open; times with a zone are taken to UTC. ``tables`` and ``sinks`` map
     table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None for
     what Spark is configured with, or local.
+
+    ``late`` says what becomes of rows that a watermark of the table's declared delay would have found too late for
+    their window, had a streaming job read the files one after the other: ``include`` or ``drop``.
 
     ``boundary`` is where the live job's own windows begin, and the ``to`` of a backfill that has none;
     ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
@@ -49,8 +54,11 @@ class BackfillRequest:
     allow_incomplete: bool = False
     chunk: timedelta | None = None
     journal: str | None = None
+    late: str = "include"
 
     def __post_init__(self) -> None:
+        if self.late not in LATE:
+            raise BackfillError(f"late is {self.late!r}; write {' or '.join(LATE)}")
         for name in ("from_", "to", "boundary"):
             value = getattr(self, name)
             if value is not None and value.tzinfo is not None:
@@ -83,6 +91,7 @@ class BackfillRequest:
             "allow_incomplete": self.allow_incomplete,
             "chunk": None if self.chunk is None else shown_duration(self.chunk),
             "journal": self.journal,
+            "late": self.late,
         }
 
     @classmethod
@@ -116,6 +125,7 @@ class BackfillRequest:
             allow_incomplete=_flag(data, "allow_incomplete"),
             chunk=parse_duration(_text(data, "chunk", "")) if data.get("chunk") is not None else None,
             journal=data.get("journal") and _text(data, "journal", ""),
+            late=_text(data, "late", LATE[0]),
         )
 
     @classmethod

@@ -35,7 +35,8 @@ class BackfillResult:
     """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
     that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
     windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
-    their other columns. With several ``chunks`` rows are counted each time they are read."""
+    their other columns. ``rows_late`` counts rows dropped because they came too late for a published window, once for
+    each such window. With several ``chunks`` rows are counted each time they are read."""
 
     sources: tuple[SourceRows, ...]
     sinks: tuple[SinkRows, ...]
@@ -44,6 +45,7 @@ class BackfillResult:
     to: datetime | None = None
     ties: int = 0
     chunks: int = 1
+    rows_late: int = 0
 
     @property
     def rows_read(self) -> int:
@@ -69,6 +71,7 @@ class BackfillResult:
             f"{self.rows_read} rows read{again}",
             *(f"  {source.rows} from {source.table}: {source.place}" for source in self.sources),
             f"{self.rows_dropped} rows dropped for a NULL event time",
+            *((f"{self.rows_late} rows dropped for coming too late for their window",) if self.rows_late else ()),
             *((ties,) if self.ties else ()),
             f"{self.rows_written} rows written" + _of_windows(self.windows_written),
             *(f"  {sink.rows} into {sink.table}{_of_windows(sink.windows)}: {sink.place}" for sink in self.sinks),
@@ -82,6 +85,7 @@ class BackfillResult:
             "to": None if self.to is None else self.to.isoformat(),
             "rows_read": self.rows_read,
             "rows_dropped_null_time": self.rows_dropped,
+            "rows_late": self.rows_late,
             "rows_written": self.rows_written,
             "windows_written": self.windows_written,
             "windows_decided_by_ties": self.ties,

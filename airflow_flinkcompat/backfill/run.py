@@ -81,7 +81,7 @@ def _run(session: SparkSession, planned: Plan, request: BackfillRequest, progres
         if journal is not None:
             journal.discard()
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, request.from_, request.to, counts.ties)
-        return replace(done, chunks=len(planned.chunks) or 1)
+        return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except (PySparkException, Py4JError) as error:
         raise BackfillError(_readable(str(error))) from None
     finally:

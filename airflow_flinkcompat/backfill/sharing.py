@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields
 
-from airflow_flinkcompat.backfill.steps import Step, Together, Write
+from airflow_flinkcompat.backfill.steps import Assign, Late, Read, Repeat, Select, Step, Together, Where, Write
 from airflow_flinkcompat.backfill.windows import Demand
 from airflow_flinkcompat.plan.nodes import Node
 
@@ -47,12 +47,22 @@ def _is_input(value: object, node: Node) -> bool:
 
 
 def shared(writes: Iterable[Write]) -> frozenset[Step]:
-    """The widest steps that several steps or sinks read."""
+    """The widest steps that several steps or sinks read, down to where rows are still one each.
+
+    Rows that come once per window are cheaper made again than kept, and an aggregation may do without them.
+    """
     readers: dict[Step, int] = {}
     pending = [step for write in writes for step in write.inputs]
     while pending:
         step = pending.pop()
         readers[step] = readers.get(step, 0) + 1
-        if readers[step] == 1:
-            pending += step.inputs if isinstance(step, Together) else [step.input] if hasattr(step, "input") else []
-    return frozenset(step for step, count in readers.items() if count > 1)
+        if readers[step] == 1 or _spread(step):
+            pending += step.inputs if isinstance(step, Together) else [] if isinstance(step, Read) else [step.input]
+    return frozenset(step for step, count in readers.items() if count > 1 and not _spread(step))
+
+
+def _spread(step: Step) -> bool:
+    """Whether rows come several times, as projected or filtered after that."""
+    while isinstance(step, Select | Where | Late):
+        step = step.input
+    return isinstance(step, Repeat) or (isinstance(step, Assign) and step.windows.overlapping)

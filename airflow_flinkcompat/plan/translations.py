@@ -180,8 +180,9 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
         *_arithmetic("+"),
         _t("({0} + {1})", "timestamp", "days|months"),
         _t("({1} + {0})", "days|months", "timestamp"),
+        _t("({0} + {1})", "ltz", "days"),
     ),
-    "-": (*_arithmetic("-"), _t("({0} - {1})", "timestamp", "days|months")),
+    "-": (*_arithmetic("-"), _t("({0} - {1})", "timestamp", "days|months"), _t("({0} - {1})", "ltz", "days")),
     "*": _arithmetic("*"),
     "/": (
         _t(f"CAST(IF({{1}} = 0, {_DIVISION_BY_ZERO}, {{0}} div {{1}}) AS {{type}})", "integer", "integer"),

@@ -45,6 +45,16 @@ def test_two_sinks_over_one_table(history: Path, snapshot: SnapshotAssertion) ->
     assert said(request, history) == snapshot
 
 
+def test_sessions_and_late_rows(history: Path) -> None:
+    session = "SESSION(bidtime, INTERVAL '10' MINUTE)"
+    text = TWO_SINKS.replace("TUMBLE(bidtime, INTERVAL '10' MINUTE)", session).replace("TUMBLE_START", "SESSION_START")
+    text = text.replace("TUMBLE", "SESSION")
+    request = BackfillRequest(text, "job.sql", tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
+    assert "all rows are read: those outside of the range decide" in said(request, history)
+    dropping = BackfillRequest(TWO_SINKS, "job.sql", tables={"bid": str(history)}, late="drop")
+    assert "dropped, as a watermark with each row would" in said(dropping, history)
+
+
 def test_chunks_and_a_boundary(history: Path, snapshot: SnapshotAssertion) -> None:
     request = BackfillRequest(
         TWO_SINKS,

@@ -212,6 +212,7 @@ def test_times(compare: Compare) -> None:
             *(f"FLOOR(t TO {unit})" for unit in ("YEAR", "MONTH")),
             "CAST(t AS TIMESTAMP(0))", "CAST(u AS TIMESTAMP(1))", "TO_TIMESTAMP_LTZ(nr - 1, 3)",
             "TO_TIMESTAMP_LTZ(nr * 1000000000000, 3)", "TO_TIMESTAMP_LTZ(nr - 3, 0)",
+            "TO_TIMESTAMP_LTZ(nr - 3, 0) + INTERVAL '1.5' SECOND", "TO_TIMESTAMP_LTZ(nr, 3) - INTERVAL '40' DAY",
         ],
     )  # fmt: skip
 

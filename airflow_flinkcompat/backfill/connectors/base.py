@@ -77,6 +77,15 @@ class Metadata(Protocol):
         """The type (nullable) and Spark SQL over the raw frame of what METADATA FROM ``key`` reads; None: not exact."""
 
 
+@runtime_checkable
+class Arrival(Protocol):
+    """A source whose rows have an order in which a streaming job would meet them."""
+
+    def arriving(self, session: SparkSession) -> DataFrame:
+        """The rows of :meth:`Source.frame` with two columns more: ``part``, in whose order parts arrive, and ``place``,
+        the order of the rows of a part."""
+
+
 @dataclass(frozen=True)
 class WindowColumns:
     """The columns of a sink that hold its rows' windows, None where it has none; ``size`` is their length in

@@ -1,0 +1,130 @@
+"""Late rows: those that a streaming job would have dropped, because a watermark had already completed their window.
+
+A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row; it is too
+late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only what keeps windows
+open drops rows: aggregations and Top-N; windowed rows by themselves are never late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.connectors.base import Arrival, Source
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.expressions import quoted, scalar
+from airflow_flinkcompat.backfill.origins import origins
+from airflow_flinkcompat.backfill.steps import Late, Step
+from airflow_flinkcompat.plan.expressions import InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    Project,
+    Scan,
+    Union,
+    WindowAggregate,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+)
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.relations import Relations
+
+_INCLUDE = "include late rows"
+
+
+def watermark(node: Scan, source: Source) -> str | None:
+    """Spark SQL of the watermark each row of a table gives, None for a table without one.
+
+    Raises :class:`Untranslatable` where rows are not known to arrive in any order.
+    """
+    table = node.table
+    if table.watermark is None:
+        return None
+    if not isinstance(source, Arrival):
+        raise Untranslatable(
+            f"table {table.name}: which rows came late depends on the order in which they arrived, and {source.place} "
+            f"does not tell it; {_INCLUDE}, or point to files in the order they were written",
+            node.span,
+        )
+    return scalar(table.watermark.expression)
+
+
+def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
+    """The rows that reach an operator with windows, without the late ones where those are to be dropped.
+
+    Raises :class:`Untranslatable` where it is not known which came late.
+    """
+    windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
+    if not relations.drop_late or not windowed:
+        return below
+    window = _window(node)
+    if window is None or not _may_be_late(window.input):
+        return below
+    if window.window.kind is WindowKind.SESSION:
+        raise Untranslatable(
+            f"whether a row came late for a SESSION depends on the sessions open at that moment; {_INCLUDE}, or "
+            "compute these rows with Flink",
+            node.span,
+        )
+    fires = f"{_end(node)} - INTERVAL '0.001' SECOND"
+    if isinstance(window.time, InputRef) and window.input.schema[window.time.index].type.name == "TIMESTAMP_LTZ":
+        zone = relations.settings["table.local-time-zone"]
+        if zone != "UTC" and not zone.startswith("GMT"):
+            raise Untranslatable(
+                f"which rows came late for windows that {zone} cuts, whose clocks change, is not known; {_INCLUDE}, or "
+                "SET 'table.local-time-zone' = 'UTC' as for the job",
+                node.span,
+            )
+        fires = f"to_utc_timestamp({fires}, {quoted(zone)})"
+    return Late(below, fires)
+
+
+def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
+    """The window whose rows a node keeps, None where they come out of an operator that has closed the window."""
+    if isinstance(node, GroupWindowAggregate):
+        return node
+    below = node.inputs[0]
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if isinstance(below, Union):
+        raise Untranslatable(_UNION, node.span)
+    return below if isinstance(below, WindowAssign) else None
+
+
+_UNION = (
+    "which rows of a UNION ALL came late depends on how its branches arrived beside each other; "
+    f"{_INCLUDE}, or backfill the branches one by one"
+)
+
+
+def _may_be_late(node: Node) -> bool:
+    """Whether rows may come after a watermark that completes a window; what closes windows emits in time."""
+    while isinstance(node, Project | Filter | WindowAssign):
+        node = node.input
+    match node:
+        case Scan():
+            return True
+        case WindowAggregate() | GroupWindowAggregate() | Over():
+            return False
+        case Union() if not any(_may_be_late(branch) for branch in node.branches):
+            return False
+        case Union():
+            raise Untranslatable(_UNION, node.span)
+    raise Untranslatable(f"which of these rows came late is not known; {_INCLUDE}, or {FLINK_BATCH}", node.span)
+
+
+def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
+    """The column of the window's end among the rows that reach a node."""
+    if isinstance(node, GroupWindowAggregate):
+        return f"c{len(node.input.schema) + 1}"
+    keys = node.calls[0].partition_by if isinstance(node, Over) else node.keys
+    for key in keys:
+        if isinstance(key, InputRef) and any(
+            origin is not None and origin[1] is WindowField.END for origin in origins(node.input, key.index)
+        ):
+            return scalar(key)
+    raise Untranslatable("the end of the window is no key", node.span)
