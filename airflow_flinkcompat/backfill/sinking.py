@@ -49,7 +49,8 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
         else:
             source = Literal(None, column.type, sink.span)
         value = _value(source, column, table)
-        if not column.type.nullable and source.type.nullable:
+        required = not column.type.nullable or column.name in table.primary_key
+        if required and source.type.nullable:
             if settings.get(_ENFORCER, "ERROR").upper() == "DROP":
                 dropped.append(f"({value}) IS NOT NULL")
             else:

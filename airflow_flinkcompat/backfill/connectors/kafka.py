@@ -140,6 +140,17 @@ class Kafka:
 
         return read(session, self)
 
+    def arriving(self, session: SparkSession) -> DataFrame:
+        """In the order of offsets, where there is one partition: how a job mixes several is nowhere written down."""
+        from airflow_flinkcompat.backfill.connectors.topics import partitions, read
+
+        if len(partitions(session, self.topics)) > 1:
+            raise BackfillError(
+                f"table {self.table}: which rows come late depends on how a job mixes the partitions of {self.place}; "
+                "include them"
+            )
+        return read(session, self).selectExpr("*", "m_partition AS part", "m_offset AS place")
+
 
 @dataclass(frozen=True)
 class KafkaTarget:
@@ -166,6 +177,11 @@ class KafkaTarget:
                 f"sink {table.name}: metadata column {written[0]} is not written by a backfill; declare it VIRTUAL",
                 table.span,
             )
+        plain = [
+            option for option, _ in table.options if option.endswith("csv.write-bigdecimal-in-scientific-notation")
+        ]
+        if plain and table.option(plain[0]) != "true":
+            raise Untranslatable(f"sink {table.name}: option {plain[0]} is not honoured; leave it out", table.span)
         key, value = _parts(table, table.primary_key)
         topics = Topics.of(table)
         if key is None or len(topics.names) != 1:

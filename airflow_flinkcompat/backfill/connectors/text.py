@@ -197,11 +197,16 @@ def _value(format: Format, kind: DataType) -> tuple[list[tuple[str, str]], list[
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def encode_line(format: Format, columns: tuple[Column, ...], values: tuple[str, ...] = ()) -> str:
-    """Spark SQL for one line of text, without the line's end; ``values`` are the names of its columns, or ``c0`` …"""
+def encode_line(
+    format: Format, columns: tuple[Column, ...], values: tuple[str, ...] = (), *, record: bool = False
+) -> str:
+    """Spark SQL for one line of text, without the line's end; ``values`` are the names of its columns, or ``c0`` …
+
+    ``record``: of a topic, where Flink's csv keeps all digits of a decimal.
+    """
     values = values or tuple(f"c{i}" for i in range(len(columns)))
     if isinstance(format, CsvFormat):
-        fields = [_csv_field(format, column.type, name) for column, name in zip(columns, values, strict=True)]
+        fields = [_csv_field(format, column.type, name, record) for column, name in zip(columns, values, strict=True)]
         return f"concat_ws({quoted(format.delimiter)}, {', '.join(fields)})"
     members = []
     for column, name in zip(columns, values, strict=True):
@@ -234,11 +239,11 @@ def _iso(text: str) -> str:
     return f"replace({text}, ' ', 'T')"
 
 
-def _csv_field(format: CsvFormat, kind: DataType, column: str) -> str:
+def _csv_field(format: CsvFormat, kind: DataType, column: str, record: bool) -> str:
     if kind.name in (*CHARACTERS, "DATE", "TIMESTAMP", "TIMESTAMP_LTZ") and format.quote:
         text = _csv_quoted(format, _text(kind, column))
     elif kind.name == "DECIMAL":
-        text = _short_decimal(kind, column)
+        text = f"CAST({column} AS STRING)" if record else _short_decimal(kind, column)
     else:
         text = _text(kind, column)
     return f"coalesce({text}, {quoted(format.null_literal or '')})"

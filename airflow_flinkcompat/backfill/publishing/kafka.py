@@ -77,7 +77,8 @@ class KafkaPublication:
 
     def _encoded(self, part: Part) -> str:
         columns = tuple(replace(self._column(position), name=name) for name, position in part.fields)
-        return encode_line(part.format, columns, tuple(f"c{self._place(position)}" for _, position in part.fields))
+        values = tuple(f"c{self._place(position)}" for _, position in part.fields)
+        return encode_line(part.format, columns, values, record=True)
 
     def _column(self, position: int) -> Column:
         return self.rows.columns[self._place(position)]
