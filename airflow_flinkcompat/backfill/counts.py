@@ -41,8 +41,8 @@ class Counts:
 
     @classmethod
     def together(cls, parts: Iterable[Counts]) -> Counts:
-        """Of several chunks. Rows read count each time they are read; every chunk meets the same rows without a time
-        and the same late ones, so of those the chunk that met most speaks."""
+        """Of several chunks. Rows read count each time they are read; every chunk meets the same rows without a time, so
+        of those the chunk that met most speaks. A row is late for windows, and each window is of one chunk."""
         found = list(parts)
         if len(found) == 1:
             return found[0]
@@ -54,7 +54,7 @@ class Counts:
             tuple(map(sum, zip(*(part.rows for part in found), strict=True))),
             tuple(_sum(each) for each in zip(*(part.windows for part in found), strict=True)),
             max(part.dropped for part in found),
-            max(part.late for part in found),
+            sum(part.late for part in found),
             sum(part.ties for part in found),
         )
 
