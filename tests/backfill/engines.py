@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
 from tests.backfill.scripts import lines, script
 
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
+
+Case = TypeVar("Case")
+
+
+def turns(cases: Sequence[Case], few: int = 2) -> list[Case]:
+    """A few of the cases, others every day; all of them in the thorough profile, which ``make test-full`` sets."""
+    if os.environ.get("HYPOTHESIS_PROFILE") == "thorough":
+        return list(cases)
+    first = date.today().toordinal() * few
+    return [cases[(first + i) % len(cases)] for i in range(min(few, len(cases)))]
 
 
 def by_both(

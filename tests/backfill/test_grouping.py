@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from tests.backfill.engines import by_both
+from tests.backfill.engines import by_both, turns
 from tests.backfill.scripts import TUMBLE, bids, table
 
 if TYPE_CHECKING:
@@ -35,17 +35,21 @@ def history(folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "groups"),
-    [
-        ("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)", "CUBE (k, j), window_start, window_end"),
-        (
-            "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
-            "GROUPING SETS ((window_start, window_end, k), (window_end, window_start, j), (window_start, window_end))",
-        ),
-        (
-            "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)",
-            "window_start, window_end, ROLLUP (k, j)",
-        ),
-    ],
+    turns(
+        [
+            ("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)", "CUBE (k, j), window_start, window_end"),
+            (
+                "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
+                "GROUPING SETS ((window_start, window_end, k), (window_end, window_start, j), "
+                "(window_start, window_end))",
+            ),
+            (
+                "HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)",
+                "window_start, window_end, ROLLUP (k, j)",
+            ),
+        ],
+        1,
+    ),
 )
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, window: str, groups: str) -> None:
     """Keys are aggregated as they are, also where the set leaves them out, and a NULL key is no key left out."""

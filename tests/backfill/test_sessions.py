@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from tests.backfill.engines import by_both
+from tests.backfill.engines import by_both, turns
 from tests.backfill.scripts import Run, bids, lines, script, table
 
 if TYPE_CHECKING:
@@ -46,35 +46,38 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "columns"),
-    [
-        (f"SELECT k, v, {BOUNDS}, {TIME} FROM {KEYED}", ROWS),
-        (f"SELECT k, v, {BOUNDS}, {TIME} FROM {WHOLE} WHERE v > 0", ROWS),
-        (f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} GROUP BY {BOUNDS}, k", SUMS),
-        (f"SELECT 'x', {BOUNDS}, SUM(v), COUNT(v) FROM {WHOLE} GROUP BY {BOUNDS}", SUMS),
-        # A filter above is one below, unless it reads a field of the window.
-        (f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} WHERE v > 0 GROUP BY k, {BOUNDS}", SUMS),
-        (
-            "SELECT key, ws, we, SUM(w), COUNT(*) FROM (SELECT k AS key, v + 1 AS w, window_start AS ws, "
-            f"window_end AS we FROM {KEYED}) WHERE w > 0 GROUP BY key, ws, we",
-            SUMS,
-        ),
-        (
-            f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} "
-            f"WHERE v > 0 AND window_end > window_start + INTERVAL '15' SECOND GROUP BY k, {BOUNDS}",
-            SUMS,
-        ),
-        (
-            f"SELECT k, {BOUNDS}, s, n FROM (SELECT k, {BOUNDS}, SUM(v) AS s, COUNT(*) AS n FROM {KEYED} "
-            f"GROUP BY k, {BOUNDS}) WHERE s > 0",
-            SUMS,
-        ),
-        (f"SELECT k, SUM(v), {OLD_FIELDS} FROM t WHERE v > 0 GROUP BY k, {OLD}", ROWS),
-        (
-            f"SELECT k, {BOUNDS}, v, v + 0 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {BOUNDS}, k "
-            f"ORDER BY v DESC) AS rn FROM {KEYED} WHERE v > 0) WHERE rn = 1",
-            SUMS.replace("BIGINT", "INT"),
-        ),
-    ],
+    turns(
+        [
+            (f"SELECT k, v, {BOUNDS}, {TIME} FROM {KEYED}", ROWS),
+            (f"SELECT k, v, {BOUNDS}, {TIME} FROM {WHOLE} WHERE v > 0", ROWS),
+            (f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} GROUP BY {BOUNDS}, k", SUMS),
+            (f"SELECT 'x', {BOUNDS}, SUM(v), COUNT(v) FROM {WHOLE} GROUP BY {BOUNDS}", SUMS),
+            # A filter above is one below, unless it reads a field of the window.
+            (f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} WHERE v > 0 GROUP BY k, {BOUNDS}", SUMS),
+            (
+                "SELECT key, ws, we, SUM(w), COUNT(*) FROM (SELECT k AS key, v + 1 AS w, window_start AS ws, "
+                f"window_end AS we FROM {KEYED}) WHERE w > 0 GROUP BY key, ws, we",
+                SUMS,
+            ),
+            (
+                f"SELECT k, {BOUNDS}, SUM(v), COUNT(*) FROM {KEYED} "
+                f"WHERE v > 0 AND window_end > window_start + INTERVAL '15' SECOND GROUP BY k, {BOUNDS}",
+                SUMS,
+            ),
+            (
+                f"SELECT k, {BOUNDS}, s, n FROM (SELECT k, {BOUNDS}, SUM(v) AS s, COUNT(*) AS n FROM {KEYED} "
+                f"GROUP BY k, {BOUNDS}) WHERE s > 0",
+                SUMS,
+            ),
+            (f"SELECT k, SUM(v), {OLD_FIELDS} FROM t WHERE v > 0 GROUP BY k, {OLD}", ROWS),
+            (
+                f"SELECT k, {BOUNDS}, v, v + 0 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {BOUNDS}, k "
+                f"ORDER BY v DESC) AS rn FROM {KEYED} WHERE v > 0) WHERE rn = 1",
+                SUMS.replace("BIGINT", "INT"),
+            ),
+        ],
+        3,
+    ),
 )
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, query: str, columns: str) -> None:
     statements = [history(tmp_path / "in"), table("o", columns, "OUT"), f"INSERT INTO o {query}"]
@@ -84,14 +87,17 @@ def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, quer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gap", ["10' SECOND", "90' MINUTE"])
+@pytest.mark.parametrize("gap", turns(["10' SECOND", "90' MINUTE"], 1))
 @pytest.mark.parametrize(
     "query",
-    [
-        "SELECT k, v, window_start, window_end, window_time FROM TABLE(SESSION(TABLE t PARTITION BY k, "
-        "DESCRIPTOR(ts), INTERVAL '10' SECOND))",
-        f"SELECT k, SUM(v), {OLD_FIELDS} FROM t GROUP BY k, {OLD}",
-    ],
+    turns(
+        [
+            "SELECT k, v, window_start, window_end, window_time FROM TABLE(SESSION(TABLE t PARTITION BY k, "
+            "DESCRIPTOR(ts), INTERVAL '10' SECOND))",
+            f"SELECT k, SUM(v), {OLD_FIELDS} FROM t GROUP BY k, {OLD}",
+        ],
+        1,
+    ),
 )
 def test_instants_are_put_together_in_local_time(
     flink: FlinkBatch, spark: SparkSession, tmp_path: Path, query: str, gap: str
