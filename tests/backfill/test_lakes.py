@@ -35,7 +35,7 @@ ROWS = (
     "2020-01-01 00:00:00.123\n"
     "-128,-32768,-2147483648,-9223372036854775808,NaN,Infinity,-0.01,plain,false,9999-12-31,0001-01-01 00:00:00,"
     "2020-01-01 00:00:00Z,1969-12-31 23:59:59.999\n"
-    ",,,,,,,,,,,,\n"
+    "NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL\n"
 )
 
 
@@ -65,7 +65,7 @@ def test_every_type_comes_back_as_it_was_written(run: Run, tmp_path: Path, kind:
     chosen = {name: type for name, type in TYPES.items() if kind == "delta" or name not in "ab"}
     columns = ", ".join(f"{name} {type}" for name, type in chosen.items())
     every = ", ".join(f"{name} {type}" for name, type in TYPES.items())
-    source = table("source", every, history(tmp_path, ROWS))
+    source = table("source", every, history(tmp_path, ROWS), csv__null_literal="NULL")
     names = ", ".join(chosen)
     run(script(source, lake("kept", columns, kind, tmp_path), f"INSERT INTO kept SELECT {names} FROM source"))
     for reads, text in (("source", source), ("kept", lake("kept", columns, kind, tmp_path))):
@@ -225,7 +225,7 @@ def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(spark: SparkSe
     )
     (tmp_path / "request.json").write_text(json.dumps(request.to_dict()), encoding="utf-8")
     command = [sys.executable, "-m", "airflow_flinkcompat.backfill.job", "--request", str(tmp_path / "request.json")]
-    environment = {**os.environ, "SPARK_CONF_DIR": str(configuration), "PYTHONPATH": os.getcwd()}
+    environment = {**os.environ, "SPARK_CONF_DIR": str(configuration), "PYTHONPATH": str(Path.cwd())}
 
     def started() -> subprocess.Popen[str]:
         return subprocess.Popen(

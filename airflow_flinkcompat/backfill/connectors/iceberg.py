@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.backfill.publishing.lakes import LakePublication
 
-NEEDS = Needs((packages.ICEBERG,))
+NEEDS = Needs((packages.ICEBERG,), (packages.REDACTION,))
 _TYPES = ("hadoop", "hive", "rest")
 _NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
 # Properties of the catalog and its storage that Flink and Spark pass on to the same Iceberg.

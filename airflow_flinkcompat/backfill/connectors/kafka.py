@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.backfill.publishing.kafka import KafkaPublication
 
-NEEDS = Needs((packages.KAFKA,))
+NEEDS = Needs((packages.KAFKA,), (packages.REDACTION,))
 _SHARED = ("connector", "topic", "format", "key.format", "value.format", "key.fields-prefix", "value.fields-include")
 _SCAN = ("key.fields", *(f"scan.startup.{name}" for name in ("mode", "specific-offsets", "timestamp-millis")))
 _SCAN += tuple(f"scan.bounded.{name}" for name in ("mode", "specific-offsets", "timestamp-millis"))
