@@ -59,6 +59,14 @@ def test_a_table_read_differently_is_read_once() -> None:
     assert [position for position, _ in step.columns] == [0, 1, 2]
 
 
+def test_rows_that_come_once_per_window_are_not_kept() -> None:
+    hop = TUMBLE.replace("TUMBLE", "HOP").replace("INTERVAL", "INTERVAL '5' MINUTES, INTERVAL")
+    first = f"SELECT item, SUM(price) FROM {hop} GROUP BY item, {BOUNDS}"
+    second = f"SELECT item, MAX(price) + 0 FROM {hop} WHERE price > 1 GROUP BY item, {BOUNDS}"
+    (step,) = shared_in(two(first, second))
+    assert isinstance(step, Read)
+
+
 def test_a_pipeline_may_read_twice_itself() -> None:
     twice = "SELECT item, total FROM sums UNION ALL SELECT item, 0 - total FROM sums WHERE n > 1"
     text = script(table("bid", BID_COLUMNS, "/h"), VIEW, table("a", TOTALS, "/a"), f"INSERT INTO a {twice}")
