@@ -76,9 +76,9 @@ class Execution:
         latter -1 where the sink does not hold what tells them apart."""
         rows = reduce(DataFrame.union, (self.frame(step).drop(MET) for step in write.inputs))
         bounds = _window_columns(write.rows)
-        windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.max(F.lit(-1))
+        windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.expr("max(-1)")
         seen = Observation()
-        return rows.observe(seen, F.count(F.lit(1)).alias("rows"), windows.alias("windows")), seen
+        return rows.observe(seen, F.expr("count(1)").alias("rows"), windows.alias("windows")), seen
 
     def __enter__(self) -> Execution:
         return self
@@ -114,7 +114,7 @@ class Execution:
             case Group():
                 return self._group(step)
             case Repeat():
-                number = F.explode(F.sequence(F.lit(0), F.lit(step.times - 1)))
+                number = F.expr(f"explode(sequence(0, {step.times - 1}))")
                 return self.frame(step.input).withColumn(f"c{step.number}", number)
             case Rank():
                 seen = Observation()
@@ -134,7 +134,7 @@ class Execution:
         raw = self._raw(step)
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
-        raw = raw.observe(seen, F.count(F.lit(1)).alias("rows"))
+        raw = raw.observe(seen, F.expr("count(1)").alias("rows"))
         rows = _select(raw, step.columns)
         if step.computed:
             rows = rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))

@@ -15,7 +15,8 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
 from airflow_flinkcompat.backfill.secrets import hidden
 from airflow_flinkcompat.backfill.session import spark_session
-from airflow_flinkcompat.backfill.steps import Work, reads_of
+from airflow_flinkcompat.backfill.startup import little
+from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.sql import mask_secrets
 
@@ -40,7 +41,8 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     """
     try:
         planned = plan(request)
-        with spark_session(request.master, planned.work.needs) as session:
+        brief = little(source.place for source in planned.work.sources)
+        with spark_session(request.master, planned.work.needs, brief) as session:
             return _run(session, planned, request, progress)
     except BackfillError as error:
         texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
@@ -59,7 +61,7 @@ def _run(session: SparkSession, planned: Plan, request: BackfillRequest, progres
     work, journal = planned.work, None
     publications: list[Publication] = []
     try:
-        for source in {read.source for write in work.writes for step in write.inputs for read in reads_of(step)}:
+        for source in work.sources:
             source.check(session)
         for guard in planned.guards:
             progress(f"looking whether {guard.table} has passed the boundary")

@@ -24,8 +24,10 @@ def rows_per_slice(sample: Sample, step: Assign, slices: Slices) -> float:
     """Estimated rows per key and slice; 0 where the rows cannot be read, which the work itself will say."""
     try:
         rows = keys_and_times(sample.frame(step.input), step, slices)
-        found = [(row[0], row[1], row[2]) for row in rows.collect()]
-        return density(found, step.windows.slice, sum(_total(raw) for raw in sample.raw))
+        total = sum(_total(raw) for raw in sample.raw)
+        if total == 0:
+            return 0.0
+        return density([(row[0], row[1], row[2]) for row in rows.collect()], step.windows.slice, total)
     except (PySparkException, Py4JError):
         return 0.0
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.base import Needs
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.startup import makes_archive, started_fast, warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,16 +55,20 @@ def needs_configuration(needs: Needs) -> dict[str, str]:
 
 
 @contextmanager
-def spark_session(master: str | None = None, needs: Needs = Needs()) -> Iterator[SparkSession]:  # noqa: B008
+def spark_session(
+    master: str | None = None,
+    needs: Needs = Needs(),  # noqa: B008
+    brief: bool = False,
+) -> Iterator[SparkSession]:
     """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
 
-    ``needs`` is what the connectors want of a new session; an active one must have been started with it.
+    ``needs`` is what the connectors want of a new session; an active one must have been started with it. ``brief``
+    says that Spark's own operators will have little to do.
 
     An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
     """
     try:
         from pyspark import SparkConf
-        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise BackfillError(f"a backfill needs Spark ({error}); pip install 'airflow-flinkcompat[spark]'") from None
@@ -73,20 +78,32 @@ def spark_session(master: str | None = None, needs: Needs = Needs()) -> Iterator
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
+    with started_fast(brief) if master.startswith("local") else nullcontext({}) as fast:
+        session = _new_session(master, needs, fast)
+        try:
+            yield session
+            if makes_archive(fast):
+                warm(session)
+        finally:
+            session.stop()
+
+
+def _new_session(master: str, needs: Needs, fast: Mapping[str, str]) -> SparkSession:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.master(master).appName("flinkcompat backfill")
-    for key, value in {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs)}.items():
+    settings = {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs)}
+    settings |= {key: f"{settings.get(key, '')} {value}".strip() for key, value in fast.items()}
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise BackfillError(
             f"Spark did not start with master {master}: {str(error).splitlines()[0]}; it needs Java 17 or 21 "
             "(JAVA_HOME) and, for a cluster, a master that answers"
         ) from None
-    try:
-        yield session
-    finally:
-        session.stop()
 
 
 @contextmanager

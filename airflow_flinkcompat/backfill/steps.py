@@ -19,6 +19,8 @@ class Read:
     """Reads a table: every stored field as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the
     fields), then ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
 
+    ``condition`` over the columns leaves out rows of folders that nobody asks for, before anything is counted.
+
     With a ``watermark``, SQL over the columns, every row carries the highest one that rows before it had (``met``).
     """
 
@@ -28,6 +30,7 @@ class Read:
     computed: tuple[tuple[int, str], ...] = ()
     fields: tuple[tuple[int, int], ...] = ()
     watermark: str | None = None
+    condition: str = ""
 
 
 @dataclass(frozen=True)
@@ -188,10 +191,16 @@ class Work:
     writes: tuple[Write, ...]
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """All that is read, each once."""
+        reads = (read for write in self.writes for step in write.inputs for read in reads_of(step))
+        return tuple(dict.fromkeys(read.source for read in reads))
+
+    @property
     def needs(self) -> Needs:
         """What all sources and targets need of the Spark session."""
         used = (
-            *(read.source.needs for write in self.writes for step in write.inputs for read in reads_of(step)),
+            *(source.needs for source in self.sources),
             *(write.target.needs for write in self.writes),
         )
         return reduce(or_, used, Needs())

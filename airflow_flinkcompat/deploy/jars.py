@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-import platformdirs
 import pooch
 
+from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.errors import DeployError
 
-CACHE_VARIABLE = "FLINKCOMPAT_CACHE"
 _TIMEOUT_SECONDS = 60
 _ATTEMPTS = 3
 
@@ -46,12 +44,6 @@ def pinned() -> Mapping[str, Jar]:
         name: Jar(name, row["coordinates"], table["repository"] + row["path"], row["sha256"])
         for name, row in table["jars"].items()
     }
-
-
-def cache_directory() -> Path:
-    """``$FLINKCOMPAT_CACHE`` where set, else the user's cache folder of this platform."""
-    override = os.environ.get(CACHE_VARIABLE)
-    return Path(override).expanduser() if override else Path(platformdirs.user_cache_dir("flinkcompat"))
 
 
 def fetch(name: str, *, progress: bool | None = None) -> Path:

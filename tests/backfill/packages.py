@@ -8,7 +8,8 @@ from pathlib import Path
 
 from airflow_flinkcompat.backfill.connectors import delta, iceberg, jdbc, kafka
 from airflow_flinkcompat.backfill.connectors.base import Needs
-from airflow_flinkcompat.deploy.jars import cache_directory, fetch
+from airflow_flinkcompat.caching import cache_directory
+from airflow_flinkcompat.deploy.jars import fetch
 
 
 def ivy_directory() -> Path:

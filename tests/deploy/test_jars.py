@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.deploy import jars
 from airflow_flinkcompat.deploy.jars import Jar, JarError
 
@@ -41,7 +42,7 @@ def server() -> Iterator[http.server.ThreadingHTTPServer]:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(jars, "_ATTEMPTS", 1)
     return tmp_path / "cache"

@@ -1,0 +1,76 @@
+"""What a local run does to start fast, and that it is only ever a matter of speed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.backfill import startup
+from airflow_flinkcompat.caching import CACHE_VARIABLE
+from tests.backfill.scripts import script, table
+
+
+def test_little_work_is_little_data_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b" / "deep").mkdir(parents=True)
+    (tmp_path / "a b" / "deep" / "rows.csv").write_bytes(b"x" * 100)
+    place = (tmp_path / "a b").as_uri()
+    assert startup.little([place])
+    assert startup.little([])
+    assert not startup.little([place, "s3a://bucket/orders"])
+    monkeypatch.setattr(startup, "_LITTLE_BYTES", 99)
+    assert not startup.little([place])
+
+
+def test_without_java_or_a_folder_there_is_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    found = startup.Archive.here()
+    assert found is not None
+    assert found.folder.parent == tmp_path
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
+    assert startup.Archive.here() is None
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert startup.Archive.here() is None
+
+
+@pytest.mark.slow
+def test_the_first_run_makes_the_archive_and_a_broken_one_harms_nobody(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("2024-01-01 00:00:01,1\n2024-01-01 00:00:02,2\n", encoding="utf-8")
+    text = script(
+        table("t", "ts TIMESTAMP(3), v INT, WATERMARK FOR ts AS ts", tmp_path / "in"),
+        table("o", "s INT, we TIMESTAMP(3)", tmp_path / "out"),
+        "INSERT INTO o SELECT SUM(v), window_end FROM "
+        "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end",
+    )
+    (tmp_path / "job.sql").write_text(text, encoding="utf-8")
+    cache = tmp_path / "cache"
+
+    def run() -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow_flinkcompat.cli", "backfill", str(tmp_path / "job.sql")],
+            env={**os.environ, CACHE_VARIABLE: str(cache)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        (written,) = (tmp_path / "out").glob("backfill-*.csv")
+        return written.read_text(encoding="utf-8"), done.stderr
+
+    rows, said = run()
+    assert rows == '3,"2024-01-01 00:01:00"\n'
+    (made,) = (cache / "spark-classes").iterdir()
+    assert made.suffix == ".jsa"
+    before = made.stat().st_mtime_ns
+    assert run() == (rows, said)
+    assert made.stat().st_mtime_ns == before
+    made.chmod(0o600)
+    os.truncate(made, 100_000)  # the JVM would die of it
+    assert run()[0] == rows
+    assert any(path.stat().st_size > 100_000 for path in made.parent.iterdir())
