@@ -119,8 +119,6 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
             f"say where to write with --sink {table.path[2]}=URI",
             sink.span,
         )
-    if sink.partition:
-        raise Untranslatable(f"sink {table.name}: a PARTITION clause is not written by a backfill", sink.span)
     if relations.bounds.bounded and None in windows_of(sink.input):
         raise Untranslatable(
             f"the rows written to {table.name} belong to no window, so no time range can be applied; "

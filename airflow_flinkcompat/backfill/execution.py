@@ -134,8 +134,11 @@ class Execution:
         raw = self._raw(step)
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
-        raw = raw.observe(seen, F.expr("count(1)").alias("rows"))
-        rows = _select(raw, step.columns)
+        count = F.expr("count(1)").alias("rows")
+        if step.condition:  # below the count, which keeps conditions from the reader
+            rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
+        else:
+            rows = _select(raw.observe(seen, count), step.columns)
         if step.computed:
             rows = rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
         return rows if step.watermark is None else with_watermark(rows, step.watermark)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from airflow_flinkcompat.backfill.connectors.base import WindowColumns
+from airflow_flinkcompat.backfill.sinking import named_columns
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -106,7 +107,7 @@ def published(sink: Sink) -> WindowColumns:
     """
     table = sink.table
     assert table is not None
-    named = [name.strip("`") for name in sink.columns] or list(table.physical)
+    named = named_columns(sink)
     kept = {
         column.name for column in table.columns if column.type.name == "TIMESTAMP" and column.type.parameters >= (3,)
     }

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.connectors.base import Source, Target
 from airflow_flinkcompat.backfill.connectors.delta import Delta, DeltaTarget, declared_path
-from airflow_flinkcompat.backfill.connectors.files import Files, Folder
+from airflow_flinkcompat.backfill.connectors.files import FORMATS, Files, Folder
 from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg, IcebergTable, IcebergTarget
 from airflow_flinkcompat.backfill.connectors.jdbc import Jdbc, JdbcTarget
 from airflow_flinkcompat.backfill.connectors.kafka import Kafka, KafkaTarget, appended, changelog
@@ -20,6 +20,7 @@ from airflow_flinkcompat.sql import mask_secrets, placeholders
 
 _DEFAULTS = "default_catalog.default_database."
 _GLOB = re.compile(r"[*?\[\]{}]")
+_OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
 # Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
 _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
 
@@ -74,7 +75,8 @@ def _given_source(table: Table, uri: str, what: str) -> Source:
             return Delta.of(table, normalised(uri.removeprefix("delta:"), what))
         case "iceberg":
             return Iceberg.of(table, IcebergTable.given(uri, what))
-    return Files.of(table, normalised(uri, what))
+    format, uri = _given_format(uri, what)
+    return Files.of(table, normalised(uri, what), format)
 
 
 def _given_sink(table: Table, uri: str, what: str) -> Target:
@@ -83,7 +85,20 @@ def _given_sink(table: Table, uri: str, what: str) -> Target:
             return DeltaTarget(normalised(uri.removeprefix("delta:"), what), exclusive=True)
         case "iceberg":
             return IcebergTarget(IcebergTable.given(uri, what), exclusive=True)
-    return Folder.of(table, normalised(uri, what), exclusive=True)
+    format, uri = _given_format(uri, what)
+    return Folder.of(table, normalised(uri, what), exclusive=True, format_name=format)
+
+
+def _given_format(uri: str, what: str) -> tuple[str | None, str]:
+    """``parquet:/archive`` → the format and the place; no format where the place brings none."""
+    prefix, _, place = uri.partition(":")
+    if prefix in FORMATS:
+        return prefix, place
+    if prefix in _OTHER_FORMATS:
+        raise BackfillError(
+            f"{what}: {prefix} is no format a backfill reads or writes; {', '.join(FORMATS)} are, and delta and iceberg"
+        )
+    return None, uri
 
 
 def _delta_place(table: Table) -> str:

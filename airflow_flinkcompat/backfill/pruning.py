@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -9,6 +10,8 @@ from airflow_flinkcompat.backfill.connectors.base import Source
 from airflow_flinkcompat.backfill.connectors.lakes import Span
 from airflow_flinkcompat.backfill.steps import Assign, Read, Select, Step, Together, Where
 from airflow_flinkcompat.backfill.windows import DAY
+
+_COLUMN = re.compile(r"\bc([0-9]+)\b")
 
 
 @runtime_checkable
@@ -19,6 +22,15 @@ class Spanned(Protocol):
         """The same source, where rows outside of the span may be left out."""
 
 
+@runtime_checkable
+class Foldered(Protocol):
+    """A source that passes over whole folders by the columns in their names."""
+
+    @property
+    def folders(self) -> frozenset[int]:
+        """Positions, among the stored columns, of those that are names of folders."""
+
+
 def pruned(step: Step) -> Step:
     """The same step, whose sources need not give rows that lie in no window asked for."""
     if isinstance(step, Read):
@@ -26,6 +38,8 @@ def pruned(step: Step) -> Step:
     if isinstance(step, Together):
         return replace(step, inputs=tuple(pruned(inner) for inner in step.inputs))
     below = pruned(step.input)
+    if isinstance(step, Where) and isinstance(below, Read) and _chooses_folders(step.condition, below):
+        return replace(below, condition=step.condition)
     if isinstance(step, Assign):
         first, last = step.windows.span(step.demand)
         if step.zone:  # local time is never a day away from UTC
@@ -33,6 +47,16 @@ def pruned(step: Step) -> Step:
         if first is not None or last is not None:
             below = _narrowed(below, step.time, first, last)
     return replace(step, input=below)
+
+
+def _chooses_folders(condition: str, read: Read) -> bool:
+    """Whether a condition over a table asks for its folders (a text that looks like a column does no harm)."""
+    asked = {int(position) for position in _COLUMN.findall(condition)}
+    folders = read.source.folders if isinstance(read.source, Foldered) else frozenset()
+    chosen = any(field in folders for position, field in read.fields if position in asked)
+    return (
+        chosen and read.watermark is None and not read.condition and asked <= {position for position, _ in read.columns}
+    )
 
 
 def _narrowed(step: Step, position: int, first: int | None, last: int | None) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
     table = sink.table
     assert table is not None
     columns = tuple(column for column in table.columns if column.name in table.physical)
-    named = [name.strip("`") for name in sink.columns] or [column.name for column in columns]
+    named, static = named_columns(sink), _static(sink, columns)
     query = sink.input.schema
     if len(named) != len(query) or not set(named) <= {column.name for column in columns}:
         raise BackfillError(
@@ -47,7 +48,7 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
             index = named.index(column.name)
             source: Expression = InputRef(index, query[index].type, sink.span)
         else:
-            source = Literal(None, column.type, sink.span)
+            source = static.get(column.name) or Literal(None, column.type, sink.span)
         value = _value(source, column, table)
         required = not column.type.nullable or column.name in table.primary_key
         if required and source.type.nullable:
@@ -58,6 +59,36 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
         sources.append(source)
         sql.append(value)
     return columns, Values(tuple(sources), tuple(sql)), " AND ".join(dropped)
+
+
+def named_columns(sink: Sink) -> list[str]:
+    """The sink's columns that the query gives, in the query's order."""
+    static = {name.strip("`") for name, _ in sink.partition}
+    stored = sink.table.physical if sink.table is not None else ()
+    return [name.strip("`") for name in sink.columns] or [name for name in stored if name not in static]
+
+
+def _static(sink: Sink, columns: tuple[Column, ...]) -> dict[str, Literal]:
+    """The constants of a PARTITION clause. Raises :class:`BackfillError` for one that is no text or number."""
+    found: dict[str, Literal] = {}
+    kinds = {column.name: column.type for column in columns}
+    table = sink.table
+    assert table is not None
+    for name, text in ((name.strip("`"), text) for name, text in sink.partition):
+        kind, inner = kinds.get(name), text[1:-1].replace("''", "'")
+        if kind is None or name not in table.partitioned_by:
+            raise BackfillError(f"sink {table.name}: PARTITION names {name}, no partition column", sink.span)
+        if kind.name in CHARACTERS and text[:1] == "'":
+            found[name] = Literal(inner, kind, sink.span)
+        elif kind.name in INTEGERS and re.fullmatch(r"-?[0-9]+", text):
+            found[name] = Literal(int(text), kind, sink.span)
+        else:
+            raise Untranslatable(
+                f"sink {table.name}: PARTITION ({name} = {text}) is not written for a column of type {kind}; SELECT "
+                "the value instead",
+                sink.span,
+            )
+    return found
 
 
 def _value(source: Expression, column: Column, table: Table) -> str:

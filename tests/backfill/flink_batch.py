@@ -73,6 +73,11 @@ def parquet_jars() -> tuple[Path, ...]:
     return (fetch("flink-sql-parquet"), *sorted(_SPARK_JARS.glob("hadoop-client-*.jar")))
 
 
+def columnar_jars() -> tuple[Path, ...]:
+    """What Flink's parquet and orc formats need."""
+    return (*parquet_jars(), fetch("flink-sql-orc"))
+
+
 @contextmanager
 def flink_batch(more: Iterable[Path] = ()) -> Iterator[FlinkBatch]:
     """One Flink for as long as the block lasts, ``more`` jars beside its own; the JVM ends with it."""

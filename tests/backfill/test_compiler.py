@@ -44,7 +44,7 @@ def test_columns_nobody_reads_are_not_decoded() -> None:
     (read,) = reads_of(write.inputs[0])
     assert [position for position, _ in read.columns] == [0, 1]
     assert isinstance(read.source, Files)
-    assert read.source.fields == ("bidtime", "price", "item")
+    assert [column.name for column in read.source.columns] == ["bidtime", "price", "item"]
 
 
 def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> None:
@@ -316,7 +316,7 @@ def test_an_archive_stands_in_for_a_topic() -> None:
     [
         ("SELECT item FROM bid", "a bare SELECT has no sink"),
         ("INSERT OVERWRITE results SELECT * FROM bid", "INSERT OVERWRITE"),
-        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "a PARTITION clause"),
+        ("INSERT INTO results PARTITION (item = 'x') SELECT * FROM bid", "no partition column"),
         ("INSERT INTO bid SELECT * FROM bid", "where table bid is read"),
     ],
 )

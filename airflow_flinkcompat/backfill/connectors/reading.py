@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from airflow_flinkcompat.backfill.connectors.lakes import identifier
 from airflow_flinkcompat.backfill.connectors.text import CsvFormat, Format, JsonFormat
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.plan.translations import ERROR
@@ -24,36 +25,54 @@ _JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"
 
 # The order of rows: a part is a piece of a file that one task reads from its beginning.
 _PART = "struct(_metadata.file_modification_time, _metadata.file_path, _metadata.file_block_start)"
-_ORDER = {"part": _PART, "place": "monotonically_increasing_id()"}
+ORDER = {"part": _PART, "place": "monotonically_increasing_id()"}
 
 
 def csv(
-    session: SparkSession, table: str, place: str, format: CsvFormat, fields: tuple[str, ...], ordered: bool = False
+    session: SparkSession,
+    table: str,
+    place: str,
+    format: CsvFormat,
+    fields: tuple[str, ...],
+    partitions: tuple[str, ...] = (),
+    ordered: bool = False,
 ) -> DataFrame:
     """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text.
 
-    ``ordered``: with the columns of :class:`Arrival`.
+    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
+    :class:`Arrival`.
     """
-    reader = session.read.options(recursiveFileLookup=True, **_csv_options(format))
-    rows = _ordered(reader.schema(_csv_schema(format, len(fields))).csv(place), ordered)
-    return _csv_fields(rows, table, format, len(fields), "f", tuple(_ORDER) if ordered else ())
+    reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
+    folders = [identifier(name) for name in partitions]
+    schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])
+    rows = ordered_rows(reader.schema(schema).csv(place), ordered)
+    return _csv_fields(rows, table, format, len(fields), "f", [*folders, *(ORDER if ordered else ())])
 
 
-def _ordered(rows: DataFrame, ordered: bool) -> DataFrame:
-    return rows.select("*", *(F.expr(sql).alias(name) for name, sql in _ORDER.items())) if ordered else rows
+def ordered_rows(rows: DataFrame, ordered: bool) -> DataFrame:
+    """With the columns of :class:`Arrival`, if they are asked for."""
+    return rows.select("*", *(F.expr(sql).alias(name) for name, sql in ORDER.items())) if ordered else rows
 
 
 def json(
-    session: SparkSession, table: str, place: str, format: JsonFormat, fields: tuple[str, ...], ordered: bool = False
+    session: SparkSession,
+    table: str,
+    place: str,
+    format: JsonFormat,
+    fields: tuple[str, ...],
+    partitions: tuple[str, ...] = (),
+    ordered: bool = False,
 ) -> DataFrame:
     """All fields ``f0`` … as text; what is no text in json keeps the words it is written with.
 
-    ``ordered``: with the columns of :class:`Arrival`.
+    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
+    :class:`Arrival`.
     """
     mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
-    reader = session.read.options(mode=mode, recursiveFileLookup=True, multiLine=False, **_JSON_OPTIONS)
-    rows = _ordered(reader.schema(_json_schema(fields)).json(place), ordered)
-    return rows.toDF(*(f"f{i}" for i in range(len(fields))), *(_ORDER if ordered else ()))
+    reader = session.read.options(mode=mode, recursiveFileLookup=not partitions, multiLine=False, **_JSON_OPTIONS)
+    rows = ordered_rows(reader.schema(_json_schema((*fields, *partitions))).json(place), ordered)
+    names = [F.col(identifier(name)).alias(f"f{i}") for i, name in enumerate(fields)]
+    return rows.select(*names, *(identifier(name) for name in partitions), *(ORDER if ordered else ()))
 
 
 def messages(

@@ -1,13 +1,16 @@
 """Files put in place: staged beside the folder, moved in once all is written, else gone without a trace.
 
 In a folder of its own (``exclusive``) a run then has these rows and nothing else; otherwise its files, named by the
-range, replace those of an earlier run over the same range, next to whatever else lies there.
+range, replace those of an earlier run over the same range, next to whatever else lies there. Names of files begin with
+the folders of their partition, where the sink has partitions.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +18,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
+from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.connectors.text import encode_line
 from airflow_flinkcompat.backfill.errors import BackfillError
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.files import Folder
 
+_LINE = "flinkcompat_line"
+# A TIMESTAMP_LTZ of Spark becomes parquet's INT96, by no other calendar than today's.
+_TIMES = {
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
 _OPEN = ("begin", "end")
 _NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0-9]{5}\.")
 
@@ -66,6 +77,20 @@ class FileSystem:
             (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen())) for status in found
         )
 
+    def files(self, place: str, depth: int) -> list[tuple[str, int]]:
+        """(name, bytes) of the files ``depth`` visible folders down, by name; a name begins with those folders."""
+        found = []
+        for name, folder, size in self.entries(place):
+            if folder and depth and not name.startswith((".", "_")):
+                found += [(f"{name}/{inner}", bytes) for inner, bytes in self.files(f"{place}/{name}", depth - 1)]
+            elif not folder and not depth:
+                found.append((name, size))
+        return found
+
+    def write(self, place: str) -> None:
+        """An empty file, in place of what is there."""
+        self._system.create(self._path(place), True).close()
+
     def make_folder(self, place: str) -> None:
         self._system.mkdirs(self._path(place))
 
@@ -84,7 +109,9 @@ class FilePublication:
         self.target = target
         self.rows = rows
         self.label = range_name(bounds.from_, bounds.to)
+        self.session = session
         self.files = FileSystem(session, target.place)
+        self._folders = target.partitioning.names
         folder, _, name = target.place.rpartition("/")
         self._staged = f"{folder}/.{name}.staged-{uuid.uuid4().hex[:12]}"
         self._previous = f"{folder}/.{name}.previous"
@@ -98,40 +125,68 @@ class FilePublication:
         if not files.exists(place):
             return
         for name, folder, _ in files.entries(place):
-            hidden = name.startswith((".", "_"))
-            if self.target.exclusive and folder and not hidden:
+            stray = folder and not name.startswith((".", "_", *(f"{column}=" for column in self._folders[:1])))
+            if self.target.exclusive and stray:
                 raise BackfillError(
                     f"sink {self.rows.name}: {place} holds a folder {name}, and afterwards it would hold this run's "
                     "rows alone; empty it or write to another place"
                 )
-            other = _NAME.match(name)
+        if self.target.exclusive:
+            return
+        for name, _ in files.files(place, len(self._folders)):
+            other = _NAME.match(_base(name))
             known = f"{other['first']}-{other['last']}" if other else self.label
-            if not self.target.exclusive and known != self.label and overlaps(known, self.label):
+            if known != self.label and overlaps(known, self.label):
                 raise BackfillError(
                     f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range; "
                     f"delete backfill-{known}-*, or write elsewhere with --sink {self.rows.name}=URI"
                 )
 
     def stage(self, rows: DataFrame) -> None:
-        line = F.expr(encode_line(self.target.format, self.rows.columns)).alias("value")
-        rows.select(line).write.text(f"{self._staged}/rows")
+        partitioning, format = self.target.partitioning, self.target.format
+        values = {column.name: f"c{i}" for i, column in enumerate(self.rows.columns)}
+        stored = tuple(column for column in self.rows.columns if column not in partitioning.columns)
+        folders = {column.name: partitioning.folder(column, values[column.name]) for column in partitioning.columns}
+        if isinstance(format, ColumnarFormat):
+            fields = {column.name: format.write(column, values[column.name]) for column in stored}
+        else:
+            fields = {_LINE: encode_line(format, stored, tuple(values[column.name] for column in stored))}
+        chosen = rows.select(*(F.expr(sql).alias(name) for name, sql in {**fields, **folders}.items()))
+        writer = chosen.write.partitionBy(*folders) if folders else chosen.write
+        if isinstance(format, ColumnarFormat):
+            with _settings(self.session, _TIMES):
+                writer.options(**format.layout).format(format.name).save(f"{self._staged}/rows")
+        else:
+            writer.text(f"{self._staged}/rows")
 
     def publish(self) -> tuple[str, ...]:
-        ending = self.target.format.name
+        ending, depth = self.target.format.name, len(self._folders)
         stem = "part" if self.target.exclusive else f"backfill-{self.label}"
-        staged = [
-            name for name, _, size in self.files.entries(f"{self._staged}/rows") if name.startswith("part-") and size
-        ]
-        names = tuple(f"{stem}-{number:05d}.{ending}" for number in range(len(staged)))
+        written = self.files.files(f"{self._staged}/rows", depth)
+        staged = [name for name, size in written if _base(name).startswith("part-") and size]
+        names = tuple(f"{_folder(old)}{stem}-{number:05d}.{ending}" for number, old in enumerate(staged))
         ready = f"{self._staged}/ready"
         self.files.make_folder(ready)
+        folders = sorted({_folder(name) for name in names})
+        for folder in filter(None, folders):
+            self.files.make_folder(f"{ready}/{folder}")
         for old, new in zip(staged, names, strict=True):
             self.files.move(f"{self._staged}/rows/{old}", f"{ready}/{new}")
+        success = self.target.partitioning.success_file
+        if success and self.target.exclusive:
+            self._mark(ready, folders, success)
         if self.target.exclusive:
             self._swap(ready)
         else:
             self._add(ready, names)
+        if success and not self.target.exclusive:
+            self._mark(self.target.place, folders, success)
         return names
+
+    def _mark(self, place: str, folders: list[str], success: str) -> None:
+        """As Flink's policy success-file does when a partition is complete."""
+        for folder in folders:
+            self.files.write(f"{place}/{folder}{success}")
 
     def _swap(self, ready: str) -> None:
         place, files = self.target.place, self.files
@@ -149,19 +204,47 @@ class FilePublication:
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
         """In under hidden names first, so that between the old files and the new ones there is hardly a moment."""
-        place, files = self.target.place, self.files
+        place, files, depth = self.target.place, self.files, len(self._folders)
         files.make_folder(place)
+        for folder in filter(None, {_folder(name) for name in names}):
+            files.make_folder(f"{place}/{folder}")
         prefix = f"backfill-{self.label}-"
-        for name, _, _ in files.entries(place):
-            if name.startswith(f".{prefix}"):
+        for name, _ in files.files(place, depth):
+            if _base(name).startswith(f".{prefix}"):
                 files.delete(f"{place}/{name}")
         for name in names:
-            files.move(f"{ready}/{name}", f"{place}/.{name}")
-        for name, _, _ in files.entries(place):
-            if name.startswith(prefix):
+            files.move(f"{ready}/{name}", f"{place}/{_hidden(name)}")
+        for name, _ in files.files(place, depth):
+            if _base(name).startswith(prefix):
                 files.delete(f"{place}/{name}")
         for name in names:
-            files.move(f"{place}/.{name}", f"{place}/{name}")
+            files.move(f"{place}/{_hidden(name)}", f"{place}/{name}")
 
     def discard(self) -> None:
         self.files.delete(self._staged)
+
+
+def _folder(name: str) -> str:
+    """``dt=1/part-0`` → ``dt=1/``."""
+    return name[: name.rfind("/") + 1]
+
+
+def _base(name: str) -> str:
+    return name[name.rfind("/") + 1 :]
+
+
+def _hidden(name: str) -> str:
+    return f"{_folder(name)}.{_base(name)}"
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """A writer takes some of its options from the session alone."""
+    before = {key: session.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            session.conf.set(key, old or "")
