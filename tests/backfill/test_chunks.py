@@ -236,3 +236,22 @@ def test_several_sinks_with_windows_of_several_lengths(run: Run, bids: Path, tmp
         found.append([lines(tmp_path / name / each) for each in ("a", "b")])
         assert [sink.windows for sink in result.sinks] == [69, 36]
     assert found[0] == found[1]
+
+
+@pytest.mark.slow
+def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
+    """What is late depends on all rows that came before, also on those of other chunks."""
+    (tmp_path / "in").mkdir()
+    begin = datetime(2026, 1, 1)
+    minutes = [(37 * i) % 90 + 3 * i for i in range(120)]
+    rows = (f"{begin + timedelta(minutes=minute)},1.00,A\n" for minute in minutes)
+    (tmp_path / "in" / "a.csv").write_text("".join(rows), encoding="utf-8")
+    found = []
+    for name, more in (("whole", {}), ("parts", {"chunk": timedelta(hours=1)}), ("all", {"late": "include"})):
+        given = {"late": "drop", "sinks": {"results": str(tmp_path / name)}, **more}
+        result = run(sums(HOP, tmp_path / "in"), "2026-01-01 00:00:00", "2026-01-01 06:00:00", **given)
+        found.append((lines(tmp_path / name), result.rows_late))
+    whole, parts, everything = found
+    assert parts == whole
+    assert whole[1] > 0
+    assert whole[0] != everything[0]
