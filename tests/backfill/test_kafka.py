@@ -40,7 +40,7 @@ def planned(source: str, sink: str = "", query: str = SUM) -> str:
 
 
 META = {
-    "at": "INT METADATA FROM 'partition' VIRTUAL",
+    "part": "INT METADATA FROM 'partition' VIRTUAL",
     "nr": "BIGINT METADATA FROM 'offset' VIRTUAL",
     "met": "TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL",
     "how": "STRING METADATA FROM 'timestamp-type' VIRTUAL",
@@ -55,7 +55,8 @@ JSON = [
 ]  # fmt: skip
 CSV = [
     "1,x,2020-01-01 00:00:00,1.5", "1,x", None, "", "1,x,,,y", "1,x,,1,", ",,,", "a,b,c,d", '"1","x,y",,', '1,"x""y",,',
-    "1,x,,2\n", "1,x,,3\n4,y,,", ' 1, x,,', '1,"x\ny",,', "NULL,NULL,NULL,NULL", "1", b"1,\xff,,", "1,x,,\r\n", "#1,2,3,4",
+    "1,x,,2\n", "1,x,,3\n4,y,,", ' 1, x,,', '1,"x\ny",,', "NULL,NULL,NULL,NULL", "1",
+    b"1,\xff,,", "1,x,,\r\n", "#1,2,3,4",
 ]  # fmt: skip
 COLUMNS = "a INT, b STRING, c TIMESTAMP(3), d DECIMAL(38, 20)"
 
@@ -76,7 +77,9 @@ def test_every_record_is_read_as_flink_reads_it(
         "t", columns, topic, broker.servers, format=format, scan__startup__mode="earliest-offset",
         scan__bounded__mode="latest-offset", **{f"{format}__ignore_parse_errors": "true"},
     )  # fmt: skip
-    out = table("o", f"{COLUMNS}, at INT, nr BIGINT, met TIMESTAMP_LTZ(3), how STRING", "OUT", csv__null_literal="NULL")
+    out = table(
+        "o", f"{COLUMNS}, part INT, nr BIGINT, met TIMESTAMP_LTZ(3), how STRING", "OUT", csv__null_literal="NULL"
+    )
     insert = f"INSERT INTO o SELECT a, b, c, d, {', '.join(META)} FROM t"
     by_flink, by_spark, result = by_both(flink, tmp_path, [source, out, insert], UTC, streaming=False)
     assert by_spark == by_flink
@@ -130,8 +133,8 @@ def test_malformed_records_and_missing_topics_end_the_run(
         source = topic_table("t", COLUMNS, topic, broker.servers, format=format)
         with pytest.raises(BackfillError, match=words):
             run(script(source, out, "INSERT INTO o SELECT * FROM t"))
+    source = topic_table("t", COLUMNS, "missing", broker.servers, format="json")
     with pytest.raises(BackfillError, match="cannot be read"):
-        source = topic_table("t", COLUMNS, "missing", broker.servers, format="json")
         run(script(source, out, "INSERT INTO o SELECT * FROM t"))
 
 
@@ -234,15 +237,9 @@ def test_an_upsert_replaces_its_range_and_only_that(
         }
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.servers).option("subscribe", topic)
     assert reader.load().count() == 6 + 1 + 1 + 2, "A anew, G, tombstones for C and D, and nothing the second time"
+    narrow = f"{KEYED}, PRIMARY KEY (window_start) NOT ENFORCED"
+    one = topic_table("results", narrow, topic, broker.servers, "upsert-kafka", **options)
     with pytest.raises(BackfillError, match="2 rows for the key"):
-        one = topic_table(
-            "results",
-            f"{KEYED}, PRIMARY KEY (window_start) NOT ENFORCED",
-            topic,
-            broker.servers,
-            "upsert-kafka",
-            **options,
-        )
         run(planned(table("bid", BID_COLUMNS, history), one, BY_ITEM), *bounds)
 
 

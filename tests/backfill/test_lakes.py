@@ -26,6 +26,8 @@ from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# How often the kill test kills.
+KILLS = "FLINKCOMPAT_KILLS"
 TYPES = {
     "a": "TINYINT", "b": "SMALLINT", "c": "INT", "d": "BIGINT", "e": "FLOAT", "f": "DOUBLE", "g": "DECIMAL(10, 2)",
     "h": "STRING", "i": "BOOLEAN", "j": "DATE", "k": "TIMESTAMP(6)", "l": "TIMESTAMP_LTZ(6)", "m": "TIMESTAMP(3)",
@@ -123,11 +125,11 @@ def test_a_table_that_does_not_fit_is_left_alone(
                 "INSERT INTO o SELECT * FROM results",
             )
         )
+    sink = lake("results", f"{SUM_COLUMNS}, n BIGINT", kind, tmp_path)
     with pytest.raises(BackfillError, match="has no column n"):
-        sink = lake("results", f"{SUM_COLUMNS}, n BIGINT", kind, tmp_path)
         run(script(source, sink, f"INSERT INTO results {SUM.replace('SUM(price)', 'SUM(price), COUNT(*)')}"))
+    missing = lake("missing", SUM_COLUMNS, kind, tmp_path)
     with pytest.raises(BackfillError, match="there is no"):
-        missing = lake("missing", SUM_COLUMNS, kind, tmp_path)
         run(script(missing, table("o", SUM_COLUMNS, tmp_path / "o"), "INSERT INTO o SELECT * FROM missing"))
 
 
@@ -200,35 +202,53 @@ def test_a_range_needs_a_column_that_tells_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(spark: SparkSession, tmp_path: Path) -> None:
-    """SIGKILL, again and again, then one run to the end: the table holds that run's rows, and what others wrote."""
+def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
+    run: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    """SIGKILL at random moments: the table is as before or as after; a run to the end gives that run's rows."""
     from tests.backfill.packages import NEEDS
 
-    draw = random.Random(5)
+    draw = random.Random()
     times = (f"2020-04-15 08:{draw.randrange(60):02d}:00,{draw.randrange(100)}.00,x" for _ in range(20_000))
-    place = history(tmp_path, "\n".join(times) + "\n")
+    results = tmp_path / "results"
     text = script(
-        table("bid", BID_COLUMNS, place), lake("results", SUM_COLUMNS, "delta", tmp_path), f"INSERT INTO results {SUM}"
+        table("bid", BID_COLUMNS, history(tmp_path, "\n".join(times) + "\n")),
+        lake("results", SUM_COLUMNS, "delta", tmp_path),
+        f"INSERT INTO results {SUM}",
     )
-    spark.sql(
-        f"CREATE TABLE delta.`{tmp_path / 'results'}` (window_start TIMESTAMP_NTZ, window_end TIMESTAMP_NTZ, "
-        "total DECIMAL(38, 2)) USING delta"
-    )
-    old = "(TIMESTAMP_NTZ '2020-04-15 {0}:00:00', TIMESTAMP_NTZ '2020-04-15 {0}:10:00', 7)"
-    spark.sql(f"INSERT INTO delta.`{tmp_path / 'results'}` VALUES {old.format('07')}, {old.format('08')}")
+    columns = "window_start TIMESTAMP_NTZ, window_end TIMESTAMP_NTZ, total DECIMAL(38, 2)"
+    spark.sql(f"CREATE TABLE delta.`{results}` ({columns}) USING delta")
+
+    def stale() -> None:
+        """A window before the range, and in it one that no run gives anew."""
+        spark.sql(f"DELETE FROM delta.`{results}`")
+        row = "(TIMESTAMP_NTZ '2020-04-15 {0}:00', TIMESTAMP_NTZ '2020-04-15 {0}:01', 7)"
+        spark.sql(f"INSERT INTO delta.`{results}` VALUES {row.format('07:00')}, {row.format('08:25')}")
+
+    def totals() -> list[tuple[str, float]]:
+        rows = spark.read.format("delta").load(str(results)).collect()
+        return sorted((f"{row.window_start:%H:%M}", float(row.total)) for row in rows)
+
+    bounds = "2020-04-15 08:00:00", "2020-04-15 09:00:00"
+    stale()
+    before = totals()
+    begun = time.monotonic()
+    run(text, *bounds)
+    lasts = time.monotonic() - begun
+    wanted = totals()
+    assert [start for start, _ in wanted] == ["07:00", "08:00", "08:10", "08:20", "08:30", "08:40", "08:50"]
     configuration = tmp_path / "conf"
     configuration.mkdir()
     settings = "\n".join(f"{key} {value}" for key, value in NEEDS.conf if key == "spark.jars.ivy")
     (configuration / "spark-defaults.conf").write_text(settings, encoding="utf-8")
-    request = BackfillRequest(
-        text, "job.sql", from_=datetime(2020, 4, 15, 8), to=datetime(2020, 4, 15, 9), master="local[1]"
-    )
+    from_, to = (datetime.fromisoformat(bound) for bound in bounds)
+    request = BackfillRequest(text, "job.sql", from_=from_, to=to, master="local[1]")
     (tmp_path / "request.json").write_text(json.dumps(request.to_dict()), encoding="utf-8")
     command = [sys.executable, "-m", "airflow_flinkcompat.backfill.job", "--request", str(tmp_path / "request.json")]
     environment = {**os.environ, "SPARK_CONF_DIR": str(configuration), "PYTHONPATH": str(Path.cwd())}
-
-    def started() -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    for _ in range(int(os.environ.get(KILLS, "2"))):
+        stale()
+        driver = subprocess.Popen(
             command,
             env=environment,
             stdout=subprocess.PIPE,
@@ -236,35 +256,13 @@ def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(spark: SparkSe
             text=True,
             start_new_session=True,
         )
-
-    def totals() -> list[tuple[str, float]]:
-        rows = spark.read.format("delta").load(str(tmp_path / "results")).collect()
-        return sorted((f"{row.window_start:%H:%M}", float(row.total)) for row in rows)
-
-    before = totals()
-    clean = started()
-    assert clean.stdout is not None
-    begun = next(line for line in clean.stdout if line.startswith("backfill: "))
-    first = time.monotonic()
-    assert begun
-    clean.communicate()
-    assert clean.returncode == 0
-    lasts = time.monotonic() - first
-    wanted = totals()
-    assert len(wanted) == 7
-    spark.sql(f"DELETE FROM delta.`{tmp_path / 'results'}` WHERE window_start >= TIMESTAMP_NTZ '2020-04-15 08:00:00'")
-    spark.sql(f"INSERT INTO delta.`{tmp_path / 'results'}` VALUES {old.format('08')}")
-    for moment in (0.2, 0.6, 0.9):
-        killed = started()
-        assert killed.stdout is not None
-        next(line for line in killed.stdout if line.startswith("backfill: "))
+        assert driver.stdout is not None
+        assert any(line.startswith("backfill: ") for line in driver.stdout), "the driver ended before it computed"
         try:
-            killed.wait(lasts * moment)
+            driver.wait(draw.uniform(0, 3 * lasts))
         except subprocess.TimeoutExpired:
-            os.killpg(killed.pid, signal.SIGKILL)
-        killed.communicate()
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate()
         assert totals() in (before, wanted)
-    last = started()
-    last.communicate()
-    assert last.returncode == 0
-    assert totals() == wanted
+        run(text, *bounds)
+        assert totals() == wanted
