@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.steps import Assign, Slices
-from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, from_micros
+from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, Demand, from_micros
 
 # Columns on the way, in microseconds of local time: of a row, of the slice it lies in, and of the end of its window.
 _TIME, _SLICE, _END = "micros", "slice", "window_end"
@@ -44,8 +46,7 @@ def by_slices(rows: DataFrame, step: Assign, slices: Slices, nulls: Observation)
 
 def keys_and_times(rows: DataFrame, step: Assign, slices: Slices) -> DataFrame:
     """Of every row, whatever is asked for: a hash of what slices are aggregated by, the slice, and the time."""
-    anything = Assign(step.input, step.time, step.width, step.windows, type(step.demand)(), step.zone)
-    rows = _timed(rows, anything, Observation()).where(slices.condition)
+    rows = _timed(rows, replace(step, demand=Demand()), Observation()).where(slices.condition)
     columns = [sql for _, sql in (*slices.keys, *slices.values)]
     key = f"xxhash64({', '.join(columns)})" if columns else "0L"
     return rows.selectExpr(key, step.windows.slice_of(_TIME), _TIME)
