@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
-COLUMNS = "ts TIMESTAMP(3), k STRING, j INT, v INT"
+COLUMNS = "ts TIMESTAMP(3), k STRING, j INT, v INT, WATERMARK FOR ts AS ts"
 
 
 def history(folder: Path) -> str:
