@@ -252,6 +252,5 @@ def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
         result = run(sums(HOP, tmp_path / "in"), "2026-01-01 00:00:00", "2026-01-01 06:00:00", **given)
         found.append((lines(tmp_path / name), result.rows_late))
     whole, parts, everything = found
-    assert parts == whole
-    assert whole[1] > 0
-    assert whole[0] != everything[0]
+    assert parts[0] == whole[0] != everything[0]
+    assert min(whole[1], parts[1]) > everything[1] == 0
