@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from airflow_flinkcompat.backfill.connectors.lakes import column_type, compared, identifier, within
+from airflow_flinkcompat.backfill.connectors.lakes import cast_type, column_type, compared, identifier, within
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.secrets import resolve
 
@@ -79,9 +79,11 @@ def _fields(rows: DataFrame, source: Delta | Iceberg, stored: dict[str, str]) ->
         rows = within(rows, source.span, name, stored[name])
     return rows.select(
         *(
-            (F.col(identifier(column.name)).cast(kind) if (kind := column_type(column.type)) else F.lit(None)).alias(
-                f"f{i}"
-            )
+            (
+                F.col(identifier(column.name)).cast(cast_type(kind))
+                if (kind := column_type(column.type))
+                else F.lit(None)
+            ).alias(f"f{i}")
             for i, column in enumerate(source.columns)
         )
     )

@@ -37,6 +37,11 @@ def column_type(kind: DataType) -> str:
     return {"timestamp_ltz": "timestamp"}.get(text, text)
 
 
+def cast_type(stored: str) -> str:
+    """What a cast to a stored type is written with: a bare ``timestamp`` is what the session takes for one."""
+    return {"timestamp": "timestamp_ltz"}.get(stored, stored)
+
+
 def value(column: Column, field: str, table: Table, what: str) -> str:
     """Spark SQL of a column's value. Raises :class:`Untranslatable` for a type these tables do not hold exactly.
 

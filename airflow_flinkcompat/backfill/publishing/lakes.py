@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.connectors.base import Publication, Rows
 from airflow_flinkcompat.backfill.connectors.iceberg import IcebergTable
 from airflow_flinkcompat.backfill.connectors.lake_tables import DELTA_ALSO, delta_schema, iceberg_schema
-from airflow_flinkcompat.backfill.connectors.lakes import column_type, compared, identifier
+from airflow_flinkcompat.backfill.connectors.lakes import cast_type, column_type, compared, identifier
 from airflow_flinkcompat.backfill.connectors.ranges import Comparison
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.publishing.files import FileSystem
@@ -176,7 +176,9 @@ class IcebergPublication:
 
 
 def _named(frame: DataFrame, rows: Rows, types: dict[str, str]) -> DataFrame:
-    return frame.select(*(F.col(f"c{i}").cast(types[c.name]).alias(c.name) for i, c in enumerate(rows.columns)))
+    return frame.select(
+        *(F.col(f"c{i}").cast(cast_type(types[c.name])).alias(c.name) for i, c in enumerate(rows.columns))
+    )
 
 
 def _condition(replaced: tuple[Comparison, ...], types: dict[str, str]) -> str:
