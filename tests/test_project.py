@@ -54,7 +54,8 @@ class TestPackaging:
         assert spark["pyspark"] == spark["pyspark-client"] != ""
         flink = [requirement for requirement in extras["local-flink"] if "flink" in requirement.partition("[")[0]]
         assert flink == ["airflow-flinkcompat[deploy,jars]", "apache-flink-libraries==2.3.*"]
-        for part in ("airflow", "spark", "local-flink"):
+        assert extras["native"][0] == "airflow-flinkcompat[spark]"
+        for part in ("airflow", "native", "local-flink"):
             assert part in extras["all"][0]
 
     def test_every_dependency_is_pinned(self, pyproject: dict[str, Any], pinned: dict[str, str]) -> None:

@@ -41,8 +41,8 @@ class Counts:
 
     @classmethod
     def together(cls, parts: Iterable[Counts]) -> Counts:
-        """Of several chunks. Rows read count each time they are read; every chunk meets the same rows without a time, so
-        of those the chunk that met most speaks. A row is late for windows, and each window is of one chunk."""
+        """Of several chunks. Rows read count each time they are read; every chunk meets the same rows without a time,
+        so of those the chunk that met most speaks. A row is late for windows, and each window is of one chunk."""
         found = list(parts)
         if len(found) == 1:
             return found[0]

@@ -47,9 +47,7 @@ class FlinkBatch:
     def __init__(self, gateway: JavaGateway) -> None:
         self._java = gateway.jvm
 
-    def run(
-        self, statements: list[str], settings: Mapping[str, str] | None = None, streaming: bool = False
-    ) -> None:
+    def run(self, statements: list[str], settings: Mapping[str, str] | None = None, streaming: bool = False) -> None:
         """Runs DDL and INSERT statements in a fresh environment, each to its end.
 
         ``streaming``: as a streaming job, which a source of files ends with the last possible watermark. Watermarks are

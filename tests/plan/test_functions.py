@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import InputRef, Literal
 from airflow_flinkcompat.plan.functions import FunctionKind, call_type, lookup
-from airflow_flinkcompat.plan.translations import AGGREGATES, BRANCHES, SCALARS
+from airflow_flinkcompat.plan.translations import AGGREGATES, BRANCHES, PARTS, SCALARS
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -133,7 +133,7 @@ def test_constants_may_decide_a_type(name: str, arguments: tuple[InputRef | Lite
 
 _PLACEHOLDERS = {
     *(str(i) for i in range(3)), *(f"d{i}" for i in range(3)), "args", "rest", "drest", "and", "or", "type", "length",
-    "end", "end0", "scale0", "distinct", "filter",
+    "end", "end0", "scale0", *PARTS,
 }  # fmt: skip
 
 
