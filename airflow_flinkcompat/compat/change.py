@@ -6,6 +6,7 @@ everything the plan holds, so a change without differences is no change.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,10 +18,9 @@ from airflow_flinkcompat.compat.parts import Difference, operator_parts
 from airflow_flinkcompat.compat.references import expressions, function_names
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
-from airflow_flinkcompat.plan.operators import Output, TooLarge, operators, sources
+from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Problem, Program
-from airflow_flinkcompat.plan.unfolding import view
 
 
 @dataclass(frozen=True)
@@ -53,33 +53,23 @@ class Change:
             return a == b and not self.differences and not self.failures
         return not self.differences and not self.failures
 
-    @cached_property
-    def _outputs(self) -> tuple[dict[int, Output], dict[int, Output], tuple[Problem, ...]]:
-        found: list[dict[int, Output]] = []
-        failures: list[Problem] = []
-        for program in self.programs:
-            outputs: dict[int, Output] = {}
-            for i, pipeline in enumerate(program.pipelines):
-                try:
-                    outputs[i] = view(pipeline.sink)
-                except TooLarge as error:
-                    failures.append(Problem("too-large", str(error), "", pipeline.span))
-            found.append(outputs)
-        return found[0], found[1], tuple(failures)
+    @property
+    def _outputs(self) -> tuple[Mapping[int, Output], Mapping[int, Output]]:
+        return self.old.outputs[0], self.new.outputs[0]
 
     @property
     def failures(self) -> tuple[Problem, ...]:
         """Pipelines that could not be unfolded."""
-        return self._outputs[2]
+        return (*self.old.outputs[1], *self.new.outputs[1])
 
     @cached_property
     def _pairing(self) -> Pairing:
-        return paired(*self._outputs[:2])
+        return paired(*self._outputs)
 
     @cached_property
     def pipelines(self) -> tuple[PipelinePair, ...]:
         a, b = self.programs
-        old, new, _ = self._outputs
+        old, new = self._outputs
         names = [new[j].sink or "query" for _, j in self._pairing.pairs]
         first = dict(zip(reversed(names), reversed(range(len(names))), strict=True))
         places = (name if first[name] == n else f"{name} ({n + 1})" for n, name in enumerate(names))
@@ -87,6 +77,17 @@ class Change:
             PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b)
             for (i, j), place in zip(self._pairing.pairs, places, strict=True)
         )
+
+    def pipelines_into(self, sink: str | None) -> Sequence[PipelinePair]:
+        """The pairs that write into a sink."""
+        return () if sink is None else self._by_sink.get(sink, ())
+
+    @cached_property
+    def _by_sink(self) -> Mapping[str, Sequence[PipelinePair]]:
+        found: dict[str, list[PipelinePair]] = {}
+        for pair in self.pipelines:
+            found.setdefault(pair.sink, []).append(pair)
+        return found
 
     def position(self, pair: PipelinePair) -> int:
         """The place of a pair among the queries of the proposed script, from 0."""
@@ -104,7 +105,7 @@ class Change:
         """
         found = []
         alone = (self._pairing.removed, self._pairing.added)
-        for program, outputs, places in zip(self.programs, self._outputs[:2], alone, strict=True):
+        for program, outputs, places in zip(self.programs, self._outputs, alone, strict=True):
             shared = {p.statement_set for n, p in enumerate(program.pipelines) if n not in places}
             found.append(
                 frozenset(
@@ -185,7 +186,7 @@ class Change:
         """Names of the tables the pipelines of each side read or write."""
         old, new = (
             frozenset(name for output in side.values() for name in (output.sink, *(s.table for s in sources(output))))
-            for side in self._outputs[:2]
+            for side in self._outputs
         )
         return old, new
 
@@ -198,7 +199,7 @@ class Change:
     def source_tables(self) -> frozenset[str]:
         """Names of the tables that are read."""
         return frozenset(
-            source.table for outputs in self._outputs[:2] for output in outputs.values() for source in sources(output)
+            source.table for outputs in self._outputs for output in outputs.values() for source in sources(output)
         )
 
     @cached_property
@@ -215,7 +216,7 @@ class Change:
     @cached_property
     def _functions_by_side(self) -> tuple[frozenset[str], ...]:
         found = []
-        for program, outputs in zip(self.programs, self._outputs[:2], strict=True):
+        for program, outputs in zip(self.programs, self._outputs, strict=True):
             names: set[str] = set()
             for output in outputs.values():
                 for operator in operators(output):
@@ -243,7 +244,7 @@ class Change:
         """The columns of a table that any resolved expression of either side reads."""
         return frozenset(
             leaf.column
-            for outputs in self._outputs[:2]
+            for outputs in self._outputs
             for output in outputs.values()
             if table in {source.table for source in sources(output)}
             for expression in expressions(output)

@@ -41,7 +41,8 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
     """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
     names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
     names += [output.sink for output in (*change.added, *change.removed)]
-    return tuple((name, decided(_about(fired, name))) for name in dict.fromkeys(names))
+    about = _About(fired)
+    return tuple((name, decided(about(name))) for name in dict.fromkeys(names))
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
@@ -58,24 +59,40 @@ def ending(findings: Iterable[Finding]) -> Consequence | None:
 
 
 def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
+    about = _About(fired)
     for pipeline in change.pipelines:
         for pair in pipeline.operators:
-            yield _paired(pair, _about(fired, pipeline.sink, pair.path))
-        group = _about(fired, pipeline.sink, "")
-        yield from _alone(pipeline.sink, pipeline.removed, pipeline.added, group)
+            yield _paired(pair, about(pipeline.sink, pair.path))
+        yield from _alone(pipeline.sink, pipeline.removed, pipeline.added, about(pipeline.sink, ""))
     for output in change.removed:
-        yield from _alone(output.sink, operators(output), (), _about(fired, output.sink, ""))
+        yield from _alone(output.sink, operators(output), (), about(output.sink, ""))
     for output in change.added:
-        yield from _alone(output.sink, (), operators(output), _about(fired, output.sink, ""))
+        yield from _alone(output.sink, (), operators(output), about(output.sink, ""))
 
 
-def _about(fired: Fired, sink: str, operator: str | None = None) -> list[tuple[Level, Finding]]:
-    """What concerns a sink: its own findings and the script's. With a path, no other operator's than that one's."""
-    return [
-        (level, finding)
-        for level, finding in fired
-        if finding.sink is None or (finding.sink == sink and (operator is None or finding.operator in ("", operator)))
-    ]
+class _About:
+    """What concerns a sink: its own findings and the script's. With a path, no other operator's than that one's.
+
+    Grouped once: a script may have as many sinks as findings. What is asked of a group, outcome and ending, follows
+    from levels, outcomes and consequences alone; of the script's findings one of each kind stands for all.
+    """
+
+    def __init__(self, fired: Fired) -> None:
+        of_script = [(level, finding) for level, finding in fired if finding.sink is None]
+        kinds = {(level, finding.outcome, finding.consequence): (level, finding) for level, finding in of_script}
+        self._of_script = list(kinds.values())
+        self._of_sinks: dict[tuple[str, str], list[tuple[Level, Finding]]] = {}
+        self._paths: dict[str, dict[str, None]] = {}
+        for entry in fired:
+            sink, path = entry[1].sink, entry[1].operator
+            if sink is not None:
+                self._of_sinks.setdefault((sink, path), []).append(entry)
+                self._paths.setdefault(sink, {})[path] = None
+
+    def __call__(self, sink: str, operator: str | None = None) -> list[tuple[Level, Finding]]:
+        paths = self._paths.get(sink, {}) if operator is None else dict.fromkeys(("", operator))
+        own = [entry for path in paths for entry in self._of_sinks.get((sink, path), ())]
+        return [*self._of_script, *own]
 
 
 @dataclass(frozen=True)

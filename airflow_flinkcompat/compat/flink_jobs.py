@@ -27,8 +27,7 @@ def companions(pair: PipelinePair, change: Change) -> tuple[PipelinePair, ...]:
 
 def disturbs(pair: PipelinePair, change: Change) -> bool:
     """Whether a change of this query may renumber or replan operators of the other queries of its job."""
-    others = companions(pair, change)
-    if not others or not pair.changed:
+    if not pair.changed or not (others := companions(pair, change)):
         return False
     if not _same_topology(pair, change):
         return True

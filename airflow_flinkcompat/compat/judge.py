@@ -67,11 +67,11 @@ def check(
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
         findings, sinks, entries = [TOO_DEEP], (), ()
-    outcome = Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
+    outcome = _worst(findings)
     other = None
     if with_other_engine:
         name = next(engine for engine in ENGINES if engine != change.engine)
-        other = (name, check(sides[0].on(name), sides[1].on(name)).outcome)
+        other = (name, _other(Change(sides[0].on(name), sides[1].on(name))))
     return Report(
         outcome=outcome,
         engine=change.engine,
@@ -93,6 +93,18 @@ def check(
         sinks=sinks,
         operators=entries,
     )
+
+
+def _other(change: Change) -> Outcome:
+    """What another engine says of a change."""
+    try:
+        return _worst(_decided(_fired(change, None)))
+    except RecursionError:
+        return TOO_DEEP.outcome
+
+
+def _worst(findings: list[Finding]) -> Outcome:
+    return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 
 def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Finding]]:
@@ -248,24 +260,24 @@ def _capped(finding: Finding, change: Change, explained: Explained | None) -> Fi
 
 def _numbered(finding: Finding, change: Change) -> Finding:
     """Ids from a counter differ from start to start: on ``flink`` even an unchanged script is refused (measured)."""
-    settings = [dict(p.settings) for program in change.programs for p in program.pipelines]
-    always = any(each.get("table.exec.uid.generation", "").upper() == "ALWAYS" for each in settings)
-    why = "table.exec.uid.generation = ALWAYS numbers operators anew"
-    return _doubted(finding, why) if always and change.engine == "flink" else finding
+    if change.engine != "flink" or finding.outcome is not Outcome.COMPATIBLE:
+        return finding
+    settings = {p.settings for program in change.programs for p in program.pipelines}
+    always = any(dict(each).get("table.exec.uid.generation", "").upper() == "ALWAYS" for each in settings)
+    return _doubted(finding, "table.exec.uid.generation = ALWAYS numbers operators anew") if always else finding
 
 
 def _shared(finding: Finding, change: Change) -> Finding:
     """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
     why = "other queries of its statement set may be planned otherwise with it"
-    changed = (pair for pair in change.pipelines if pair.sink == finding.sink)
+    changed = change.pipelines_into(finding.sink)
     return _doubted(finding, why) if any(disturbs(pair, change) for pair in changed) else finding
 
 
 def _reordered(finding: Finding, change: Change) -> Finding:
     """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
     why = "the order of the keys in state may follow the columns that are put out"
-    changed = (pair for pair in change.pipelines if pair.sink == finding.sink)
-    return _doubted(finding, why) if any(map(keys_may_move, changed)) else finding
+    return _doubted(finding, why) if any(map(keys_may_move, change.pipelines_into(finding.sink))) else finding
 
 
 def _doubted(finding: Finding, why: str) -> Finding:

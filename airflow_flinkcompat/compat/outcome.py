@@ -17,12 +17,15 @@ class Outcome(StrEnum):
     @property
     def rank(self) -> int:
         """0 for compatible, 3 for incompatible."""
-        return list(Outcome).index(self)
+        return _RANKS[self]
 
     @staticmethod
     def worst(outcomes: Iterable[Outcome]) -> Outcome:
         """The worst of the outcomes; compatible where there are none."""
         return max(outcomes, key=lambda outcome: outcome.rank, default=Outcome.COMPATIBLE)
+
+
+_RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
 class Basis(StrEnum):

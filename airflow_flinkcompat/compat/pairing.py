@@ -34,15 +34,21 @@ def paired(old: Mapping[int, Output], new: Mapping[int, Output]) -> Pairing:
         pairs.append((i, j))
         del left[i], right[j]
 
+    unmatched: dict[str, dict[int, Output]] = {}
+    for j, output in new.items():
+        unmatched.setdefault(output.sink, {})[j] = output
     for i, output in old.items():  # equal ones in their order: it does not matter which is which
-        twin = next((j for j, other in right.items() if other == output), None)
+        alike = unmatched.get(output.sink, {})
+        twin = next((j for j, other in alike.items() if other == output), None)
         if twin is not None:
             match(i, twin)
+            del alike[twin]
     for level in LEVELS:
         ours, theirs = _only(left, level), _only(right, level)
         for sign in [sign for sign in ours if sign in theirs]:
             match(ours[sign], theirs[sign])
-    ambiguous = tuple(dict.fromkeys(o.sink for o in left.values() if o.sink in {t.sink for t in right.values()}))
+    open_sinks = {output.sink for output in right.values()}
+    ambiguous = tuple(dict.fromkeys(o.sink for o in left.values() if o.sink in open_sinks))
     if len(left) == len(right) == 1 and not ambiguous:
         match(next(iter(left)), next(iter(right)))  # one query left on each side: its sink changed
     gone, come = (tuple(n for n, output in side.items() if output.sink not in ambiguous) for side in (left, right))

@@ -21,8 +21,10 @@ def contests(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
     if whole:
         yield fired, whole
         return
-    for sink in dict.fromkeys(finding.sink for _, finding in fired):
-        group = [entry for entry in fired if entry[1].sink == sink]
+    groups: dict[str | None, list[tuple[Level, Finding]]] = {}
+    for entry in fired:
+        groups.setdefault(entry[1].sink, []).append(entry)
+    for group in groups.values():
         top = min(level for level, _ in group)
         yield group, [entry for entry in group if entry[0] is top]
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
+from airflow_flinkcompat.plan.operators import Output, TooLarge
+from airflow_flinkcompat.plan.program import Problem
+from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.sql import Script, parse_script
 
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
@@ -61,6 +64,18 @@ class Side:
         return build_program(self.parsed, self.settings, self.functions, catalog)
 
     @cached_property
+    def outputs(self) -> tuple[Mapping[int, Output], tuple[Problem, ...]]:
+        """The operators' view of every query by its place in the program, and what could not be unfolded."""
+        outputs: dict[int, Output] = {}
+        failures: list[Problem] = []
+        for i, pipeline in enumerate(self.program.pipelines):
+            try:
+                outputs[i] = view(pipeline.sink)
+            except TooLarge as error:
+                failures.append(Problem("too-large", str(error), "", pipeline.span))
+        return outputs, tuple(failures)
+
+    @cached_property
     def sha256(self) -> str:
         """The hash of everything that is compared; what was checked is what gets deployed."""
         functions = sorted((f.name, f.kind, f.language, f.definition) for f in self.functions)
@@ -74,4 +89,9 @@ class Side:
 
     def on(self, engine: str) -> Side:
         """The same side under another engine's state semantics."""
-        return self if engine == self.engine else replace(self, engine=engine, engine_version=None, beside=self)
+        if engine == self.engine:
+            return self
+        other = replace(self, engine=engine, engine_version=None)
+        # What was worked out of the script knows of no engine.
+        vars(other).update({name: vars(self)[name] for name in ("parsed", "program", "outputs") if name in vars(self)})
+        return other
