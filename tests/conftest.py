@@ -52,17 +52,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         reporter.write_line(f"FAILED: {len(skipped)} skipped; a skipped test counts as a failure here", red=True)
 
 
-REAL = frozenset({"airflow", "backfill", "deploy"})
-"""Folders whose tests start or use the one Flink, Airflow and Spark of a run."""
+REAL = {
+    "backfill": "one Spark and one Flink",
+    "airflow": "one Airflow and one Flink",
+    "deploy": "one Airflow and one Flink",
+}
+"""Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
 
 def _scope(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
-    return "real parts" if REAL & set(file.split("/")) else file
+    return next((parts for folder, parts in REAL.items() if folder in file.split("/")), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes one begins with the real parts and has them all; every other file stays whole."""
+    """Of several processes the first two begin with real parts, each with one kind; every other file stays whole."""
     from xdist.scheduler import LoadScopeScheduling
 
     class RealPartsTogether(LoadScopeScheduling):
@@ -74,7 +78,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _scope(item.nodeid) != "real parts")
+    order = {parts: place for place, parts in enumerate(dict.fromkeys(REAL.values()))}
+    items.sort(key=lambda item: order.get(_scope(item.nodeid), len(order)))
 
 
 @pytest.fixture(scope="session")
