@@ -240,17 +240,31 @@ def test_several_sinks_with_windows_of_several_lengths(run: Run, bids: Path, tmp
 
 @pytest.mark.slow
 def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
-    """What is late depends on all rows that came before, also on those of other chunks."""
+    """What is late depends on all rows that came before, also on those of other chunks; it is counted once for each
+    window inside the range that a row came too late for."""
     (tmp_path / "in").mkdir()
     begin = datetime(2026, 1, 1)
-    minutes = [(37 * i) % 90 + 3 * i for i in range(120)]
-    rows = (f"{begin + timedelta(minutes=minute)},1.00,A\n" for minute in minutes)
-    (tmp_path / "in" / "a.csv").write_text("".join(rows), encoding="utf-8")
+    times = [begin + timedelta(minutes=(37 * i) % 90 + 3 * i) for i in range(120)]
+    (tmp_path / "in" / "a.csv").write_text("".join(f"{time},1.00,A\n" for time in times), encoding="utf-8")
+    bounds = Range(begin, begin + timedelta(hours=6))
     found = []
     for name, more in (("whole", {}), ("parts", {"chunk": timedelta(hours=1)}), ("all", {"late": "include"})):
         given = {"late": "drop", "sinks": {"results": str(tmp_path / name)}, **more}
-        result = run(sums(HOP, tmp_path / "in"), "2026-01-01 00:00:00", "2026-01-01 06:00:00", **given)
+        result = run(sums(HOP, tmp_path / "in"), str(bounds.from_), str(bounds.to), **given)
         found.append((lines(tmp_path / name), result.rows_late))
     whole, parts, everything = found
-    assert parts[0] == whole[0] != everything[0]
-    assert min(whole[1], parts[1]) > everything[1] == 0
+    assert parts == whole
+    assert whole[1] == late_pairs(times, bounds)
+    assert whole[0] != everything[0]
+    assert whole[1] > everything[1] == 0
+
+
+def late_pairs(times: list[datetime], bounds: Range) -> int:
+    """Rows and windows of HOP inside the bounds, of which the window was complete before the row came."""
+    windows = Aligned(WindowKind.HOP, size=1_200_000_000, slide=300_000_000)
+    wanted, highest, found = Demand.inside(bounds.from_, bounds.to), -1, 0
+    for micros in map(to_micros, times):
+        held = [each for each in windows.windows_of(micros) if windows.wanted(*each, wanted)]
+        found += sum(end - 1000 <= highest for _, end in held)
+        highest = max(highest, micros - 1_000_000)
+    return found
