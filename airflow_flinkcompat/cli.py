@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script
+from airflow_flinkcompat.sql import ScriptError, mask_secrets, read_script, read_text
 
 KINDS = ("scalar", "aggregate", "table")
 LANGUAGES = ("java", "scala", "python")
@@ -115,7 +115,7 @@ def check_command(
     ddl = read_script(catalog).text if catalog else ""
 
     def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
-        return Side(read_script(path).text, {**shared, **own}, declared, ddl, engine, version, path)
+        return Side(read_text(path), {**shared, **own}, declared, ddl, engine, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
     after = side(new, {}, engine_version)
@@ -297,6 +297,13 @@ def rules_command(code: str | None, engine: str | None, outcome: str | None, sty
     show_default=True,
     help="Rows that a live job's watermark would have found too late.",
 )
+@click.option(
+    "--native",
+    type=click.Choice(("auto", "off")),
+    default="auto",
+    show_default=True,
+    help="Whether DuckDB may aggregate parquet files inside Spark's tasks, where that is less work.",
+)
 @click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
 @click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")
 @click.option("--boundary", metavar="TS", help="Where the live job's own windows begin; the backfill ends there.")
@@ -314,6 +321,7 @@ def backfill_command(
     catalog: str | None,
     master: str | None,
     late: str,
+    native: str,
     chunk: str | None,
     journal: str | None,
     boundary: str | None,
@@ -354,6 +362,7 @@ def backfill_command(
             sinks=parse_settings(sinks, "sink", "NAME=URI"),
             master=master,
             late=late,
+            native=native,
             boundary=parse_time(boundary) if boundary else None,
             allow_incomplete=allow_incomplete,
             chunk=parse_duration(chunk) if chunk else None,

@@ -12,7 +12,7 @@ from airflow_flinkcompat.backfill.steps import Assign, Slices
 from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, Demand, from_micros
 
 # Columns on the way, in microseconds of local time: of a row, of the slice it lies in, and of the end of its window.
-_TIME, _SLICE, _END = "micros", "slice", "window_end"
+_TIME, SLICE, _END = "micros", "slice", "window_end"
 
 
 def in_windows(rows: DataFrame, step: Assign, nulls: Observation) -> DataFrame:
@@ -23,18 +23,21 @@ def in_windows(rows: DataFrame, step: Assign, nulls: Observation) -> DataFrame:
     )
 
 
-def by_slices(rows: DataFrame, step: Assign, slices: Slices, nulls: Observation) -> DataFrame:
-    """An aggregation over windowed rows: per slice first, then slices in windows."""
+def in_pieces(rows: DataFrame, step: Assign, slices: Slices, nulls: Observation) -> DataFrame:
+    """The first half of an aggregation by slices: its partials per slice, keys and values."""
     rows = _timed(rows, step, nulls).where(slices.condition)
-    rows = rows.withColumn(_SLICE, F.expr(step.windows.slice_of(_TIME)))
+    rows = rows.withColumn(SLICE, F.expr(step.windows.slice_of(_TIME)))
     keys = [F.expr(sql).alias(f"k{position}") for position, sql in slices.keys]
-    pieces = [*keys, *(F.expr(sql).alias(f"c{index}") for index, sql in slices.values), F.col(_SLICE)]
-    if slices.partials:
-        partials = (F.expr(sql).alias(f"p{i}") for i, sql in enumerate(slices.partials))
-        rows = rows.groupBy(*pieces).agg(*partials)
-    else:
-        rows = rows.select(*pieces).distinct()
-    rows = _each_window(rows, step, _SLICE)
+    pieces = [*keys, *(F.expr(sql).alias(f"c{index}") for index, sql in slices.values), F.col(SLICE)]
+    if not slices.partials:
+        return rows.select(*pieces).distinct()
+    partials = (F.expr(sql).alias(f"p{i}") for i, sql in enumerate(slices.partials))
+    return rows.groupBy(*pieces).agg(*partials)
+
+
+def by_slices(pieces: DataFrame, step: Assign, slices: Slices) -> DataFrame:
+    """The second half: an aggregation over windowed rows from the partials of its slices."""
+    rows = _each_window(pieces, step, SLICE)
     names = [f"k{position}" for position, _ in slices.keys]
     rows = rows.groupBy(*names, _END).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in slices.aggregates))
     fields = _fields(step)

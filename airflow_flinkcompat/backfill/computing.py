@@ -11,6 +11,7 @@ from airflow_flinkcompat.backfill.connectors.base import Publication, Range
 from airflow_flinkcompat.backfill.counts import Counts
 from airflow_flinkcompat.backfill.execution import Execution
 from airflow_flinkcompat.backfill.journal import Chunk, Journal
+from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan
 from airflow_flinkcompat.backfill.steps import Work
 
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 
-def stage_at_once(session: SparkSession, work: Work, publications: list[Publication], progress: Progress) -> Counts:
+def stage_at_once(
+    session: SparkSession, work: Work, publications: list[Publication], progress: Progress, native: Natives
+) -> Counts:
     """Computes and stages every sink's rows."""
     seen = []
-    with Execution(session, work, progress) as execution:
+    with Execution(session, work, progress, native=native) as execution:
         for write, publication in zip(work.writes, publications, strict=True):
             progress(f"computing {write.rows.name}")
             rows, counts = execution.rows(write)
@@ -33,7 +36,12 @@ def stage_at_once(session: SparkSession, work: Work, publications: list[Publicat
 
 
 def stage_in_chunks(
-    session: SparkSession, plan: Plan, publications: list[Publication], journal: Journal, progress: Progress
+    session: SparkSession,
+    plan: Plan,
+    publications: list[Publication],
+    journal: Journal,
+    progress: Progress,
+    native: Natives,
 ) -> Counts:
     """Computes the chunks that no earlier run has finished, then stages every sink's rows of all of them."""
     chunks: list[Chunk] = []
@@ -44,7 +52,7 @@ def stage_in_chunks(
         if chunk is not None:
             progress(f"{name}: done by an earlier run ({_written(Counts.from_dict(chunk.counts))})")
         else:
-            chunk = _compute(session, work, journal, number, progress)
+            chunk = _compute(session, work, journal, number, progress, native)
             computed += 1
             left = (time.monotonic() - begun) / computed * (len(plan.chunks) - number)
             done = f"{100 * number // len(plan.chunks)}% of the range done, about {_duration(left)} left"
@@ -56,9 +64,11 @@ def stage_in_chunks(
     return Counts.together(Counts.from_dict(chunk.counts) for chunk in chunks)
 
 
-def _compute(session: SparkSession, work: Work, journal: Journal, number: int, progress: Progress) -> Chunk:
+def _compute(
+    session: SparkSession, work: Work, journal: Journal, number: int, progress: Progress, native: Natives
+) -> Chunk:
     folder, seen = journal.folder(number), []
-    with Execution(session, work, progress) as execution:
+    with Execution(session, work, progress, native=native) as execution:
         for position, write in enumerate(work.writes):
             rows, counts = execution.rows(write)
             rows.write.parquet(f"{folder}/sink-{position}")

@@ -1,4 +1,4 @@
-"""Steps as Spark DataFrames: built-in functions only, no code of ours on the executors."""
+"""Steps as Spark DataFrames: built-in functions only, no code of ours on the executors but native partials."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.aligned import by_slices, in_windows
+from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
+from airflow_flinkcompat.backfill.native import Partials, pieces
 from airflow_flinkcompat.backfill.ordered import HIDDEN, MET, in_sessions, in_time, ranked, with_watermark
 from airflow_flinkcompat.backfill.sampling import ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.sharing import shared
@@ -24,6 +25,7 @@ from airflow_flinkcompat.backfill.steps import (
     Repeat,
     Select,
     Sessions,
+    Slices,
     Step,
     Together,
     Where,
@@ -41,10 +43,14 @@ class Execution:
         work: Work | None = None,
         progress: Callable[[str], None] = lambda line: None,
         by_slices: bool | None = None,
+        native: Callable[[Group], Partials | None] = lambda group: None,
     ) -> None:
-        """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample."""
+        """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample.
+
+        ``native`` says which aggregations get their partials from DuckDB.
+        """
         self.session = session
-        self._progress, self._by_slices = progress, by_slices
+        self._progress, self._by_slices, self._native = progress, by_slices, native
         self._shared = shared(work.writes) if work is not None else frozenset()
         self._frames: dict[Step, DataFrame] = {}
         self._reads: list[tuple[str, str, Observation]] = []
@@ -148,33 +154,45 @@ class Execution:
         return self._nulls[-1]
 
     def _group(self, step: Group) -> DataFrame:
-        assign = self._sliced(step)
-        if assign is not None and step.slices is not None:
-            return by_slices(self.frame(assign.input), assign, step.slices, self._nulls_seen())
+        assign, slices = self._windows(step), step.slices
+        if assign is not None and slices is not None:
+            if (partials := self._native(step)) is not None:
+                return by_slices(self._native_pieces(partials), assign, slices)
+            if self._sliced(assign, slices):
+                pieces = in_pieces(self.frame(assign.input), assign, slices, self._nulls_seen())
+                return by_slices(pieces, assign, slices)
         rows = self.frame(step.input)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
         if not step.aggregates:
             return rows.select(*keys).distinct()
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
 
-    def _sliced(self, step: Group) -> Assign | None:
-        """The windows of an aggregation where computing it by slices is less work."""
-        if step.slices is None or self._by_slices is False:
-            return None
+    def _windows(self, step: Group) -> Assign | None:
+        """The windows of an aggregation that slices may compute; rows in windows that others read are there anyway."""
         below = step.input
         while isinstance(below, Select | Where) and below not in self._shared:
             below = below.input
-        if not isinstance(below, Assign) or below in self._shared:
-            return None  # windowed rows that others read as well are there anyway
-        if self._by_slices:
-            return below
-        rows = rows_per_slice(Sample(self.session), below, step.slices)
+        return below if isinstance(below, Assign) and below not in self._shared else None
+
+    def _sliced(self, assign: Assign, slices: Slices) -> bool:
+        """Whether slices are less work than rows put into windows."""
+        if self._by_slices is not None or not assign.windows.overlapping:
+            return bool(self._by_slices) and assign.windows.overlapping
+        rows = rows_per_slice(Sample(self.session), assign, slices)
         pays = rows >= DENSE
         self._progress(
-            f"{below.windows.kind}: about {rows:.1f} rows per key and slice, so "
+            f"{assign.windows.kind}: about {rows:.1f} rows per key and slice, so "
             + ("slices are aggregated first" if pays else "rows are put into windows one by one")
         )
-        return below if pays else None
+        return pays
+
+    def _native_pieces(self, partials: Partials) -> DataFrame:
+        """What DuckDB computed of files, counted as rows read by Spark are."""
+        read, seen = partials.read, Observation()
+        self._reads.append((read.table, read.source.place, seen))
+        rows = pieces(self.session, partials).observe(seen, F.expr("coalesce(sum(rows), 0)").alias("rows"))
+        rows = rows.observe(self._nulls_seen(), F.expr("coalesce(sum(nulls), 0)").alias("nulls"))
+        return rows.where(f"{SLICE} IS NOT NULL").drop("rows", "nulls")
 
 
 class Sample(Execution):

@@ -15,10 +15,11 @@ from airflow_flinkcompat.plan.program import FunctionDeclaration
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
-    "boundary", "allow_incomplete", "chunk", "journal", "late",
+    "boundary", "allow_incomplete", "chunk", "journal", "late", "native",
 }  # fmt: skip
 
 LATE = ("include", "drop")
+NATIVE = ("auto", "off")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class BackfillRequest:
     ``boundary`` is where the live job's own windows begin, and the ``to`` of a backfill that has none;
     ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
     computed, ``journal`` the folder where finished ones are kept, None for one beside a sink.
+
+    ``native`` says whether DuckDB may aggregate files inside Spark's tasks: ``auto`` where that is less work and gives
+    the same rows for certain, or ``off``.
     """
 
     script_text: str
@@ -55,10 +59,13 @@ class BackfillRequest:
     chunk: timedelta | None = None
     journal: str | None = None
     late: str = "include"
+    native: str = "auto"
 
     def __post_init__(self) -> None:
         if self.late not in LATE:
             raise BackfillError(f"late is {self.late!r}; write {' or '.join(LATE)}")
+        if self.native not in NATIVE:
+            raise BackfillError(f"native is {self.native!r}; write {' or '.join(NATIVE)}")
         for name in ("from_", "to", "boundary"):
             value = getattr(self, name)
             if value is not None and value.tzinfo is not None:
@@ -92,6 +99,7 @@ class BackfillRequest:
             "chunk": None if self.chunk is None else shown_duration(self.chunk),
             "journal": self.journal,
             "late": self.late,
+            "native": self.native,
         }
 
     @classmethod
@@ -126,6 +134,7 @@ class BackfillRequest:
             chunk=parse_duration(_text(data, "chunk", "")) if data.get("chunk") is not None else None,
             journal=data.get("journal") and _text(data, "journal", ""),
             late=_text(data, "late", LATE[0]),
+            native=_text(data, "native", NATIVE[0]),
         )
 
     @classmethod

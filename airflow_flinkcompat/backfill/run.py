@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.base import Publication
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan, plan
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
 from airflow_flinkcompat.backfill.secrets import hidden
-from airflow_flinkcompat.backfill.session import spark_session
+from airflow_flinkcompat.backfill.session import is_local, spark_session
 from airflow_flinkcompat.backfill.startup import little
 from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.plan.translations import ERROR
@@ -41,22 +42,28 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     """
     try:
         planned = plan(request)
-        brief = little(source.place for source in planned.work.sources)
+        native = Natives(request.native == "auto" and is_local(request.master or "local"), progress)
+        # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
+        brief = little(source.place for source in planned.work.sources) or native.covers(planned.work)
         with spark_session(request.master, planned.work.needs, brief) as session:
-            return _run(session, planned, request, progress)
+            if not is_local(session.sparkContext.master):
+                native = Natives(False)
+            return _run(session, planned, request, progress, native)
     except BackfillError as error:
         texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
         message = hidden(error.message, "\n".join(texts), os.environ)
         raise type(error)(mask_secrets(message), error.span) from None
 
 
-def _run(session: SparkSession, planned: Plan, request: BackfillRequest, progress: Progress) -> BackfillResult:
+def _run(
+    session: SparkSession, planned: Plan, request: BackfillRequest, progress: Progress, native: Natives
+) -> BackfillResult:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from airflow_flinkcompat.backfill.computing import stage_at_once, stage_in_chunks
     from airflow_flinkcompat.backfill.execution import Execution
-    from airflow_flinkcompat.backfill.journal import Journal, journal_place
+    from airflow_flinkcompat.backfill.journal import Journal, history_of, journal_place
 
     work, journal = planned.work, None
     publications: list[Publication] = []
@@ -71,9 +78,11 @@ def _run(session: SparkSession, planned: Plan, request: BackfillRequest, progres
             publication.check()
         if planned.chunks:
             journal = Journal(session, journal_place(request, work))
-            counts = stage_in_chunks(session, planned, publications, journal, progress)
+            if journal.begin(history_of(session, work)):
+                progress("the history has changed since an earlier run: what that had finished is computed anew")
+            counts = stage_in_chunks(session, planned, publications, journal, progress, native)
         else:
-            counts = stage_at_once(session, work, publications, progress)
+            counts = stage_at_once(session, work, publications, progress, native)
         sinks = []
         found = zip(work.writes, publications, counts.rows, counts.windows, strict=True)
         for write, publication, rows, windows in found:

@@ -46,7 +46,12 @@ _LOCAL = {
 
 def submit_configuration(master: str) -> dict[str, str]:
     """What ``spark-submit --conf`` should be given for a master, because it counts before the driver's JVM starts."""
-    return dict(_LOCAL) if master.startswith("local") else {}
+    return dict(_LOCAL) if is_local(master) else {}
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in one process of this machine."""
+    return master == "local" or master.startswith("local[")
 
 
 def needs_configuration(needs: Needs) -> dict[str, str]:
@@ -78,7 +83,7 @@ def spark_session(
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
-    with started_fast(brief) if master.startswith("local") else nullcontext({}) as fast:
+    with started_fast(brief) if is_local(master) else nullcontext({}) as fast:
         session = _new_session(master, needs, fast)
         try:
             yield session

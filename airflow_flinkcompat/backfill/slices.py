@@ -57,7 +57,7 @@ def slices_of(node: Aggregate) -> Slices | None:
             calls = tuple(transform_aggregate(call, leaf) for call in calls)
             conditions = tuple(transform(condition, leaf) for condition in conditions)
         below = below.input
-    if not isinstance(below, WindowAssign) or not _overlapping(below.window):
+    if not isinstance(below, WindowAssign) or not _covering(below.window):
         return None
     width = len(below.input.schema)
     fields = {i: key.index - width for i, key in enumerate(keys) if isinstance(key, InputRef) and key.index >= width}
@@ -71,7 +71,7 @@ def slices_of(node: Aggregate) -> Slices | None:
 def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
     """The same for the older syntax, where the window's start, end and time stand after the keys."""
     count = len(node.keys)
-    if not _overlapping(node.window):
+    if not _covering(node.window):
         return None
     fields = tuple((count + field, field) for field in range(_ADDED))
     return _slices(
@@ -79,9 +79,12 @@ def legacy_slices_of(node: GroupWindowAggregate) -> Slices | None:
     )
 
 
-def _overlapping(window: Window) -> bool:
+def _covering(window: Window) -> bool:
+    """Whether slices fill windows, one for each where windows follow one another."""
+    if window.kind is WindowKind.TUMBLE:
+        return True
     hops = window.kind in (WindowKind.HOP, WindowKind.CUMULATE)
-    return hops and window.slide is not None and window.size is not None and window.slide < window.size
+    return hops and window.slide is not None and window.size is not None and window.slide <= window.size
 
 
 def _slices(

@@ -49,6 +49,7 @@ class FlinkBackfillOperator(ScriptOperator):
     :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
     :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
     :param late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
+    :param native: ``auto`` or ``off``: whether DuckDB may aggregate parquet files inside Spark's tasks. (templated)
     :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
         ones. (templated)
     :param journal: folder where finished parts are kept; default: beside a sink's folder. (templated)
@@ -61,8 +62,8 @@ class FlinkBackfillOperator(ScriptOperator):
     """
 
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "late", "chunk", "journal", "boundary",
-        "hand_over", "conn_id", "spark",
+        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "late", "native", "chunk", "journal",
+        "boundary", "hand_over", "conn_id", "spark",
     )  # fmt: skip
     secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "journal", "spark")
     ui_color = "#fde7d9"
@@ -75,6 +76,7 @@ class FlinkBackfillOperator(ScriptOperator):
         from_: str | None = None,
         to: str | None = None,
         late: str = "include",
+        native: str = "auto",
         chunk: str | None = None,
         journal: str | None = None,
         boundary: str | None = None,
@@ -93,6 +95,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self.from_ = from_
         self.to = to
         self.late = late
+        self.native = native
         self.chunk = chunk
         self.journal = journal
         self.boundary = boundary
@@ -170,6 +173,7 @@ class FlinkBackfillOperator(ScriptOperator):
             tables=dict(self.rendered("tables") or {}),
             sinks=dict(self.rendered("sinks") or {}),
             late=self.late,
+            native=self.native,
             boundary=parse_time(self.boundary) if self.boundary else None,
             allow_incomplete=self.allow_incomplete,
             chunk=parse_duration(self.chunk) if self.chunk else None,

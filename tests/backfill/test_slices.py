@@ -81,7 +81,7 @@ def test_distinct_values_become_keys_of_a_slice() -> None:
 @pytest.mark.parametrize(
     ("query", "columns"),
     [
-        (f"SELECT SUM(i) FROM {TUMBLE} {WINDOW}", "s INT"),
+        (f"SELECT SUM(i), MAX(window_time) FROM {TUMBLE} {WINDOW}", "s INT, t TIMESTAMP(3)"),
         ("SELECT SUM(i) FROM " + HOP.replace("'10'", "'4'") + f" {WINDOW}", "s INT"),
         (f"SELECT SUM(g) FROM {HOP} {WINDOW}", "s DECIMAL(38, 2)"),
         (f"SELECT AVG(DISTINCT i) FROM {HOP} {WINDOW}", "s INT"),

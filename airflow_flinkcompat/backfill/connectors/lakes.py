@@ -54,15 +54,22 @@ def value(column: Column, field: str, table: Table, what: str) -> str:
             f"leave the column out of the query, or {FLINK_BATCH}",
             table.span,
         )
-    place = f"{ERROR}table {table.name}: column {column.name} holds "
     text = field
     if kind.name in TIMESTAMPS and kind.parameters[0] < MICROSECONDS:
-        finer = f"pmod(unix_micros(CAST({field} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
-        message = f"{place}a time finer than {kind}; declare it as {kind.name}({MICROSECONDS})"
-        text = f"IF({finer}, raise_error({quoted(message)}), {field})"
+        rest = f"pmod(unix_micros(CAST({field} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])})"
+        text = f"IF({rest} <> 0, raise_error({quoted(finer(table.name, column))}), {field})"
     if not kind.nullable:
-        text = f"coalesce({text}, raise_error({quoted(f'{place}NULL, which is not allowed')}))"
+        message = f"{ERROR}table {table.name}: column {column.name} holds NULL, which is not allowed"
+        text = f"coalesce({text}, raise_error({quoted(message)}))"
     return text
+
+
+def finer(table: str, column: Column) -> str:
+    """What is said of a stored time that is finer than its column's type."""
+    return (
+        f"{ERROR}table {table}: column {column.name} holds a time finer than {column.type}; "
+        f"declare it as {column.type.name}({MICROSECONDS})"
+    )
 
 
 def compared(
