@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.sql import parse_script
+from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
+from benchmarks.backfill.cases import CASES, LARGE, Case
+from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
 from benchmarks.check import Timing, batch_rate, fixtures, row, timed
+from benchmarks.processes import cost_of
 from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
 
@@ -45,3 +52,44 @@ def test_a_row_says_whether_the_goal_is_met() -> None:
 
 def test_the_batch_rate_counts_pairs() -> None:
     assert batch_rate(fixtures()[:3], seconds=0.01) > 0
+
+
+# --- backfill ---------------------------------------------------------------------------------------------------------
+
+TINY = Case("tiny", "HOP", 2, 10, rows=4_000, keys=3)
+
+
+def test_every_case_is_a_script_a_backfill_computes(tmp_path: Path) -> None:
+    for case in (*CASES, LARGE):
+        work = plan_backfill(BackfillRequest(case.script(tmp_path / "in", tmp_path / "out"), case.name))
+        (source,) = work.sources
+        assert source.place == (tmp_path / "in").as_uri()
+
+
+def test_data_and_floor_of_the_smallest_case_can_be_compared(tmp_path: Path) -> None:
+    source = tmp_path / TINY.data
+    source.mkdir()
+    make_data(TINY, source)
+    assert len(list(source.iterdir())) == 8
+    duckdb(TINY, source, tmp_path / "a")
+    rows, sum_of_hashes = fingerprint(tmp_path / "a")
+    assert rows == (4 * 30 + 4) * 3
+    duckdb(TINY, source, tmp_path / "b")
+    assert fingerprint(tmp_path / "b") == (rows, sum_of_hashes)
+    assert fingerprint(tmp_path / TINY.data / "none") == (0, None)
+
+
+def test_goals_are_judged_by_ratios() -> None:
+    (dense,) = (case for case in CASES if case.name == "HOP 2/10 min")
+    goal = Goal("at most a quarter", "ours", "flink", 0.25, (dense.name,))
+    assert goal.judged(dense, {"ours": 10, "flink": 40}) == "at most a quarter: 0.25, met"
+    assert goal.judged(dense, {"ours": 11, "flink": 40}) == "at most a quarter: 0.28, missed"
+    assert goal.judged(dense, {"ours": 11}) == ""
+    assert goal.judged(TINY, {"ours": 10, "flink": 40}) == ""
+    assert {goal.one for goal in GOALS} | {goal.other for goal in GOALS} <= set(CONTENDERS)
+
+
+def test_the_whole_process_tree_is_paid_for() -> None:
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'sum(range(10**7))'])"
+    assert cost_of([sys.executable, "-c", code], timeout=60).cpu > cost_of([sys.executable, "-c", ""], timeout=60).cpu
+    assert cost_of([sys.executable, "-c", "import sys; print('no'); sys.exit(3)"], timeout=60).status == 3

@@ -84,7 +84,7 @@ def _covering(window: Window) -> bool:
     if window.kind is WindowKind.TUMBLE:
         return True
     hops = window.kind in (WindowKind.HOP, WindowKind.CUMULATE)
-    return hops and window.slide is not None and window.size is not None and window.slide <= window.size
+    return hops and window.slide is not None and window.size is not None and window.slide < window.size
 
 
 def _slices(
