@@ -46,7 +46,7 @@ class OperatorPair:
         """The names of the parts that differ."""
         return frozenset(difference.part for difference in self.differences)
 
-    @property
+    @cached_property
     def aggregations(self) -> tuple[AggregateOperator, AggregateOperator] | None:
         """Both sides where both are aggregations."""
         if isinstance(self.old, AggregateOperator) and isinstance(self.new, AggregateOperator):

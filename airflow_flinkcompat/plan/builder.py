@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import Script, Statement, lexer, nodes
+from airflow_flinkcompat.sql import Script, Statement, lexer, nodes, nodes_of
 
 
 def build_program(
@@ -47,7 +47,7 @@ def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
     names: set[str] = set()
     for script in scripts:
         for statement in script.statements:
-            for node in () if statement.tree is None else statement.tree.walk():
+            for node in () if statement.tree is None else nodes_of(statement.tree):
                 if isinstance(node, exp.Column):
                     names.add(node.name)
                 elif isinstance(node, nodes.Descriptor):

@@ -48,7 +48,7 @@ class OrderBinder:
             if part is not None:
                 ties = part.args.get("limit_options")
                 for each in (part, *((ties,) if ties is not None else ())):
-                    unread(each, self.span(tree))
+                    unread(each, self.span, tree)
             value = None if part is None else part.args.get("expression") or part.args.get("count")
             if value is not None and not (isinstance(value, exp.Literal) and value.name.isdecimal()):
                 raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
@@ -110,7 +110,7 @@ class OrderBinder:
                 if alias.name not in named or any(tree.args.get(part) for part in ("partition_by", "order", "spec")):
                     raise BindError("construct", f"window {alias.name} is not understood", self.span(tree))
                 tree = named[alias.name]
-            unread(tree, self.span(tree))
+            unread(tree, self.span)
             inner = function.this if isinstance(function, exp.Filter) else function
             if not isinstance(inner, exp.Anonymous):
                 raise BindError("construct", f"{function.sql(dialect='flink')} OVER is not understood", self.span(tree))

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Call, Expression, InputRef, Leaf, Literal
 from airflow_flinkcompat.plan.nodes import WindowField
-from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN
+from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,10 @@ def meaning(value: Expression) -> Expression:
     if isinstance(value, Literal):
         # A decimal's scale goes on into everything computed with it; the length of a text does not.
         parameters = value.type.parameters if value.type.name == "DECIMAL" else ()
-        return replace(value, type=replace(value.type, parameters=parameters, nullable=True))
+        if value.type.nullable and value.type.parameters == parameters:
+            return value
+        bare = DataType(value.type.name, parameters, value.type.elements, value.type.names)
+        return Literal(value.value, bare, value.span)
     return value if value.type is UNKNOWN else replace(value, type=UNKNOWN)
 
 
@@ -136,12 +139,25 @@ def aggregate_meaning(call: AggregateCall) -> AggregateCall:
 
 def leaves(value: Expression) -> tuple[Expression, ...]:
     """All leaves of a resolved expression from left to right, table function arguments included."""
+    if not isinstance(value, Call):
+        return _leaves(value)
+    found: tuple[Expression, ...] | None = value.memo.get("leaves")
+    if found is None:
+        found = value.memo["leaves"] = _leaves(value)
+    return found
+
+
+def _leaves(value: Expression) -> tuple[Expression, ...]:
     found: list[Expression] = []
     left = [value]
     while left:
         part = left.pop()
         if isinstance(part, Call):
-            left.extend(reversed(part.args))
+            known = part.memo.get("leaves")
+            if known is None:
+                left.extend(reversed(part.args))
+            else:
+                found += known
             continue
         found.append(part)
         if isinstance(part, FunctionColumn):

@@ -58,7 +58,7 @@ class QueryBinder(OrderBinder):
     # ------------------------------------------------------------------------------------------- queries
     def query(self, tree: exp.Expr) -> Node:
         """The plan of a query. Raises :class:`BindError` for what the plan cannot take apart."""
-        unread(tree, self.span(tree))
+        unread(tree, self.span)
         inner = self._with_ctes(tree)
         match tree:
             case exp.Select():
@@ -146,7 +146,7 @@ class QueryBinder(OrderBinder):
 
     def _table(self, tree: exp.Table) -> Relation:
         span = self.span(tree)
-        unread(tree, span)
+        unread(tree, self.span)
         alias = tree.args.get("alias")
         name = tree.name
         if tree.args.get("version") is not None and not isinstance(tree.parent, exp.Join):
@@ -195,7 +195,7 @@ class QueryBinder(OrderBinder):
         return left
 
     def _join(self, left: Relation, join: exp.Expression) -> Relation:
-        unread(join, self.span(join))
+        unread(join, self.span)
         what = join.this
         side = str(join.args.get("side") or "").upper()
         kind = str(join.args.get("kind") or "").upper()

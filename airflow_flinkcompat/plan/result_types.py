@@ -8,7 +8,6 @@ Flink's ``LogicalTypeMerging`` (decimals, sums, averages) and Calcite's least re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce
 
 from airflow_flinkcompat.plan.types import (
@@ -37,7 +36,7 @@ _INTERVALS = (INTERVAL_DAY_TIME.name, INTERVAL_YEAR_MONTH.name)
 
 def with_nullability(data_type: DataType, nullable: bool) -> DataType:
     """The type, nullable or not."""
-    return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
+    return data_type.with_nullability(nullable)
 
 
 def any_nullable(types: Sequence[DataType]) -> bool:

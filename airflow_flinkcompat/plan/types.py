@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 
 class TimeAttribute(StrEnum):
@@ -38,7 +39,7 @@ class DataType:
             text = f"ROW<{inside}>"
         elif self.elements:
             text = f"{self.name}<{', '.join(map(str, self.elements))}>"
-        elif self == STRING or replace(self, nullable=True) == STRING:
+        elif self == STRING or self.with_nullability(True) == STRING:
             text = "STRING"
         elif self.parameters:
             text = f"{self.name}({', '.join(map(str, self.parameters))})"
@@ -50,6 +51,14 @@ class DataType:
     def is_known(self) -> bool:
         """False for the result of something whose type the plan cannot tell (an undeclared function or table)."""
         return self.name != "UNKNOWN" and all(element.is_known for element in self.elements)
+
+    @cached_property
+    def _flipped(self) -> DataType:
+        return replace(self, nullable=not self.nullable)
+
+    def with_nullability(self, nullable: bool) -> DataType:
+        """The type, nullable or not."""
+        return self if self.nullable == nullable else self._flipped
 
 
 MAX_LENGTH = 2147483647

@@ -11,6 +11,7 @@ prefer_sources()
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
+from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
@@ -20,6 +21,7 @@ from airflow_flinkcompat.sql.script import (
     Statement,
     parse_script,
     read_script,
+    read_text,
     span_of,
 )
 
@@ -37,10 +39,12 @@ __all__ = [
     "mask_option",
     "mask_secrets",
     "nodes",
+    "nodes_of",
     "parse_script",
     "parse_statement",
     "placeholders",
     "read_script",
+    "read_text",
     "resolve_placeholders",
     "span_of",
 ]

@@ -130,15 +130,27 @@ def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
     return STOCK_NODES.get(kind)
 
 
+def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
+    """The nodes of ``tree`` level by level, as its ``walk()`` yields them, but in one go."""
+    found = [tree]
+    for node in found:  # grows meanwhile
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [item for item in value if isinstance(item, exp.Expr)]
+    return found
+
+
 def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the nodes of ``tree`` whose class or arguments are not in the table, and those that lack what they need."""
-    for node in tree.walk():
+    for node in nodes_of(tree):
         kind: Any = type(node)
         allowed = _allowed(kind)
         if allowed is None:
             yield node
             continue
-        lacking = type(node) in _REQUIRED and not node.args.get(_REQUIRED[type(node)])
+        lacking = kind in _REQUIRED and not node.args.get(_REQUIRED[kind])
         nothing = isinstance(node, exp.Tuple) and not (node.expressions or isinstance(node.parent, _MAY_HOLD_NOTHING))
-        if lacking or nothing or any(value and key not in allowed for key, value in node.args.items()):
+        if lacking or nothing or not allowed.issuperset(key for key, value in node.args.items() if value):
             yield node

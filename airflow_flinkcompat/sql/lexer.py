@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ _LEXEME = re.compile(
 
 _SET_STARTS = (("BEGIN", "STATEMENT", "SET"), ("STATEMENT", "SET", "BEGIN"))
 _LAST_OF_STARTS = frozenset(words[-1] for words in _SET_STARTS)
+_BETWEEN = frozenset({"space", "comment"})
 _UNCLOSED = {"/*": "a comment", "'": "a string", "`": "a name in back-ticks"}
 
 
@@ -49,36 +50,39 @@ class Chunk:
     unclosed_at: int = 0
 
 
-def lexemes(text: str) -> Iterator[Lexeme]:
-    """Yield every lexeme of ``text``; an unclosed string, name or comment swallows the rest and has kind ``open``."""
-    position = 0
+def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
+    """Yield every lexeme of ``text`` but those of kinds that are left out.
+
+    An unclosed string, name or comment swallows the rest and has kind ``open``.
+    """
     for match in _LEXEME.finditer(text):  # the last alternative takes any character
-        kind, end = match.lastgroup, match.end()
+        kind = match.lastgroup
         assert kind is not None
+        if kind in without:
+            continue
+        start, end = match.span()
         if kind == "open":
-            yield Lexeme(kind, match.group(), position, len(text))
+            yield Lexeme(kind, match.group(), start, len(text))
             return
-        yield Lexeme(kind, match.group(), position, end)
-        position = end
+        yield Lexeme(kind, match.group(), start, end)
 
 
 def split(text: str) -> Iterator[Chunk]:
     """Yield the statements of ``text``; a statement set counts as one."""
     inside: list[Lexeme] = []
     in_set = False
-    for lexeme in lexemes(text):
-        if lexeme.kind in ("space", "comment"):
-            continue
-        if lexeme.kind == "semicolon" and not in_set:
+    for lexeme in lexemes(text, _BETWEEN):
+        kind = lexeme.kind
+        if kind == "semicolon" and not in_set:
             if inside:
                 yield _chunk(inside)
             inside = []
             continue
-        if in_set and lexeme.text.upper() == "END" and inside[-1].text.upper() in (";", "BEGIN"):
+        if in_set and kind == "word" and lexeme.text.upper() == "END" and inside[-1].text.upper() in (";", "BEGIN"):
             in_set = False
         inside.append(lexeme)
         # Only these words end the start of a set; few statements hold one.
-        if not in_set and lexeme.kind == "word" and lexeme.text.upper() in _LAST_OF_STARTS:
+        if not in_set and kind == "word" and lexeme.text.upper() in _LAST_OF_STARTS:
             in_set = tuple(item.text.upper() for item in inside[-3:]) in _SET_STARTS
     if inside:
         yield _chunk(inside)

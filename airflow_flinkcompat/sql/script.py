@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.dialect import Flink
+from airflow_flinkcompat.sql.grammar import nodes_of
 
 
 class ScriptError(ValueError):
@@ -62,11 +64,6 @@ class Statement:
             return self.like._extents
         return {} if self.tree is None else _extents(self.tree)
 
-    @cached_property
-    def _spans(self) -> dict[int, Span]:
-        """Places that were asked for already, by the identity of a node of the tree."""
-        return {}
-
 
 @dataclass(frozen=True)
 class Script:
@@ -82,15 +79,22 @@ def read_script(path: str | Path) -> Script:
 
     Raises :class:`ScriptError` when it is missing, unreadable, not UTF-8 or holds no statement.
     """
+    return parse_script(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of the script at ``path``, without a byte order mark, for who has it parsed by others.
+
+    Raises :class:`ScriptError` when it is missing, unreadable or not UTF-8.
+    """
     source = str(path)
     try:
-        text = Path(path).read_bytes().decode()
+        return Path(path).read_bytes().decode().removeprefix("\ufeff")
     except OSError as error:
         raise ScriptError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ScriptError(f"{source}:{line}: is not UTF-8 text; save the script as UTF-8") from error
-    return parse_script(text, source)
 
 
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
@@ -107,7 +111,8 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
     text = text.removeprefix("\ufeff")
     places = Places(text, source)
     known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}
-    statements = tuple(_statement(text, chunk, places, known) for chunk in lexer.split(text))
+    dialect = Flink()
+    statements = tuple(_statement(text, chunk, places, known, dialect) for chunk in lexer.split(text))
     if not statements:
         raise ScriptError(f"{source}: holds no SQL statement")
     return Script(source, text, statements)
@@ -117,16 +122,44 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
     """The place of ``node`` of ``statement.tree`` in the script.
 
     It covers every position the parser recorded on the node and below it; without any, the statement's own span.
-    Nodes that were built rather than parsed have no position.
+    Nodes that were built rather than parsed have no position. The tree must stay as it is.
     """
-    known = statement._spans.get(id(node))
-    if known is not None:
+    return _LaterSpan(node, statement)
+
+
+class _LaterSpan(Span):
+    """A span that is worked out when somebody looks at it: of all places a plan keeps, few are ever shown."""
+
+    def __init__(self, node: exp.Expr, statement: Statement) -> None:
+        self.__dict__["_of"] = node, statement
+
+    @property
+    def _span(self) -> Span:
+        if "_known" not in self.__dict__:
+            node, statement = self.__dict__["_of"]
+            extent = statement._extents.get(id(node)) or _extents(node).get(id(node))
+            self.__dict__["_known"] = statement.span if extent is None else _span(statement, extent)
+            del self.__dict__["_of"]
+        known: Span = self.__dict__["_known"]
         return known
-    extent = statement._extents.get(id(node))
-    if extent is not None:
-        return statement._spans.setdefault(id(node), _span(statement, extent))
-    extent = _extents(node).get(id(node))
-    return statement.span if extent is None else _span(statement, extent)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Span.__dataclass_fields__:
+            raise AttributeError(name)
+        return getattr(self._span, name)
+
+    def __eq__(self, other: object) -> bool:
+        return self._span == (other._span if isinstance(other, _LaterSpan) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._span)
+
+    def __repr__(self) -> str:
+        return repr(self._span)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        span = self._span
+        return Span, (span.source, span.line, span.column, span.end_line, span.end_column)
 
 
 def _span(statement: Statement, extent: tuple[int, int]) -> Span:
@@ -138,7 +171,7 @@ def _extents(tree: exp.Expr) -> dict[int, tuple[int, int]]:
     """By the ``id()`` of each node, the first and last offset the parser recorded on it and below it."""
     found: dict[int, tuple[int, int]] = {}
 
-    for node in reversed(list(tree.walk())):  # whatever is below a node comes before it
+    for node in reversed(nodes_of(tree)):  # whatever is below a node comes before it
         extent = found.get(id(node))
         meta = node._meta
         if meta and "start" in meta and "end" in meta:
@@ -178,7 +211,9 @@ class Places:
         return line, offset - self._starts[line - 1] + 1
 
 
-def _statement(text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement]) -> Statement:
+def _statement(
+    text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink
+) -> Statement:
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
     if not chunk.unclosed and (same := known.get(body)) is not None:
@@ -188,7 +223,6 @@ def _statement(text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str
         return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed")
     if body.startswith("/*+"):
         return Statement(body, span, error=f"{span}: A hint may only follow SELECT or the name of a table")
-    dialect = Flink()
     try:
         tokens = dialect.tokenize(body)
         tree = dialect.parser().parse(tokens, body)[0]

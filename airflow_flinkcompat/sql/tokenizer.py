@@ -25,6 +25,8 @@ COMPOUND_KEYWORDS: dict[tuple[str, str], TokenType] = {
     ("SIMILAR", "TO"): TokenType.SIMILAR_TO,
 }
 
+_SECOND_WORDS = frozenset(second for _, second in COMPOUND_KEYWORDS)
+
 _NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 400
@@ -195,7 +197,8 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
             if strings and "\n" in sql[previous.end + 1 : token.start]:
                 merged[-1] = _joined(previous, token, TokenType.STRING, previous.text + token.text)
                 continue
-            compound = COMPOUND_KEYWORDS.get((previous.text.upper(), token.text.upper()))
+            second = token.text.upper()
+            compound = COMPOUND_KEYWORDS.get((previous.text.upper(), second)) if second in _SECOND_WORDS else None
             if compound is not None and token.token_type not in _QUOTED and previous.token_type not in _QUOTED:
                 merged[-1] = _joined(previous, token, compound, f"{previous.text} {token.text}")
                 continue
