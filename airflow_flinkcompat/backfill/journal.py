@@ -1,8 +1,9 @@
 """What a backfill in chunks has done so far: the rows and counts of each finished chunk, in a folder of files.
 
 A chunk's rows are written first, into a folder of their own, and then its entry, which names that folder: an entry that
-is there is whole. The folder is named by everything that decides the rows, so another request never finds it. When all
-is published it goes.
+is there is whole. The folder is named by everything in a request that decides the rows, so another request never finds
+it; where sources tell the state of their history, finished chunks of another state are given up. When all is published
+it goes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat import __version__
+from airflow_flinkcompat.backfill.connectors.base import Stated
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.steps import Work
@@ -49,6 +51,12 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
     )
 
 
+def history_of(session: SparkSession, work: Work) -> dict[str, str]:
+    """The state of each source that knows it, by table and place."""
+    known = (source for source in work.sources if isinstance(source, Stated))
+    return {f"{source.table} {source.place}": source.state(session) for source in known}
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A finished chunk: the folder of its rows, and its counts as plain JSON values."""
@@ -67,17 +75,19 @@ class Journal:
         system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
         self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
 
+    def begin(self, history: Mapping[str, str]) -> bool:
+        """Gives up what an earlier run has finished of a history in another state; True when there was such a run."""
+        before = self._read(self._history)
+        if before == history:
+            return False
+        self.discard()
+        self._note(self._history, history)
+        return before is not None
+
     def finished(self, number: int) -> Chunk | None:
         """The chunk, if an earlier run has finished it."""
-        path = self._path(self._entry(number))
-        if not self._system.exists(path):
-            return None
-        stream = self._system.open(path)
-        try:
-            data = json.loads(bytes(stream.readAllBytes()).decode())
-        finally:
-            stream.close()
-        return Chunk(data["rows"], data["counts"])
+        data = self._read(self._entry(number))
+        return None if data is None else Chunk(data["rows"], data["counts"])
 
     def folder(self, number: int) -> str:
         """A new folder for a chunk's rows; what an earlier try has left behind is passed over."""
@@ -85,15 +95,7 @@ class Journal:
 
     def finish(self, number: int, chunk: Chunk) -> None:
         """Notes a chunk whose rows are all written."""
-        text = json.dumps({"rows": chunk.rows, "counts": chunk.counts}).encode()
-        draft = self._path(f"{self._entry(number)}.{uuid.uuid4().hex[:8]}")
-        stream = self._system.create(draft, True)
-        try:
-            stream.write(text)
-        finally:
-            stream.close()
-        if not self._system.rename(draft, self._path(self._entry(number))):
-            raise BackfillError(f"the journal {self.place} cannot be written to")
+        self._note(self._entry(number), {"rows": chunk.rows, "counts": chunk.counts})
 
     def rows(self, chunks: Sequence[Chunk], sink: int, columns: int) -> DataFrame:
         """The rows of one sink in all chunks."""
@@ -101,8 +103,35 @@ class Journal:
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))
 
     def discard(self) -> None:
-        """Everything is published: nothing is left to take up."""
+        """Everything is published: nothing is left to take up, not even where this is broken off half-way."""
+        self._system.delete(self._path(self._history), False)
         self._system.delete(self._path(self.place), True)
+
+    @property
+    def _history(self) -> str:
+        return f"{self.place}/history.json"
 
     def _entry(self, number: int) -> str:
         return f"{self.place}/chunk-{number:06d}.json"
+
+    def _read(self, entry: str) -> Any:
+        """What an entry holds, None when there is none."""
+        path = self._path(entry)
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            return json.loads(bytes(stream.readAllBytes()).decode())
+        finally:
+            stream.close()
+
+    def _note(self, entry: str, data: Mapping[str, Any]) -> None:
+        """Writes an entry that is there whole or not at all."""
+        draft = self._path(f"{entry}.{uuid.uuid4().hex[:8]}")
+        stream = self._system.create(draft, True)
+        try:
+            stream.write(json.dumps(data).encode())
+        finally:
+            stream.close()
+        if not self._system.rename(draft, self._path(entry)):
+            raise BackfillError(f"the journal {self.place} cannot be written to")

@@ -204,7 +204,7 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
     assert not parts.exists()
     (journal,) = (tmp_path / "journal").iterdir()
     entries = sorted(path.name for path in journal.iterdir() if path.suffix == ".json")
-    assert entries == ["chunk-000001.json", "chunk-000002.json"]
+    assert entries == ["chunk-000001.json", "chunk-000002.json", "history.json"]
     assert json.loads((journal / entries[0]).read_text())["counts"]["rows"] == [21]
     # Rows of a chunk that was not finished are nobody's.
     (journal / entries[1]).unlink()
@@ -220,6 +220,31 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
     run_backfill(request, said.append)
     assert not any("earlier run" in line for line in said)
     assert lines(parts) == lines(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["one more file", "a file written again"])
+def test_chunks_of_another_history_are_computed_anew(run: Run, bids: Path, tmp_path: Path, change: str) -> None:
+    request = asked(sums(TUMBLE, bids), tmp_path / "parts", chunk=timedelta(hours=3))
+
+    class Stopped(Exception):
+        pass
+
+    def stop(line: str) -> None:
+        if line.startswith("chunk 1"):
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run_backfill(request, stop)
+    file = bids / ("b.csv" if change == "one more file" else "a.csv")
+    earlier = file.read_text(encoding="utf-8") if file.exists() else ""
+    file.write_text(earlier + "2026-01-01 00:01:00,1000.00,A\n", encoding="utf-8")
+    said: list[str] = []
+    run_backfill(request, said.append)
+    assert [line.split(" since ")[0] for line in said if "earlier run" in line] == ["the history has changed"]
+    run_backfill(asked(sums(TUMBLE, bids), tmp_path / "whole"))
+    assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "parts", "whole"]
 
 
 @pytest.mark.slow

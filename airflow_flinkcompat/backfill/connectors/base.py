@@ -86,6 +86,22 @@ class Arrival(Protocol):
         the order of the rows of a part."""
 
 
+@runtime_checkable
+class Stated(Protocol):
+    """A source that notices cheaply when what it holds has changed."""
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+
+    @property
+    def place(self) -> str:
+        """As :attr:`Source.place`."""
+
+    def state(self, session: SparkSession) -> str:
+        """A text that is another one once rows were added, taken away or written again."""
+
+
 @dataclass(frozen=True)
 class WindowColumns:
     """The columns of a sink that hold its rows' windows, None where it has none; ``size`` is their length in
