@@ -24,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from time import process_time
 
-from airflow_flinkcompat.cli import batch
+from airflow_flinkcompat.cli.batch import batch
 from airflow_flinkcompat.compat import check
 from airflow_flinkcompat.sql import parse_script
 from benchmarks.scripts import SMALL, changed, large

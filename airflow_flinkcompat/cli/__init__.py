@@ -1,0 +1,55 @@
+"""The command line ``flinkcompat``: the same judgement without Airflow.
+
+Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import click
+
+from airflow_flinkcompat import __version__
+from airflow_flinkcompat.cli.backfill import backfill_command
+from airflow_flinkcompat.cli.batch import batch_command
+from airflow_flinkcompat.cli.check import check_command
+from airflow_flinkcompat.cli.rules import rules_command
+from airflow_flinkcompat.compat import InputError
+from airflow_flinkcompat.sql import ScriptError, mask_secrets
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="flinkcompat")
+def cli() -> None:
+    """Know what a change to a Flink SQL job does to its state."""
+
+
+for command in (check_command, batch_command, rules_command, backfill_command):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Entry point: usage and input errors end with exit code 2 and one clear message."""
+    try:
+        code = cli.main(prog_name="flinkcompat", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader closed the pipe (head): nothing is wrong here.
+        sys.stderr.close()
+        sys.exit(0)
+    except (ScriptError, InputError) as error:
+        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        click.echo(f"flinkcompat: {mask_secrets(place)}input or output failed: {error.strerror or error}", err=True)
+        # What could not be written would be tried once more at exit.
+        with contextlib.suppress(OSError):
+            sys.stdout.close()
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

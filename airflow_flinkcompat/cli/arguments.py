@@ -1,0 +1,35 @@
+"""What several commands take as ``NAME=VALUE``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat import InputError
+from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.sql import mask_secrets
+
+KINDS = ("scalar", "aggregate", "table")
+LANGUAGES = ("java", "scala", "python")
+
+
+def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
+    """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none, as ``what`` of ``form``."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{what} {mask_secrets(pair)!r} is not of the form {form}")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def parse_function(text: str) -> FunctionDeclaration:
+    """``NAME=KIND[:LANGUAGE]`` as a declaration. Raises :class:`InputError` naming what is wrong."""
+    name, equals, rest = text.partition("=")
+    kind, _, language = rest.partition(":")
+    if not equals or not name.strip() or kind not in KINDS or (language and language not in LANGUAGES):
+        raise InputError(
+            f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(KINDS)} "
+            f"and LANGUAGE one of {', '.join(LANGUAGES)}"
+        )
+    return FunctionDeclaration(name.strip(), kind, language or "java")

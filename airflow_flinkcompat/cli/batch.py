@@ -1,0 +1,115 @@
+"""``flinkcompat batch``: many changes as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_function
+from airflow_flinkcompat.compat import ENGINES, InputError, Report, Side, check
+from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.sql import mask_secrets
+
+
+@click.command("batch")
+@click.argument("pairs", metavar="PAIRS.jsonl|-")
+@click.option("--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True)
+@click.option("--engine-version")
+def batch_command(pairs: str, engine: str, engine_version: str | None) -> None:
+    """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
+
+    A pair or line that cannot be read answers {"id","line","error"} and the rest go on.
+    """
+    try:
+        stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else open(pairs, "rb")  # noqa: SIM115, PTH123
+    except OSError as error:
+        raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
+    with stream:
+        for answer in batch(stream, engine, engine_version):
+            click.echo(json.dumps(answer, ensure_ascii=False))
+            sys.stdout.flush()
+
+
+def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> Iterator[dict[str, Any]]:
+    """One answer for every line that is not blank, as it comes."""
+    for number, raw in enumerate(lines, start=1):
+        if not raw.strip():
+            continue
+        identity: Any = None
+        try:
+            pair = json.loads(raw.decode("utf-8"), parse_constant=_no_number, parse_float=_finite)
+            if not isinstance(pair, dict):
+                raise InputError('a line must be a JSON object {"id", "old", "new"}')
+            _require_unicode("id", pair.get("id"))
+            identity = pair.get("id")
+            _require_unicode("the line", pair)
+            report = _checked(pair, engine, engine_version)
+        except (ValueError, RecursionError) as error:
+            message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
+            yield {"id": identity, "line": number, "error": mask_secrets(message)}
+        else:
+            findings = report.to_dict()["findings"]
+            yield {"id": identity, "outcome": report.outcome.value, "findings": findings}
+
+
+def _checked(pair: Mapping[str, Any], engine: str, version: str | None) -> Report:
+    """The report on one line of a batch. Raises ValueError naming what is wrong with it."""
+    own = pair.get("engine", engine)
+    if not isinstance(own, str) or own not in ENGINES:
+        raise InputError(f"engine {own!r} is not one of {', '.join(ENGINES)}")
+    functions = _functions(pair.get("functions"))
+
+    def side(name: str) -> Side:
+        script = pair.get(name)
+        if not isinstance(script, str):
+            raise InputError(f'"{name}" must be the text of a script')
+        settings = _settings(f"settings_{name}", pair.get(f"settings_{name}"))
+        return Side(script, settings, functions, "", own, version if own == engine else None, name)
+
+    return check(side("old"), side("new"))
+
+
+def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:
+    """``["f=scalar"]`` or ``{"f": "scalar"}`` as declarations. Raises :class:`InputError` where it is neither."""
+    if isinstance(declared, Mapping):
+        declared = [f"{name}={kind}" for name, kind in declared.items()]
+    if declared is None:
+        return ()
+    if not isinstance(declared, list) or not all(isinstance(text, str) for text in declared):
+        raise InputError('"functions" must be a list ["NAME=KIND[:LANGUAGE]"] or an object {"NAME": "KIND[:LANGUAGE]"}')
+    return tuple(map(parse_function, declared))
+
+
+def _settings(name: str, settings: Any) -> dict[str, str]:
+    """Settings as texts: ``true`` and numbers as JSON writes them. Raises :class:`InputError` naming a bad one."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise InputError(f'"{name}" must be an object of settings')
+    for key, value in settings.items():
+        if not isinstance(value, str | int | float):  # bool is an int
+            raise InputError(f'"{name}": the value of {key!r} must be a text, a number, true or false')
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.items()}
+
+
+def _no_number(text: str) -> float:
+    raise InputError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    """Raises :class:`InputError` for a number that could not be written back."""
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _require_unicode(what: str, value: Any) -> None:
+    """Raises :class:`InputError` for half a character: ``\\ud800`` is read, and could be written nowhere."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} holds half of a surrogate pair, which is no character") from None

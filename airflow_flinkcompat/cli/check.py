@@ -1,0 +1,112 @@
+"""``flinkcompat check``: one change, one report, one exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
+from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.render import WIDTH
+from airflow_flinkcompat.sql import read_script, read_text
+
+GATES: Mapping[str, Outcome | None] = {
+    "partial": Outcome.PARTIAL,
+    "unknown": Outcome.UNKNOWN,
+    "incompatible": Outcome.INCOMPATIBLE,
+    "never": None,
+}
+
+
+@click.command("check")
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True, help="Whose state semantics."
+)
+@click.option("--engine-version", help="Version of the engine, for instance 2.3.")
+@click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
+@click.option(
+    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
+)
+@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
+@click.option(
+    "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
+)
+@click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
+@click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
+@click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+def check_command(
+    old: str,
+    new: str,
+    engine: str,
+    engine_version: str | None,
+    old_engine_version: str | None,
+    settings: tuple[str, ...],
+    old_settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    style: str,
+    fail_on: str,
+    explain_plan: bool,
+    gateway: str | None,
+    plan_dir: str | None,
+) -> None:
+    """Check the change from script OLD to script NEW.
+
+    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
+    --explain-plan (engine flink) both scripts are planned, and nothing is started.
+    """
+    if explain_plan and engine != "flink":
+        raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
+    if (gateway or plan_dir) and not explain_plan:
+        raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
+    shared = parse_settings(settings)
+    declared = tuple(parse_function(text) for text in functions)
+    ddl = read_script(catalog).text if catalog else ""
+
+    def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
+        return Side(read_text(path), {**shared, **own}, declared, ddl, engine, version, path)
+
+    before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
+    after = side(new, {}, engine_version)
+    plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
+    report = check(before, after, with_other_engine=True, plans=plans)
+    click.echo(render(report, style), nl=False)
+    gate = GATES[fail_on]
+    if gate is not None and report.outcome.rank >= gate.rank:
+        sys.exit(1)
+
+
+def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Plans:
+    """The compiled plans of both sides. Raises :class:`InputError` where they cannot be had."""
+    try:
+        from airflow_flinkcompat.deploy import DeployError, explain_plans
+    except ImportError as error:
+        raise InputError(
+            f"--explain-plan needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[local-flink]'"
+        ) from None
+    for each in (old, new):
+        each.require_query()
+    try:
+        return explain_plans(old, new, gateway, folder=folder)
+    except DeployError as error:
+        raise InputError(f"--explain-plan: {error}") from None
+
+
+def render(report: Report, style: str) -> str:
+    """The report as ``text``, ``json`` or ``markdown``, ending in a line break."""
+    if style == "json":
+        return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
+    if style == "markdown":
+        return render_markdown(report)
+    return render_text(report, min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120))
