@@ -1,5 +1,6 @@
 """Scripts: splitting, places, errors."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -275,3 +276,17 @@ def test_what_is_no_number_in_flink_is_no_number(number: str) -> None:
 def test_half_a_character_is_an_error_with_its_line() -> None:
     with pytest.raises(ScriptError, match="x:2: holds half of a surrogate pair"):
         parse_script("SELECT 1;\nSELECT '\ud800'", "x")
+
+
+def test_a_place_nobody_looked_at_is_a_place_like_any_other() -> None:
+    statement = parse_script("SELECT a\nFROM t", "x").statements[0]
+    assert statement.tree is not None
+    column = statement.tree.expressions[0]
+    plain = Span("x", 1, 8, 1, 8)
+    assert span_of(column, statement) == plain
+    assert plain == span_of(column, statement)
+    assert span_of(column, statement) == span_of(column, statement) != span_of(statement.tree, statement)
+    assert hash(span_of(column, statement)) == hash(plain)
+    assert repr(span_of(column, statement)) == repr(plain)
+    assert pickle.loads(pickle.dumps(span_of(column, statement))) == plain
+    assert not hasattr(span_of(column, statement), "colour")
