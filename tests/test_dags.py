@@ -1,4 +1,4 @@
-"""The example DAG: short, free of import errors, cheap to parse, and shaped as it says."""
+"""The example DAGs: short, free of import errors, cheap to parse, and shaped as it says."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
+from airflow_flinkcompat.deploy import read_hand_over
+
 DAGS = Path(__file__).parents[1] / "dags"
 FILE = DAGS / "flink_gated_deploy.py"
+HAND_OVER = DAGS / "flink_hand_over.py"
 # What a DAG processor must not pay for.
 HEAVY = ("sqlglot", "pyspark", "kubernetes")
 
@@ -26,6 +29,7 @@ IMPORTS = {
     "the rest": "import airflow_flinkcompat.hooks.flink, airflow_flinkcompat.triggers.change",
     "provider": "from airflow_flinkcompat.provider_info import get_provider_info; get_provider_info()",
     "the DAG file": f"import runpy; runpy.run_path({str(FILE)!r})",
+    "the second DAG file": f"import runpy; runpy.run_path({str(HAND_OVER)!r})",
     # The measure itself must notice.
     "sqlglot": "import airflow_flinkcompat, sqlglot",
 }
@@ -59,11 +63,11 @@ def test_the_measure_would_notice(heavy_imports: dict[str, list[str]]) -> None:
     assert heavy_imports["sqlglot"] == ["sqlglot"]
 
 
-def load() -> Any:
-    bag = DagBag(FILE, collect_dags=False)
-    bag.process_file(str(FILE))
+def load(file: Path = FILE) -> Any:
+    bag = DagBag(file, collect_dags=False)
+    bag.process_file(str(file))
     assert bag.import_errors == {}
-    return bag.dags["flink_gated_deploy"]
+    return bag.dags[file.stem]
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +75,9 @@ def dag() -> DAG:
     return load()
 
 
-def test_it_is_short() -> None:
-    assert len(FILE.read_text(encoding="utf-8").splitlines()) < 60
+@pytest.mark.parametrize("file", [FILE, HAND_OVER])
+def test_it_is_short(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) < 60
 
 
 def test_its_shape(dag: DAG) -> None:
@@ -125,3 +130,62 @@ def test_the_script_itself_is_not_stored_with_the_dag(tmp_path: Path, monkeypatc
     stored = json.dumps(DagSerialization.to_dict(load()), default=str)
     assert "planted-pw" not in stored
     assert str(script) in stored
+
+
+# --- the hand-over ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_before_the_hand_over_is_worked_out() -> None:
+    dag = load(HAND_OVER)
+    edges = {(task.task_id, below) for task in dag.tasks for below in task.downstream_task_ids}
+    assert edges == {
+        ("check", "resume"),
+        ("check", "hand_over"),
+        ("check", "approve"),
+        ("approve", "resume"),
+        ("approve", "hand_over"),
+        ("hand_over", "restart"),
+        ("restart", "backfill"),
+    }
+    test_every_branch_is_labelled_and_leads_to_a_task(dag)
+    test_tasks_on_several_branches_run_on_one(dag)
+
+
+def test_one_boundary_for_the_record_the_start_and_the_backfill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLINKCOMPAT_HISTORY", json.dumps({"tables": {"t": "/archive"}, "from_": "2025-12-01"}))
+    script = tmp_path / "sums.sql"
+    script.write_text(
+        "CREATE TABLE t (ts TIMESTAMP(3), a INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) "
+        "WITH ('connector' = 'filesystem', 'path' = '/live', 'format' = 'csv');"
+        "CREATE TABLE o (ws TIMESTAMP(3), we TIMESTAMP(3), s INT) "
+        "WITH ('connector' = 'delta', 'table-path' = '/sums');"
+        "INSERT INTO o SELECT window_start, window_end, SUM(a) FROM "
+        "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY window_start, window_end;"
+    )
+    monkeypatch.setenv("FLINKCOMPAT_SCRIPT", str(script))
+    dag = load(HAND_OVER)
+    plan, restart, backfill = (dag.get_task(name) for name in ("hand_over", "restart", "backfill"))
+    assert (plan.only_plan, backfill.only_plan) == (True, False)
+    context = {"params": {"boundary": "2026-01-01T12:00:00+00:00"}}
+    for task in (plan, backfill):
+        task.render_template_fields(context)
+        assert (task.boundary, task.from_, task.tables) == (
+            "2026-01-01T12:00:00+00:00", "2025-12-01", {"t": "/archive"},
+        )  # fmt: skip
+    done = json.loads(json.dumps(plan.execute({})))
+    assert (done["hand_over"]["boundary"], done["hand_over"]["sources"][0]["table"]) == ("2026-01-01 12:00:00", "t")
+    restart.render_template_fields({"ti": _Ti({"hand_over": done})})
+    assert restart.start_mode == "stateless"
+    assert read_hand_over(restart.hand_over).to_dict() == done["hand_over"]
+
+
+class _Ti:
+    """As much of a task instance as an XCom is pulled by."""
+
+    def __init__(self, xcoms: dict[str, Any]) -> None:
+        self.xcoms = xcoms
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.xcoms[task_ids]
