@@ -92,6 +92,10 @@ def test_a_source_given_instead_of_the_declared_one(run: Run, history: Path, res
 
 @pytest.mark.slow
 def test_settings_of_a_session_in_use_come_back(spark: SparkSession, run: Run, history: Path, results: Path) -> None:
+    before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", "true")
-    run(bids(SUM, SUM_COLUMNS, history, results))
-    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    try:
+        run(bids(SUM, SUM_COLUMNS, history, results))
+        assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
