@@ -14,6 +14,7 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import quoted, scalar
 from airflow_flinkcompat.backfill.origins import origins
 from airflow_flinkcompat.backfill.steps import Late, Step
+from airflow_flinkcompat.backfill.windows import Aligned, Demand
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -70,7 +71,8 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
             "compute these rows with Flink",
             node.span,
         )
-    fires = f"{_end(node)} - INTERVAL '0.001' SECOND"
+    end = _end(node)
+    fires = f"{end} - INTERVAL '0.001' SECOND"
     if isinstance(window.time, InputRef) and window.input.schema[window.time.index].type.name == "TIMESTAMP_LTZ":
         zone = relations.settings["table.local-time-zone"]
         if zone != "UTC" and not zone.startswith("GMT"):
@@ -80,7 +82,14 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
                 node.span,
             )
         fires = f"to_utc_timestamp({fires}, {quoted(zone)})"
-    return Late(below, fires)
+    return Late(below, fires, _inside(Aligned.of(window.window), end, relations.own))
+
+
+def _inside(windows: Aligned, end: str, own: Demand) -> str:
+    """Spark SQL: the window that ends at ``end`` is one of the range's own, each of which one chunk alone has."""
+    micros = f"unix_micros(CAST({end} AS TIMESTAMP_LTZ))"
+    bounds = ((windows.start(micros), ">=", own.starts), (micros, ">=", own.ends), (micros, "<=", own.until))
+    return " AND ".join(f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None) or "TRUE"
 
 
 def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:

@@ -88,7 +88,7 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
 def in_time(rows: DataFrame, step: Late, seen: Observation) -> DataFrame:
     """The rows whose window was not complete when they came; ``seen`` counts the others (``late``)."""
     late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
-    return rows.observe(seen, F.count_if(late).alias("late")).where(~late).drop(MET)
+    return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
 
 
 def _columns(positions: Iterable[int]) -> list[Column]:

@@ -53,8 +53,15 @@ class Relations:
     def demand(self, node: WindowAssign | GroupWindowAggregate) -> Demand:
         """Which windows of a windowing node are computed."""
         if self.asked is None:
-            return Demand.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
-        return self.asked.get(id(node), Demand())
+            return self.own
+        asked = self.asked.get(id(node), Demand())
+        # Late rows are counted for all windows of the range, whether or not windows above hold them.
+        return asked.covering(self.own) if self.drop_late else asked
+
+    @property
+    def own(self) -> Demand:
+        """The windows wholly inside the range, and of the chunk."""
+        return Demand.inside(self.bounds.from_, self.bounds.to, self.bounds.after)
 
     def under(self, asked: Mapping[int, Demand]) -> Relations:
         """For what lies below a window."""

@@ -35,8 +35,8 @@ class BackfillResult:
     """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
     that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
     windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
-    their other columns. ``rows_late`` counts rows dropped because they came too late for a published window, once for
-    each such window. With several ``chunks`` rows are counted each time they are read."""
+    their other columns. ``rows_late`` counts rows dropped because they came too late for a window inside the range,
+    once for each such window. With several ``chunks`` rows are counted each time they are read."""
 
     sources: tuple[SourceRows, ...]
     sinks: tuple[SinkRows, ...]

@@ -108,11 +108,12 @@ class Late:
     """Leaves out rows that came too late for their window, and counts them.
 
     ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
-    The watermark a row met is that of :class:`Read`.
+    The watermark a row met is that of :class:`Read`. Rows are counted for windows of which ``counted`` (SQL) is true.
     """
 
     input: Step
     fires: str
+    counted: str
 
 
 @dataclass(frozen=True)

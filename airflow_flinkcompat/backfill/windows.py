@@ -60,6 +60,14 @@ class Demand:
             until=None if last is None else last + slack,
         )
 
+    def covering(self, inside: Demand) -> Demand:
+        """These windows and those of :meth:`inside`, and perhaps some around and in between."""
+        lower = [end for end in (inside.ends, inside.starts) if end is not None]
+        return Demand(
+            ends=None if self.ends is None or not lower else min(self.ends, max(lower)),
+            until=None if self.until is None or inside.until is None else max(self.until, inside.until),
+        )
+
 
 @dataclass(frozen=True)
 class Aligned:

@@ -284,6 +284,29 @@ def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
     assert whole[1] > everything[1] == 0
 
 
+@pytest.mark.slow
+def test_late_rows_of_windows_under_windows_are_counted_once(run: Run, tmp_path: Path) -> None:
+    """Chunks of 20 minutes share windows of 5 minutes, which windows of 40 minutes hold."""
+    (tmp_path / "in").mkdir()
+    begin = datetime(2026, 1, 1)
+    times = [begin + timedelta(minutes=(37 * i) % 90 + 3 * i) for i in range(60)]
+    (tmp_path / "in" / "a.csv").write_text("".join(f"{time},1.00,A\n" for time in times), encoding="utf-8")
+    bounds = "window_start, window_end"
+    inner = (
+        f"CREATE VIEW sums AS SELECT window_time AS wt, SUM(price) AS price FROM TABLE({TUMBLE}) "
+        f"GROUP BY {bounds}, window_time;\nINSERT INTO"
+    ).replace("'10'", "'5'")
+    hop = "HOP(TABLE sums, DESCRIPTOR(wt), INTERVAL '10' MINUTES, INTERVAL '40' MINUTES)"
+    text = sums(hop, tmp_path / "in").replace("INSERT INTO", inner)
+    found = []
+    for name, more in (("whole", {}), ("parts", {"chunk": timedelta(minutes=20)})):
+        given = {"late": "drop", "sinks": {"results": str(tmp_path / name)}, **more}
+        result = run(text, str(begin + timedelta(minutes=10)), str(begin + timedelta(hours=1, minutes=40)), **given)
+        found.append((lines(tmp_path / name), result.rows_late))
+    assert found[0] == found[1]
+    assert len(found[0][0]) > 5 < found[0][1]
+
+
 def late_pairs(times: list[datetime], bounds: Range) -> int:
     """Rows and windows of HOP inside the bounds, of which the window was complete before the row came."""
     windows = Aligned(WindowKind.HOP, size=1_200_000_000, slide=300_000_000)
