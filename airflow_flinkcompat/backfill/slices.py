@@ -46,7 +46,7 @@ def slices_of(node: Aggregate) -> Slices | None:
     conditions: tuple[Expression, ...] = ()
     while isinstance(below, Project | Filter):
         if isinstance(below, Filter):
-            conditions = (*conditions, below.condition)
+            conditions = (below.condition, *conditions)  # an inner filter guards what stands above it
         else:
             outputs = below.expressions
 

@@ -67,6 +67,14 @@ def test_projections_and_filters_in_between_go_to_the_slices() -> None:
     assert found.partials == ("sum(CAST(c2 * CAST('2' AS INT) AS INT))",)
 
 
+def test_an_inner_filter_stands_before_what_it_guards() -> None:
+    inner = f"SELECT window_start AS s, window_end AS e, i, f FROM {HOP} WHERE i <> 0"
+    found = slices_of(f"SELECT e, COUNT(*) FROM ({inner}) WHERE 10 / i > 1 GROUP BY s, e", "e TIMESTAMP(3), n BIGINT")
+    assert found is not None
+    guard, guarded = found.condition.index("(c2 <> "), found.condition.index("div c2")
+    assert guard < guarded
+
+
 def test_distinct_values_become_keys_of_a_slice() -> None:
     found = slices_of(
         f"SELECT COUNT(DISTINCT b) FILTER (WHERE f), SUM(i), MAX(DISTINCT x) FROM {CUMULATE} {WINDOW}",
