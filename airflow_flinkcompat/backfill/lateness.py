@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations
 
 _INCLUDE = "include late rows"
+_LATENESS = "table.exec.emit.allow-lateness"
+_TTL = "table.exec.state.ttl"
+"""What Flink's older windows take for the lateness they allow where none is given."""
 
 
 def watermark(node: Scan, source: Source) -> str | None:
@@ -62,6 +65,7 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
     windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
     if not relations.drop_late or not windowed:
         return below
+    _check_settings(relations, node)
     window = _window(node)
     if window is None or not _may_be_late(window.input):
         return below
@@ -90,6 +94,17 @@ def _inside(windows: Aligned, end: str, own: Demand) -> str:
     micros = f"unix_micros(CAST({end} AS TIMESTAMP_LTZ))"
     bounds = ((windows.start(micros), ">=", own.starts), (micros, ">=", own.ends), (micros, "<=", own.until))
     return " AND ".join(f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None) or "TRUE"
+
+
+def _check_settings(relations: Relations, node: Node) -> None:
+    """Raises :class:`Untranslatable` where Flink takes rows into windows that a watermark had already completed."""
+    for key in (_LATENESS, *([_TTL] if isinstance(node, GroupWindowAggregate) else [])):
+        if (value := relations.settings.get(key, "0")).strip() != "0":
+            raise Untranslatable(
+                f"{key} = '{value}' lets windows take rows that came late, so it is not known which were dropped; "
+                f"{_INCLUDE}, or leave the setting out",
+                node.span,
+            )
 
 
 def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:

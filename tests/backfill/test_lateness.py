@@ -191,6 +191,26 @@ def test_what_is_not_known_to_be_late_is_refused(query: str, columns: str, words
     assert str(caught.value).startswith("job.sql:")
 
 
+OLDER = "SELECT SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '10' MINUTE)"
+
+
+@pytest.mark.parametrize(
+    ("query", "columns", "setting"),
+    [
+        (SUM, SUM_COLUMNS, "table.exec.emit.allow-lateness"),
+        (OLDER, "total DECIMAL(38, 2)", "table.exec.emit.allow-lateness"),
+        (OLDER, "total DECIMAL(38, 2)", "table.exec.state.ttl"),
+    ],
+)
+def test_windows_that_take_late_rows_drop_none(query: str, columns: str, setting: str) -> None:
+    text = f"SET '{setting}' = '1 h';\n{bids(query, columns)}"
+    plan_backfill(BackfillRequest(text))
+    with pytest.raises(BackfillError, match=rf"job\.sql:.*{setting} = '1 h' lets windows take rows") as caught:
+        plan_backfill(BackfillRequest(text, "job.sql", late="drop"))
+    assert "include late rows" in str(caught.value)
+    plan_backfill(BackfillRequest(text.replace("1 h", "0"), late="drop"))
+
+
 def test_rows_without_an_order_cannot_be_late() -> None:
     text = bids(SUM, SUM_COLUMNS).replace(
         "'filesystem', 'path' = '/history', 'format' = 'csv'", "'delta', 'table-path' = '/d'"
