@@ -239,7 +239,10 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "REPLACE": (_t("replace({0}, {1}, {2})", "text", "some", "text"),),
     "REVERSE": (_t("reverse({0})", "text"),),
     "MD5": (_t("md5({0})", "text"),),
-    "SHA256": (_t("sha2({0}, 256)", "text"),),
+    "SHA1": (_t("sha1({0})", "text"),),
+    **{f"SHA{bits}": (_t(f"sha2({{0}}, {bits})", "text"),) for bits in (224, 256, 384, 512)},
+    "CONCAT_WS": (_t("concat_ws({args})", "text", "text*"),),
+    "LOCATE": (_t("locate({0}, {1})", "text", "text"),),
     "ABS": (_t("CAST(abs({0}) AS {type})", "integer|decimal|double"),),
     "FLOOR": (
         _t("{0}", "integer"),
