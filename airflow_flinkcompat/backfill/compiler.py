@@ -119,12 +119,6 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
             f"say where to write with --sink {table.path[2]}=URI",
             sink.span,
         )
-    if relations.bounds.bounded and None in windows_of(sink.input):
-        raise Untranslatable(
-            f"the rows written to {table.name} belong to no window, so no time range can be applied; "
-            "leave out --from and --to to recompute everything",
-            sink.span,
-        )
     try:
         columns, values, condition = sink_columns(sink, relations.settings)
     except BackfillError:
@@ -132,6 +126,13 @@ def _write(relations: Relations, pipeline: Pipeline) -> Write:
         relations.node(sink.input, frozenset(range(len(sink.schema))))
         raise
     body = relations.node(sink.input, references(values.sources))
+    # Last, because a window that could not be read is none either.
+    if relations.bounds.bounded and None in windows_of(sink.input):
+        raise Untranslatable(
+            f"the rows written to {table.name} belong to no window, so no time range can be applied; "
+            "leave out --from and --to to recompute everything",
+            sink.span,
+        )
     if condition:
         body = Where(body, condition)
     step = Select(body, tuple(enumerate(values.sql)))

@@ -272,6 +272,24 @@ def test_a_range_needs_windows() -> None:
     plan_backfill(BackfillRequest(text))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("TABLE bid, DESCRIPTOR(bidtime), ", "DESCRIPTOR(bidtime), "), "TUMBLE"),
+        (("DESCRIPTOR(bidtime)", "DESCRIPTOR(nowhere)"), "nowhere"),
+        (("INTERVAL '10' MINUTES", "INTERVAL '1x' MINUTES"), "1x"),
+        (("SUM(price)", "LISTAGG(item)"), "LISTAGG has no exact translation"),
+        ((SUM, "SELECT * FROM elsewhere"), "the columns of * are not known"),
+    ],
+)
+def test_a_range_hides_no_other_reason(change: tuple[str, str], words: str) -> None:
+    text = bids(SUM, WINDOWED).replace(*change)
+    without, message = refusal(text), refusal(text, from_=datetime(2020, 1, 1))
+    assert words in message
+    assert message == without
+    assert "belong to no window" not in message
+
+
 def test_a_range_needs_windows_in_every_branch() -> None:
     text = bids(f"SELECT item FROM {TUMBLE} UNION ALL SELECT item FROM bid", "item STRING")
     assert "no time range can be applied" in refusal(text, to=datetime(2020, 1, 1))
