@@ -86,7 +86,7 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
         yield _line("late rows", "dropped, as a watermark with each row would; files in the order of modification")
     if request.boundary is not None:
         passed = "not looked at (--allow-incomplete)" if request.allow_incomplete else "looked at when it runs"
-        yield _line("boundary", f"{request.boundary}; whether history has passed it: {passed}")
+        yield _line("boundary", f"{plan.request.boundary}; whether history has passed it: {passed}")
     if plan.chunks and request.chunk is not None:
         yield _line("chunks", f"{len(plan.chunks)} of {shown_duration(request.chunk)}, one after the other")
         first = bounds.from_
@@ -95,7 +95,7 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
                 yield _line("", f"{number:>3}  windows that end after {part.after or first}, by {part.to}")
             elif number == 3:
                 yield _line("", "  …")
-        yield _line("journal", f"{journal_place(request, plan.work)} until all are published")
+        yield _line("journal", f"{journal_place(plan.request, plan.work)} until all are published")
 
 
 def _sink(plan: Plan, write: Write) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from airflow_flinkcompat.backfill.chunks import chunk_ranges
+from airflow_flinkcompat.backfill.clocks import settled
 from airflow_flinkcompat.backfill.compiler import compile_program
 from airflow_flinkcompat.backfill.connectors.base import Range
 from airflow_flinkcompat.backfill.errors import BackfillError, combined
@@ -23,10 +24,12 @@ from airflow_flinkcompat.sql import ScriptError, parse_script
 class Plan:
     """What a backfill would do.
 
+    ``request`` is the one asked for, with its bounds on the windows' clock.
     ``work`` is that of the whole range ``bounds``; ``chunks`` are its parts in order, each with its range, none where
     all is done at once. ``hand_over`` and ``guards`` are there with a boundary.
     """
 
+    request: BackfillRequest
     program: Program
     bounds: Range
     work: Work
@@ -43,10 +46,11 @@ def plan(request: BackfillRequest) -> Plan:
     except ScriptError as error:
         raise BackfillError(str(error)) from None
     program = build_program(script, request.settings, request.functions, catalog)
+    request = settled(request, program)
     places, bounds = Places(request.tables, request.sinks), Range(request.from_, request.to)
     drop_late = request.late == "drop"
     work = compile_program(program, places, bounds, drop_late)
-    found = Plan(program, bounds, work)
+    found = Plan(request, program, bounds, work)
     if request.chunk is not None:
         ranges = chunk_ranges(program, bounds, request.chunk)
         parts = tuple((part, compile_program(program, places, part, drop_late)) for part in ranges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_flinkcompat.backfill.durations import parse_duration, shown_duration
@@ -29,9 +29,10 @@ class BackfillRequest:
     ``script_text`` is Flink SQL, ``source`` its name in messages; ``settings`` are in force before the script's own
     SETs; ``functions`` declares functions it only uses; ``catalog`` is DDL of tables the script does not declare.
     ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
-    ``window_end <= to``; None leaves that side open; times with a zone are taken to UTC. ``tables`` and ``sinks`` map
-    table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None for
-    what Spark is configured with, or local.
+    ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
+    one are taken to it once the script is known (:mod:`~airflow_flinkcompat.backfill.clocks`). ``tables`` and ``sinks``
+    map table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None
+    for what Spark is configured with, or local.
 
     ``late`` says what becomes of rows that a watermark of the table's declared delay would have found too late for
     their window, had a streaming job read the files one after the other: ``include`` or ``drop``.
@@ -66,15 +67,11 @@ class BackfillRequest:
             raise BackfillError(f"late is {self.late!r}; write {' or '.join(LATE)}")
         if self.native not in NATIVE:
             raise BackfillError(f"native is {self.native!r}; write {' or '.join(NATIVE)}")
-        for name in ("from_", "to", "boundary"):
-            value = getattr(self, name)
-            if value is not None and value.tzinfo is not None:
-                object.__setattr__(self, name, value.astimezone(UTC).replace(tzinfo=None))
         if self.boundary is not None:
             if self.to not in (None, self.boundary):
                 raise BackfillError("a backfill with a boundary ends there: leave out --to, or leave out --boundary")
             object.__setattr__(self, "to", self.boundary)
-        if self.from_ is not None and self.to is not None and self.from_ >= self.to:
+        if self.from_ is not None and self.to is not None and _after(self.from_, self.to):
             raise BackfillError(
                 f"the range is empty: from {self.from_.isoformat(' ')} is not before to {self.to.isoformat(' ')}; "
                 "swap the two or widen the range"
@@ -145,6 +142,11 @@ class BackfillRequest:
         except ValueError as error:
             raise BackfillError(f"the backfill request is not JSON: {error}") from None
         return cls.from_dict(data)
+
+
+def _after(first: datetime, second: datetime) -> bool:
+    """Whether the first is the second or later; not said where only one has a zone and the windows' clock decides."""
+    return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
 
 
 def parse_time(text: str) -> datetime:

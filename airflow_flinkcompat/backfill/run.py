@@ -37,8 +37,10 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     """Recomputes the script's pipelines over history with Spark and publishes the windows wholly inside the range.
 
     A place given for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
-    later run over the same range replaces. When anything fails every place is as it was. ``progress`` gets one line per
-    stage. Raises :class:`BackfillError`, with secrets masked.
+    later run over the same range replaces. When anything fails before the first sink is published every place is as it
+    was. Sinks are published one after another: where one fails it is as it was, as are those after it, while those
+    before it hold this run's rows; a repeated run settles all. ``progress`` gets one line per stage. Raises
+    :class:`BackfillError`, with secrets masked.
     """
     try:
         planned = plan(request)
@@ -48,16 +50,14 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
         with spark_session(request.master, planned.work.needs, brief) as session:
             if not is_local(session.sparkContext.master):
                 native = Natives(False)
-            return _run(session, planned, request, progress, native)
+            return _run(session, planned, progress, native)
     except BackfillError as error:
         texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
         message = hidden(error.message, "\n".join(texts), os.environ)
         raise type(error)(mask_secrets(message), error.span) from None
 
 
-def _run(
-    session: SparkSession, planned: Plan, request: BackfillRequest, progress: Progress, native: Natives
-) -> BackfillResult:
+def _run(session: SparkSession, planned: Plan, progress: Progress, native: Natives) -> BackfillResult:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -77,7 +77,7 @@ def _run(
         for publication in publications:
             publication.check()
         if planned.chunks:
-            journal = Journal(session, journal_place(request, work))
+            journal = Journal(session, journal_place(planned.request, work))
             if journal.begin(history_of(session, work)):
                 progress("the history has changed since an earlier run: what that had finished is computed anew")
             counts = stage_in_chunks(session, planned, publications, journal, progress, native)
@@ -91,13 +91,17 @@ def _run(
             progress(f"published {rows} rows to {place}")
         if journal is not None:
             journal.discard()
-        done = BackfillResult(counts.read, tuple(sinks), counts.dropped, request.from_, request.to, counts.ties)
+        bounds = planned.bounds
+        done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except (PySparkException, Py4JError) as error:
         raise BackfillError(_readable(str(error))) from None
     finally:
-        for publication in publications:
-            publication.discard()
+        for write, publication in zip(work.writes, publications, strict=False):
+            try:
+                publication.discard()
+            except Exception:  # says nothing of the rows, and its text may hold what must not be shown
+                progress(f"what was staged for {write.target.place} could not be removed; a later run does")
 
 
 def _readable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
@@ -48,7 +49,7 @@ def assign(
     below = node.input
     _check(relations, node, window, time, attribute)
     assert isinstance(time, InputRef)
-    zone = _zone(relations, below, time, node)
+    zone = zone_of(relations.settings, node, time)
     if window.kind is WindowKind.SESSION:
         return session_rows(relations, node, time, zone, needed)
     width = len(below.schema)
@@ -111,12 +112,15 @@ def _check(
         )
 
 
-def _zone(relations: Relations, below: Node, time: InputRef, node: WindowAssign | GroupWindowAggregate) -> str:
-    """The time zone in which windows are cut, "" where the time is without one."""
-    kind = below.schema[time.index].type
+def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate, time: InputRef) -> str:
+    """The time zone in which windows are cut, "" where the time is without one.
+
+    Raises :class:`Untranslatable` where nothing says which, and for one that Flink refuses.
+    """
+    kind = node.input.schema[time.index].type
     if kind.name == "TIMESTAMP":
         return ""
-    zone = relations.settings.get("table.local-time-zone")
+    zone = settings.get("table.local-time-zone")
     if zone is None or zone == "default":
         raise Untranslatable(
             f"windows on {kind} are cut in table.local-time-zone, which is not set, so Flink takes that of its "

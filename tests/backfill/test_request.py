@@ -38,7 +38,7 @@ def test_a_request_travels_as_json(request_: BackfillRequest) -> None:
 
 def test_what_the_operator_sends_is_read() -> None:
     sent = {"script": "SELECT 1", "from": "2024-01-01T00:00:00+00:00", "to": None, "tables": {}, "settings": {}}
-    assert BackfillRequest.from_dict(sent).from_ == datetime(2024, 1, 1)
+    assert BackfillRequest.from_dict(sent).from_ == datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,13 @@ def test_times_as_users_write_them(text: str, moment: datetime) -> None:
     assert parse_time(text) == moment
 
 
-def test_a_time_with_a_zone_is_taken_to_utc() -> None:
+def test_a_time_keeps_its_zone() -> None:
     east = timezone(timedelta(hours=8))
-    assert BackfillRequest("x", from_=datetime(2024, 1, 1, 8, tzinfo=east)).from_ == datetime(2024, 1, 1)
+    request = BackfillRequest("x", from_=datetime(2024, 1, 1, 8, tzinfo=east), to=datetime(2024, 1, 1))
+    assert request.to_dict()["from"] == "2024-01-01T08:00:00+08:00"
+    assert BackfillRequest.from_dict(request.to_dict()) == request
+    with pytest.raises(BackfillError, match="the range is empty"):
+        BackfillRequest("x", from_=request.from_, to=datetime(2024, 1, 1, tzinfo=UTC))
 
 
 def test_a_result_adds_up() -> None:
