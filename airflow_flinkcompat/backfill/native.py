@@ -177,7 +177,7 @@ class _Source:
     @property
     def kinds(self) -> dict[str, tuple[str, ...]]:
         """DuckDB's types for the columns, by name. Of a time only the count of microseconds is taken."""
-        kinds = {column.name: (_kind(column),) for column in self.positions.values()}
+        kinds: dict[str, tuple[str, ...]] = {column.name: (_kind(column),) for column in self.positions.values()}
         kinds[self.time.name] = ("TIMESTAMP", *(() if self.time.name in kinds else ("TIMESTAMP WITH TIME ZONE",)))
         return kinds
 
@@ -214,10 +214,10 @@ class Words:
             names.append(f"{identifier(column.name)} AS {name}")
             schema.append(f"{name} {spark_type(column.type)}")
         inner, outer = [], []
-        for name, function, position in calls:
-            column = None if position is None else source.positions[position]
-            value, kind = _aggregate(function, column)
-            argument = "*" if column is None else identifier(column.name)
+        for name, function, place in calls:
+            counted = None if place is None else source.positions[place]
+            value, kind = _aggregate(function, counted)
+            argument = "*" if counted is None else identifier(counted.name)
             inner.append(f"{function}({argument}) AS {name}")
             outer.append(f"{value.format(name)} AS {name}")
             schema.append(f"{name} {kind}")
@@ -402,7 +402,11 @@ def pieces(session: SparkSession, partials: Partials) -> DataFrame:
     slots = session.sparkContext.defaultParallelism
     shares = _shares(partials.files, slots)
     queries = [partials.query.replace("{files}", read_parquet(map(path_of, share))) for share in shares]
-    config = {"threads": max(1, slots // len(shares)), "memory_limit": MEMORY, "preserve_insertion_order": "false"}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": max(1, slots // len(shares)),
+        "memory_limit": MEMORY,
+        "preserve_insertion_order": "false",
+    }
 
     def computed(batches):  # type: ignore[no-untyped-def]  # its types would be imported by the task
         import tempfile
