@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,8 @@ def spark_session(
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
-    with started_fast(brief) if is_local(master) else nullcontext({}) as fast:
+    start: AbstractContextManager[dict[str, str]] = started_fast(brief) if is_local(master) else nullcontext({})
+    with start as fast:
         session = _new_session(master, needs, fast)
         try:
             yield session
