@@ -8,12 +8,12 @@ the folders of their partition, where the sink has partitions.
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,6 +21,7 @@ from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.connectors.text import encode_line
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.publishing.claims import Claim
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.files import Folder
@@ -32,7 +33,9 @@ _TIMES = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
+_ALL = "all"
 _OPEN = ("begin", "end")
+_PENDING = re.compile(r"^\.backfill-(?P<label>[0-9T]+-[0-9T]+|begin-[0-9T]+|[0-9T]+-end|begin-end)\.(?P<files>[0-9]+)$")
 _NAME = re.compile(r"^backfill-(?P<first>[0-9T]+|begin)-(?P<last>[0-9T]+|end)-[0-9]{5}\.")
 
 
@@ -91,6 +94,17 @@ class FileSystem:
         """An empty file, in place of what is there."""
         self._system.create(self._path(place), True).close()
 
+    def touch(self, place: str) -> None:
+        """Writes a file that is there only for its time; no folder is made for it."""
+        self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
+
+    def changed(self, place: str) -> int | None:
+        """When a file was last written, as its file system says; None where there is none."""
+        try:
+            return int(self._system.getFileStatus(self._path(place)).getModificationTime())
+        except Py4JJavaError:
+            return None
+
     def make_folder(self, place: str) -> None:
         self._system.mkdirs(self._path(place))
 
@@ -113,11 +127,13 @@ class FilePublication:
         self.files = FileSystem(session, target.place)
         self._folders = target.partitioning.names
         folder, _, name = target.place.rpartition("/")
-        self._staged = f"{folder}/.{name}.staged-{uuid.uuid4().hex[:12]}"
         self._previous = f"{folder}/.{name}.previous"
+        self._claim = Claim(self.files, target.place, _ALL if target.exclusive else self.label)
+        self._staged = self._claim.folder
 
     def check(self) -> None:
         place, files = self.target.place, self.files
+        self._claim.take(self._conflicts, self.rows.name)
         if self.target.exclusive and not files.exists(place) and files.exists(self._previous):
             files.move(self._previous, place)  # an earlier run was killed between its two moves
         if files.is_file(place):
@@ -133,6 +149,7 @@ class FilePublication:
                 )
         if self.target.exclusive:
             return
+        self._settle()
         for name, _ in files.files(place, len(self._folders)):
             other = _NAME.match(_base(name))
             known = f"{other['first']}-{other['last']}" if other else self.label
@@ -141,6 +158,9 @@ class FilePublication:
                     f"sink {self.rows.name}: {place}/{name} was published by a backfill of an overlapping range; "
                     f"delete backfill-{known}-*, or write elsewhere with --sink {self.rows.name}=URI"
                 )
+
+    def _conflicts(self, label: str) -> bool:
+        return self.target.exclusive or label == _ALL or overlaps(label, self.label)
 
     def stage(self, rows: DataFrame) -> None:
         partitioning, format = self.target.partitioning, self.target.format
@@ -160,6 +180,7 @@ class FilePublication:
             writer.text(f"{self._staged}/rows")
 
     def publish(self) -> tuple[str, ...]:
+        self._claim.check(self.rows.name)
         ending, depth = self.target.format.name, len(self._folders)
         stem = "part" if self.target.exclusive else f"backfill-{self.label}"
         written = self.files.files(f"{self._staged}/rows", depth)
@@ -179,8 +200,6 @@ class FilePublication:
             self._swap(ready)
         else:
             self._add(ready, names)
-        if success and not self.target.exclusive:
-            self._mark(self.target.place, folders, success)
         return names
 
     def _mark(self, place: str, folders: list[str], success: str) -> None:
@@ -200,28 +219,76 @@ class FilePublication:
             if held:
                 files.move(self._previous, place)
             raise
-        files.delete(self._previous)
+        with suppress(Py4JError):  # the rows are in place; the next run removes what could not be removed now
+            files.delete(self._previous)
 
     def _add(self, ready: str, names: tuple[str, ...]) -> None:
-        """In under hidden names first, so that between the old files and the new ones there is hardly a moment."""
-        place, files, depth = self.target.place, self.files, len(self._folders)
+        """In under hidden names; once all are, a mark with their number says so, and the next run would finish this."""
+        place, files = self.target.place, self.files
         files.make_folder(place)
-        for folder in filter(None, {_folder(name) for name in names}):
+        for folder in sorted({_folder(name) for name in names} - {""}):
             files.make_folder(f"{place}/{folder}")
-        prefix = f"backfill-{self.label}-"
-        for name, _ in files.files(place, depth):
-            if _base(name).startswith(f".{prefix}"):
-                files.delete(f"{place}/{name}")
-        for name in names:
-            files.move(f"{ready}/{name}", f"{place}/{_hidden(name)}")
-        for name, _ in files.files(place, depth):
-            if _base(name).startswith(prefix):
-                files.delete(f"{place}/{name}")
-        for name in names:
-            files.move(f"{place}/{_hidden(name)}", f"{place}/{name}")
+        for name in self._named(self.label, "."):
+            files.delete(f"{place}/{name}")
+        mark = f"{place}/.backfill-{self.label}.{len(names)}"
+        try:
+            for name in names:
+                files.move(f"{ready}/{name}", f"{place}/{_hidden(name)}")
+            files.write(mark)
+            self._put(self.label, len(names))
+        except Exception:
+            # Where this fails as well the next run finishes what was begun.
+            with suppress(Py4JError, BackfillError):
+                if files.exists(mark):
+                    self._take_back(self.label, len(names))
+                    files.delete(mark)
+                for name in self._named(self.label, "."):
+                    files.delete(f"{place}/{name}")
+            raise
+        with suppress(Py4JError):  # as in _swap
+            self._forget(self.label, mark)
+
+    def _settle(self) -> None:
+        """Finishes what runs over this range, or an overlapping one, had begun to put in place when they ended."""
+        for name, folder, _ in self.files.entries(self.target.place):
+            pending = None if folder else _PENDING.match(name)
+            if pending and overlaps(pending["label"], self.label):
+                self._put(pending["label"], int(pending["files"]))
+                self._forget(pending["label"], f"{self.target.place}/{name}")
+
+    def _named(self, label: str, before: str = "") -> list[str]:
+        """The files of a range: in place, or with ``.`` about to be, or with ``.old-`` set aside."""
+        found = self.files.files(self.target.place, len(self._folders))
+        return [name for name, _ in found if _base(name).startswith(f"{before}backfill-{label}-")]
+
+    def _put(self, label: str, count: int) -> None:
+        """Sets the old files aside and moves the ``count`` new ones in, from wherever an earlier attempt had come to:
+        as long as all new ones are hidden the others are old, later on there are no old ones any more."""
+        place, files, hidden = self.target.place, self.files, self._named(label, ".")
+        if len(hidden) == count:
+            for name in self._named(label):
+                files.move(f"{place}/{name}", f"{place}/{_folder(name)}.old-{_base(name)}")
+        for name in hidden:
+            files.move(f"{place}/{name}", f"{place}/{_shown(name, '.')}")
+        if success := self.target.partitioning.success_file:
+            self._mark(place, sorted({_folder(name) for name in self._named(label)}), success)
+
+    def _take_back(self, label: str, count: int) -> None:
+        """The way back from wherever :meth:`_put` had come to; it may follow again wherever this ends."""
+        place, files = self.target.place, self.files
+        if len(self._named(label, ".")) < count:
+            for name in self._named(label):
+                files.move(f"{place}/{name}", f"{place}/{_hidden(name)}")
+        for name in self._named(label, ".old-"):
+            files.move(f"{place}/{name}", f"{place}/{_shown(name, '.old-')}")
+
+    def _forget(self, label: str, mark: str) -> None:
+        for name in self._named(label, ".old-"):
+            self.files.delete(f"{self.target.place}/{name}")
+        self.files.delete(mark)
 
     def discard(self) -> None:
-        self.files.delete(self._staged)
+        self._claim.give_up()
 
 
 def _folder(name: str) -> str:
@@ -235,6 +302,11 @@ def _base(name: str) -> str:
 
 def _hidden(name: str) -> str:
     return f"{_folder(name)}.{_base(name)}"
+
+
+def _shown(name: str, before: str) -> str:
+    """``dt=1/.part-0`` → ``dt=1/part-0``, with what stands before its name."""
+    return f"{_folder(name)}{_base(name).removeprefix(before)}"
 
 
 @contextmanager
