@@ -14,8 +14,9 @@ from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.result_types import as_decimal
-from airflow_flinkcompat.plan.translations import ERROR, PARTS, Translation
+from airflow_flinkcompat.plan.translations import ERROR, PARTS, Translation, distinguished, ordered
 from airflow_flinkcompat.plan.types import (
+    APPROXIMATE,
     BIGINT,
     BOOLEAN,
     CHARACTERS,
@@ -100,6 +101,16 @@ def scalar(expression: Expression) -> str:
     return _scalar(typed(expression))
 
 
+def grouped(expression: Expression) -> str:
+    """The same of an expression that rows are grouped by, told apart by, or partitioned by."""
+    return _grouped(typed(expression))
+
+
+def _grouped(expression: Expression) -> str:
+    text = _scalar(expression)
+    return distinguished(text) if expression.type.name in APPROXIMATE else text
+
+
 def _scalar(expression: Expression) -> str:
     if isinstance(expression, InputRef):
         return f"c{expression.index}"
@@ -140,7 +151,8 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _negated(condition: Expression) -> Expression | None:
-    """NOT taken into a condition as Flink's planner does, which shows when a number is NaN; None where it stays."""
+    """NOT taken into a condition as Flink's planner does, so that Spark's finds nothing to simplify where a number may
+    be NaN; None where it stays."""
     if not isinstance(condition, Call):
         return None
     if condition.function in ("AND", "OR"):
@@ -248,9 +260,16 @@ def _aggregate(call: AggregateCall, part: Part) -> str:
     chosen = _choose(spec.translations, args, result)
     if chosen is None or (call.distinct and not args):
         raise _no_translation(call.function, bool(spec.translations), call)
-    texts = [_scalar(arg) for arg in args]
+    texts = [_aggregated(arg, call) for arg in args]
     used = [name for name in PARTS if f"{{{name}}}" in chosen.spark]
     return _fill(chosen, args, result, {name: part(name, _part(name, texts, call)) for name in used})
+
+
+def _aggregated(arg: Expression, call: AggregateCall) -> str:
+    if call.distinct:
+        return _grouped(arg)
+    text = _scalar(arg)
+    return ordered(text) if arg.type.name == "DOUBLE" and call.function in ("MIN", "MAX") else text
 
 
 def _choose(translations: Sequence[Translation], args: Sequence[Expression], result: DataType) -> Translation | None:
@@ -291,7 +310,7 @@ def _classes(arg: Expression) -> Iterator[str]:
         if value:
             yield "some"
         if "\\" not in value:
-            yield "pattern"
+            yield "pattern" if "_" in value else "simple"
         if _FORMAT.fullmatch(value) and value:
             yield "format"
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -323,6 +342,14 @@ def _as_decimal(arg: Expression, text: str) -> str:
     return text if exact is None or arg.type.name == "DECIMAL" else f"CAST({text} AS DECIMAL({exact[0]}, {exact[1]}))"
 
 
+def _regex(pattern: Expression) -> str:
+    """A LIKE pattern as Flink's regular expression, in which ``_`` stands for anything but the end of a line."""
+    text = str(pattern.value) if isinstance(pattern, Literal) else ""
+    parts = {"_": ".", "%": "(?s:.*)"}
+    inner = (parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
+    return quoted(f"\\A{''.join(inner)}\\z")
+
+
 def _end(data_type: DataType) -> int:
     """How long ``yyyy-MM-dd HH:mm:ss[.fraction]`` is at the type's precision."""
     precision = data_type.parameters[0] if data_type.name == "TIMESTAMP" and data_type.parameters else 0
@@ -345,6 +372,7 @@ def _fill(
         "length": result.parameters[0] if result.parameters else 0,
         "end": _end(result),
         "end0": _end(first),
+        **({"regex1": _regex(args[1])} if len(args) == 2 else {}),
         "scale0": first.parameters[1] if first.name == "DECIMAL" else 0,
         **(parts or {}),
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
+from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references
 from airflow_flinkcompat.backfill.steps import Group, Repeat, Select
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import Aggregate, GroupWindowAggregate, WindowAggregate, WindowKind
@@ -51,7 +51,8 @@ def aggregate_sets(relations: Relations, node: Aggregate) -> Select:
     below = lateness.in_time(relations, node, relations.node(node.input, read))
     repeated = Repeat(below, width, len(sets))
     keys = [
-        _key(scalar(key), [n for n, one in enumerate(sets) if i in one], sets, width) for i, key in enumerate(node.keys)
+        _key(grouped(key), [n for n, one in enumerate(sets) if i in one], sets, width)
+        for i, key in enumerate(node.keys)
     ]
     calls = [call for call in node.aggregates if call.function not in _GROUPING]
     # The number of the set is the last key.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted, references, scalar, spark_type, typed
+from airflow_flinkcompat.backfill.expressions import grouped, references, scalar, spark_type, typed
 from airflow_flinkcompat.backfill.origins import window_fields
 from airflow_flinkcompat.backfill.steps import Rank
 from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, InputRef, Literal, conjuncts, transform
 from airflow_flinkcompat.plan.nodes import Filter, Node, Over, Project, WindowField
 from airflow_flinkcompat.plan.ranks import numbers_rows
-from airflow_flinkcompat.plan.translations import ERROR
+from airflow_flinkcompat.plan.translations import ordered
 from airflow_flinkcompat.plan.types import APPROXIMATE
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def rank(relations: Relations, node: Over, needed: frozenset[int], kept: Kept | 
     return Rank(
         lateness.in_time(relations, node, relations.node(node.input, wanted)),
         tuple(range(width, len(node.schema))),
-        tuple(scalar(key) for key in keys),
+        tuple(grouped(key) for key in keys),
         order,
         tuple(sorted(wanted)),
         first,
@@ -105,10 +105,7 @@ def _ordered(key: Expression) -> str:
     if spark_type(kind) is None:
         raise Untranslatable(f"ORDER BY a {kind} has no exact translation to Spark; {FLINK_BATCH}", key.span)
     text = scalar(key)
-    if kind.name in APPROXIMATE:
-        message = f"{ERROR}NaN has no place in the order of a Top-N"
-        return f"IF(isnan({text}), raise_error({quoted(message)}), {text})"
-    return text
+    return ordered(text) if kind.name in APPROXIMATE else text
 
 
 def _range(node: Over, width: int, kept: Kept | None) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import references, scalar
+from airflow_flinkcompat.backfill.expressions import grouped, references
 from airflow_flinkcompat.backfill.origins import window_fields
 from airflow_flinkcompat.backfill.steps import Sessions
 from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal, conjuncts, transform
@@ -48,7 +48,7 @@ def session_rows(
     wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
     # Rows before and after the windows in demand decide where these begin and end.
     body = relations.under({}).node(below, wanted)
-    partition = tuple(scalar(key) for key in keys)
+    partition = tuple(grouped(key) for key in keys)
     return Sessions(body, time.index, width, gap * 1000, partition, relations.demand(node), zone)
 
 

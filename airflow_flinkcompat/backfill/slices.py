@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar, typed
+from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references, scalar, typed
 from airflow_flinkcompat.backfill.steps import Slices
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
@@ -110,7 +110,7 @@ def _slices(
         if call.distinct and call.function in ("COUNT", "SUM"):
             # De-duplicated per key and slice: the value becomes a key there, NULL where the row does not count.
             (arg,) = call.args
-            value = scalar(arg) if call.filter is None else f"IF({scalar(call.filter)}, {scalar(arg)}, NULL)"
+            value = grouped(arg) if call.filter is None else f"IF({scalar(call.filter)}, {grouped(arg)}, NULL)"
             index = values.setdefault(value, width + _ADDED + len(values))
             whole = AggregateCall(call.function, (InputRef(index, typed(arg).type),), call.type, distinct=True)
             finals.append((position, aggregate(whole)))
@@ -122,7 +122,7 @@ def _slices(
         return None
     return Slices(
         condition=" AND ".join(f"({scalar(condition)})" for condition in conditions) or "TRUE",
-        keys=tuple((position, scalar(key)) for position, key in keys),
+        keys=tuple((position, grouped(key)) for position, key in keys),
         fields=fields,
         values=tuple((index, value) for value, index in values.items()),
         partials=tuple(partials),

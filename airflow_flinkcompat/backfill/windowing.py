@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, references, scalar
+from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references
 from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
 from airflow_flinkcompat.backfill.origins import origins, window_is_grouped
 from airflow_flinkcompat.backfill.sessions import session_rows
@@ -161,7 +161,7 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
     if node.grouping_sets is not None:
         return aggregate_sets(relations, node)
     below = lateness.in_time(relations, node, relations.node(node.input, _read_by(node)))
-    keys = tuple(scalar(key) for key in node.keys)
+    keys = tuple(grouped(key) for key in node.keys)
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
     return Group(below, keys, calls, slices_of(node))
 
@@ -172,7 +172,7 @@ def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     below: Step = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
     width, count = len(node.input.schema), len(node.keys)
     below = lateness.in_time(relations, node, below)
-    keys = (*(scalar(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
+    keys = (*(grouped(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
     fields = {WindowField.START: 0, WindowField.END: 1, WindowField.TIME: 2}
     outputs = [*range(count), *(position for position, _ in calls)]

@@ -20,15 +20,16 @@ class Translation:
     ``takes`` names one class of arguments per position, alternatives separated by ``|``, the last repeated when it ends
     with ``*``; ``gives`` restricts the result type. Classes are: integer, decimal (decimal6: scale up to 6), double,
     float, text, boolean, date, timestamp, ltz, days and months (interval constants), null, any; ``pattern`` (a constant
-    LIKE pattern without a backslash), ``format`` (a constant of verified date-time letters), ``position`` (a constant
-    of at least 1), ``digits`` (a constant of at least 0), ``=3`` (that constant), ``some`` (a constant text that is not
-    empty) and, in capitals, a keyword of the call. ``gives`` also knows
-    ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps every digit of the
+    LIKE pattern with ``_`` and without a backslash), ``simple`` (one with neither), ``format`` (a constant of verified
+    date-time letters), ``position`` (a constant of at least 1), ``digits`` (a constant of at least 0), ``=3`` (that
+    constant), ``some`` (a constant text that is not empty) and, in capitals, a keyword of the call. ``gives`` also
+    knows ``string`` (unlimited), ``varchar`` (limited), ``same-or-finer`` (a timestamp that keeps every digit of the
     first argument) and ``milliseconds`` (a timestamp of precision 3 or more).
     Placeholders: ``{0}`` an argument, ``{d0}`` the same as a decimal, ``{args}`` and ``{rest}`` all arguments and all
     but the first (``{drest}`` as decimals), ``{type}`` the result's Spark type, ``{length}`` the length of the result,
     ``{end}`` and ``{end0}`` the length of the text of the result or first argument as a timestamp, ``{scale0}`` the
-    first argument's scale; in aggregates the names of :data:`PARTS`.
+    first argument's scale, ``{regex1}`` a constant LIKE pattern as the regular expression Flink makes of it; in
+    aggregates the names of :data:`PARTS`.
     """
 
     takes: tuple[str, ...]
@@ -63,14 +64,32 @@ _DOUBLE_DIVISION = (
 _SAME = ("text", "boolean", "date", "timestamp", "ltz")
 
 
+def _no_nan(what: str) -> str:
+    return f"raise_error('{ERROR}NaN {what}; compute these rows with Flink in batch mode')"
+
+
+def ordered(number: str) -> str:
+    """A FLOAT or DOUBLE in Spark SQL whose place among others decides: NaN has none, which Flink's comparisons show."""
+    return f"IF(isnan({number}), {_no_nan('has no place in an order')}, {number})"
+
+
+def distinguished(number: str) -> str:
+    """A FLOAT or DOUBLE in Spark SQL that is grouped by: Flink tells -0.0 from 0.0 and NaN from NaN by their bits,
+    Spark does not."""
+    message = f"{ERROR}Flink groups by the bits of -0.0 and NaN, Spark does not; compute these rows with Flink"
+    odd = f"isnan({number}) OR ({number} = 0 AND CAST({number} AS STRING) = '-0.0')"
+    return f"IF({odd}, raise_error('{message}'), {number})"
+
+
 def _comparison(sign: str) -> tuple[Translation, ...]:
-    """Spark holds NaN equal to itself and larger than all numbers; in Flink it compares as in Java, always false."""
+    """Spark puts NaN above all numbers and holds it equal to itself, Java's operators do not, and what Flink answers
+    depends on how its planner simplified the condition: better no answer than a guess."""
     some_nan = "isnan(CAST({0} AS DOUBLE)) OR isnan(CAST({1} AS DOUBLE))"
-    with_nan = f"IF({{0}} IS NULL OR {{1}} IS NULL, NULL, {'TRUE' if sign == '<>' else 'FALSE'})"
+    refused = _no_nan("compares in Flink as its planner likes")
     return (
         _t(f"({{0}} {sign} {{1}})", "integer", "integer"),
         _t(f"({{d0}} {sign} {{d1}})", _EXACT, _EXACT),
-        _t(f"IF({some_nan}, {with_nan}, {_AS_DOUBLES.format(sign)})", "integer|double", "integer|double"),
+        _t(f"IF({some_nan}, {refused}, {_AS_DOUBLES.format(sign)})", "integer|double", "integer|double"),
         *(_t(f"({{0}} {sign} {{1}})", kind, kind) for kind in _SAME),
     )
 
@@ -136,8 +155,10 @@ _TEXT_TO_DOUBLE = _text_to("number", "^[+-]?[0-9]+([.][0-9]*)?([eE][+-]?[0-9]{{1
 _SHORTENED = "IF(char_length({0}) <= {length}, {0}, substring({0}, 1, {length}))"
 _TRUNCATED = "try_cast(substring(date_format({0}, 'yyyy-MM-dd HH:mm:ss.SSSSSS'), 1, {end}) AS TIMESTAMP_NTZ)"
 
+_MILLIS = "unix_millis(CAST({{{0}}} AS TIMESTAMP_LTZ))"  # Flink calculates with whole milliseconds
+
 # Flink divides towards zero here: before 1970 the day is the next one unless the time is midnight.
-_DAY = "date_add(DATE '1970-01-01', CAST(unix_millis(CAST({0} AS TIMESTAMP_LTZ)) div 86400000 AS INT))"
+_DAY = f"date_add(DATE '1970-01-01', CAST({_MILLIS.format(0)} div 86400000 AS INT))"
 
 _CASTS = (
     _t("CAST({0} AS {type})", "null"),
@@ -209,7 +230,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "IS DISTINCT FROM": _same("(NOT {0} <=> {1})", "integer", *_SAME),
     "IS NOT DISTINCT FROM": _same("({0} <=> {1})", "integer", *_SAME),
     "IN": (*_same("({0} IN ({rest}))", "integer", *_SAME), _t("({d0} IN ({drest}))", _EXACT, f"{_EXACT}*")),
-    "LIKE": (_t("({0} LIKE {1})", "text", "pattern"),),
+    "LIKE": (_t("({0} LIKE {1})", "text", "simple"), _t("({0} RLIKE {regex1})", "text", "pattern")),
     "CAST": _CASTS,
     "||": (_t("concat({args})", "text*"),),
     "NULLIF": (
@@ -264,8 +285,8 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     "EXTRACT": tuple(part for unit in _UNITS for part in _parts(unit, 1, (unit, "@", "FROM"))),
     **{name: _parts(unit, 0, ("@",)) for name, unit in _FUNCTION_UNITS.items()},
     "TIMESTAMPDIFF": tuple(
-        _t(f"CAST(timestampdiff({unit}, {{1}}, {{2}}) AS INT)", unit, "timestamp", "timestamp")
-        for unit in ("SECOND", "MINUTE", "HOUR", "DAY")
+        _t(f"CAST(({_MILLIS.format(2)} - {_MILLIS.format(1)}) div {length} AS INT)", unit, "timestamp", "timestamp")
+        for unit, length in (("SECOND", 1000), ("MINUTE", 60_000), ("HOUR", 3_600_000), ("DAY", 86_400_000))
     ),
 }
 SCALARS["MOD"] = SCALARS["%"]

@@ -266,6 +266,28 @@ def test_older_hops_at_clock_changes() -> None:
     plan_backfill(BackfillRequest(text, settings={"table.local-time-zone": "GMT+01:00"}))
 
 
+@pytest.mark.parametrize(
+    ("expression", "sql"),
+    [
+        ("item LIKE 'a.%'", "(c2 LIKE 'a.%')"),
+        ("item LIKE 'a._%'", r"(c2 RLIKE '\\Aa\\..(?s:.*)\\z')"),
+        (
+            "TIMESTAMPDIFF(MINUTE, bidtime, bidtime) = 0",
+            "div 60000 AS INT) = CAST('0' AS INT))",
+        ),
+        ("price * 1e0 > 1", "raise_error('backfill: NaN compares"),
+    ],
+)
+def test_expressions_in_spark(expression: str, sql: str) -> None:
+    (write,) = plan_backfill(BackfillRequest(bids(f"SELECT {expression} FROM bid", "b BOOLEAN"))).writes
+    step = write.inputs[0]
+    found = []
+    while isinstance(step, Select):
+        found += [text for _, text in step.columns]
+        step = step.input
+    assert any(sql in text for text in found), found
+
+
 def test_a_range_needs_windows() -> None:
     text = bids("SELECT item FROM bid", "item STRING")
     assert "no time range can be applied" in refusal(text, from_=datetime(2020, 1, 1))
