@@ -33,6 +33,7 @@ from airflow_flinkcompat.plan.types import (
 from airflow_flinkcompat.sql import Span, Statement, nodes
 
 _MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
+_WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _AMOUNT = re.compile(r"\s*[+-]?[0-9]{1,18}(?P<fraction>\.[0-9]+)?\s*")
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
@@ -279,11 +280,29 @@ class ScalarBinder:
         if found is None or (found["fraction"] and unit != "SECOND"):
             raise BindError("construct", f"INTERVAL '{value.name}' {unit} is not understood", self.span(tree))
         amount = Decimal(found.group())
+        self._check_digits(tree, unit_tree, unit, amount, len(found["fraction"] or ".") - 1)
         if unit in _MONTHS:
             return Literal(int(sign * amount * _MONTHS[unit]), INTERVAL_YEAR_MONTH, self.span(tree))
         if unit in _MILLISECONDS:
             return Literal(int(sign * amount * _MILLISECONDS[unit]), INTERVAL_DAY_TIME, self.span(tree))
         raise BindError("construct", f"interval unit {unit} is not understood", self.span(tree))
+
+    def _check_digits(
+        self, tree: exp.Interval, declared: exp.Expression | None, unit: str, amount: Decimal, fraction: int = 0
+    ) -> None:
+        """Raises :class:`BindError` for a number of more digits than Flink takes (measured): two, if none are declared
+        as in ``DAY(3)``, and six of a second's fraction."""
+        given = [each.name for each in declared.expressions] if isinstance(declared, exp.Anonymous) else []
+        if len(given) > 2 or not all(re.fullmatch("[0-9]{1,2}", each) for each in given):
+            raise BindError("construct", f"interval unit {unit}({', '.join(given)}) is not understood", self.span(tree))
+        digits, places = [*map(int, given), *(2, 6)[len(given) :]]
+        if (number := int(abs(amount))) >= 10**digits:
+            why = f"Interval field value {number:,} exceeds precision of {unit}({digits}) field"
+            remedy = f"write {unit}({len(str(number))}), or a larger unit"
+            raise BindError("construct", f"Flink refuses this interval: {why}; {remedy}", self.span(tree))
+        if fraction > places:
+            why = f"Illegal interval literal format '{tree.this.name}' for INTERVAL {unit}"
+            raise BindError("construct", f"Flink refuses this interval: {why}", self.span(tree))
 
     def _interval_span(self, tree: exp.Interval, unit: exp.IntervalSpan, text: str, sign: int) -> Literal:
         """``INTERVAL '1 02:03:04.5' DAY TO SECOND`` and its shorter kin."""
@@ -296,17 +315,20 @@ class ScalarBinder:
             raise refused
         if (first, last) == ("YEAR", "MONTH"):
             years, _, months = digits.partition("-")
-            if not (years.isdigit() and (months or "0").isdigit()):
+            if not (years.isdigit() and (months or "0").isdigit() and int(months or 0) < 12):
                 raise refused
+            self._check_digits(tree, unit.this, first, Decimal(years))
             return Literal(sign * (int(years) * 12 + int(months or 0)), INTERVAL_YEAR_MONTH, self.span(tree))
         parts = digits.replace(":", " ").split()
         if first not in names or last not in names or len(parts) != names.index(last) - names.index(first) + 1:
             raise refused
         if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in parts):
             raise refused
-        total = sum(
-            Decimal(part) * _MILLISECONDS[name] for part, name in zip(parts, names[names.index(first) :], strict=False)
-        )
+        fields = dict(zip(names[names.index(first) :], map(Decimal, parts), strict=False))
+        if any(name != first and value >= _WITHIN[name] for name, value in fields.items()):
+            raise refused
+        self._check_digits(tree, unit.this, first, fields[first])
+        total = sum(value * _MILLISECONDS[name] for name, value in fields.items())
         return Literal(sign * math.floor(total), INTERVAL_DAY_TIME, self.span(tree))
 
     def _is(self, tree: exp.Is, negated: bool) -> Expression:
