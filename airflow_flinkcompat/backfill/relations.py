@@ -25,10 +25,11 @@ from airflow_flinkcompat.plan.nodes import (
     Over,
     Project,
     Scan,
+    Table,
     Union,
     WindowAssign,
 )
-from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
 
 _CONSTRUCTS = {
     "Join": "a join",
@@ -119,6 +120,7 @@ class Relations:
                 f"table {table.name}: hint {node.hints[0][0]} is not understood by a backfill; write options into WITH",
                 node.span,
             )
+        _check_watermark(table)
         computed, metadata = dict(table.computed), {name: key for name, key, _ in table.metadata}
         wanted = set(needed)
         if self.drop_late and table.watermark is not None:
@@ -174,3 +176,15 @@ class Relations:
         wanted = references([expression for _, expression in chosen])
         below = self.node(node.input, wanted, None if kept is None else kept.through(node))
         return Select(below, tuple((i, scalar(expression)) for i, expression in chosen))
+
+
+def _check_watermark(table: Table) -> None:
+    """Raises :class:`Untranslatable` for a watermark Flink refuses, in its words."""
+    for column in table.columns:
+        precision = column.type.parameters[:1] if column.type.name in TIMESTAMPS else ()
+        if table.watermark is not None and column.name == table.watermark.column and precision > (3,):
+            raise Untranslatable(
+                f"table {table.name}: Flink refuses this watermark: the supported precision 'p' is from 0 to 3, but "
+                f"the time field type is {column.type}",
+                table.span,
+            )

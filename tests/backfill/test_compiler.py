@@ -103,6 +103,7 @@ def test_what_is_not_exact_is_refused_with_its_place(query: str, columns: str, w
         (("'connector' = 'filesystem'", "'connector' = 'datagen'"), "connector datagen"),
         (("WATERMARK", "p AS PROCTIME(), WATERMARK"), ""),
         (("DESCRIPTOR(bidtime)", "DESCRIPTOR(p)"), "processing time"),
+        (("TIMESTAMP(3)", "TIMESTAMP(6)"), "precision 'p' is from 0 to 3, but the time field type is TIMESTAMP(6)"),
     ],
 )
 def test_tables_that_cannot_be_read_exactly(change: tuple[str, str], words: str) -> None:
