@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -241,6 +242,45 @@ def test_an_upsert_replaces_its_range_and_only_that(
     one = topic_table("results", narrow, topic, broker.servers, "upsert-kafka", **options)
     with pytest.raises(BackfillError, match="2 rows for the key"):
         run(planned(table("bid", BID_COLUMNS, history), one, BY_ITEM), *bounds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", ["window_start, window_end", "window_start"])
+def test_an_upsert_leaves_the_row_of_a_later_window(
+    run: Run, spark: SparkSession, broker: Broker, history: Path, columns: str
+) -> None:
+    """A key without the window holds its latest window's row, whichever range is computed when."""
+    topic = broker.topic(spark._jvm)
+    declared = ", ".join(f"{name} TIMESTAMP(3)" for name in columns.split(", "))
+    key = f"{declared}, item STRING, total DECIMAL(38, 2), PRIMARY KEY (item) NOT ENFORCED"
+    sink = topic_table("results", key, topic, broker.servers, "upsert-kafka", key__format="csv", value__format="json")
+    text = planned(table("bid", BID_COLUMNS, history), sink, BY_ITEM.replace("window_start, window_end", columns, 1))
+    (history / "more.csv").write_text("2020-04-15 08:12:00,7.00,A\n", encoding="utf-8")
+
+    def totals() -> dict[str, int]:
+        return {item: json.loads(value)["total"] for item, value in held(spark, broker, topic).items()}
+
+    run(text, "2020-04-15 08:10:00", "2020-04-15 08:20:00")
+    later = totals()
+    assert later["A"] == 7
+    run(text, "2020-04-15 08:00:00", "2020-04-15 08:10:00")
+    assert totals() == {**later, "C": 4, "D": 5}
+    (history / "more.csv").write_text("2020-04-15 08:12:00,8.00,A\n2020-04-15 08:13:00,9.00,C\n", encoding="utf-8")
+    run(text, "2020-04-15 08:10:00", "2020-04-15 08:20:00")
+    assert totals() == {**later, "A": 8, "C": 9, "D": 5}
+
+
+def test_an_upsert_whose_later_window_cannot_be_told_is_refused() -> None:
+    query = "SELECT window_start, item, SUM(price) FROM {} GROUP BY window_start, window_end, item".format(
+        "TABLE(CUMULATE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES, INTERVAL '1' HOUR))"
+    )
+    columns = "window_start TIMESTAMP(3), item STRING, total DECIMAL(38, 2), PRIMARY KEY (item) NOT ENFORCED"
+    formats = {"key__format": "csv", "value__format": "json"}
+    sink = topic_table("results", columns, "r", SERVERS, "upsert-kafka", **formats)
+    text = planned(table("bid", BID_COLUMNS, "/h"), sink, query)
+    with pytest.raises(BackfillError, match="may already hold the row of a later window"):
+        plan_backfill(BackfillRequest(text, from_=datetime(2020, 4, 15)))
+    plan_backfill(BackfillRequest(text))
 
 
 @pytest.mark.slow

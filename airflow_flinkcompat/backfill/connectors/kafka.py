@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
-from airflow_flinkcompat.backfill.connectors.ranges import replaced
+from airflow_flinkcompat.backfill.connectors.ranges import order, replaced
 from airflow_flinkcompat.backfill.connectors.text import Format, decode, format_of
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
@@ -194,7 +194,14 @@ class KafkaTarget:
         return self.topics.place
 
     def check(self, rows: Rows, bounds: Range) -> None:
-        replaced(rows, bounds)
+        compared = {comparison.column for comparison in replaced(rows, bounds)}
+        if not compared <= {*rows.table.primary_key} and order(rows) is None:
+            raise BackfillError(
+                f"sink {rows.name}: a key may already hold the row of a later window, and no column of the sink holds "
+                "window_end as TIMESTAMP(3), which would tell; add it to the sink and the query, or leave out --from "
+                "and --to to replace everything",
+                rows.table.span,
+            )
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> KafkaPublication:
         from airflow_flinkcompat.backfill.publishing.kafka import KafkaPublication

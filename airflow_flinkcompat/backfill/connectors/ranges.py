@@ -47,3 +47,25 @@ def replaced(rows: Rows, bounds: Range) -> tuple[Comparison, ...]:
                 rows.table.span,
             )
     return tuple(found)
+
+
+def order(rows: Rows) -> str | None:
+    """The column that tells the later of two windows, if one does."""
+    windows = rows.windows
+    return windows.end or (windows.start if windows.size is not None else None)
+
+
+def replaced_with_keys(rows: Rows, bounds: Range) -> tuple[Comparison, ...]:
+    """As :func:`replaced`, for a table that does not look for other rows of a primary key.
+
+    Raises :class:`BackfillError` where a row outside of the range may have the key of one within.
+    """
+    windows, key, compared = rows.windows, rows.table.primary_key, replaced(rows, bounds)
+    if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
+        raise BackfillError(
+            f"sink {rows.name}: its PRIMARY KEY ({', '.join(key)}) lets windows outside of the range have the keys of "
+            "those within, of which Flink would leave one row; put window_end into the key, leave the key out, or "
+            "leave out --from and --to to replace everything",
+            rows.table.span,
+        )
+    return compared

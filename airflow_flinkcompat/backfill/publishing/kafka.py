@@ -2,8 +2,9 @@
 
 What a run publishes is the difference between its rows and what the topic holds for the range, key by key: a repeated
 run writes nothing new, and a run after a killed one, whatever that one left, ends at its own rows. Each key changes at
-once, the keys one after another: a reader in between sees old and new windows side by side. The topic is compared as it
-was when the run started; keys a job adds later stay.
+once, the keys one after another: a reader in between sees old and new windows side by side. A key that holds the row of
+a later window than the range's keeps it. The topic is compared as it was when the run started; keys a job adds later
+stay.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.connectors import reading
 from airflow_flinkcompat.backfill.connectors.base import Rows
 from airflow_flinkcompat.backfill.connectors.kafka import KafkaTarget, Part, Position
-from airflow_flinkcompat.backfill.connectors.ranges import Comparison
+from airflow_flinkcompat.backfill.connectors.ranges import Comparison, order
 from airflow_flinkcompat.backfill.connectors.text import decode, encode_line
 from airflow_flinkcompat.backfill.connectors.topics import client, offsets, records
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -50,7 +51,7 @@ class KafkaPublication:
             F.expr(self._encoded(part)).cast("binary").alias(name)
             for part, name in ((self.target.key, "key"), (self.target.value, "value"))
         )
-        staged = rows.select(key, value).persist(StorageLevel.DISK_ONLY)
+        staged = rows.select(key, value, F.expr(self._window()).alias("window")).persist(StorageLevel.DISK_ONLY)
         self._staged = staged
         staged.count()
         if twice := staged.groupBy("key").count().where("count > 1").take(1):
@@ -64,7 +65,8 @@ class KafkaPublication:
         assert self._staged is not None
         rows, held = self._staged.alias("rows"), self._held().alias("held")
         both = rows.join(held, F.expr("rows.key = held.key"), "full_outer").where(
-            "rows.key IS NULL AND held.replaced OR rows.key IS NOT NULL AND NOT rows.value <=> held.value"
+            "rows.key IS NULL AND held.replaced OR rows.key IS NOT NULL AND NOT rows.value <=> held.value "
+            "AND (held.key IS NULL OR held.replaced OR NOT coalesce(held.window > rows.window, false))"
         )
         changes = both.selectExpr("coalesce(rows.key, held.key) AS key", "rows.value AS value")
         options = {name: value for name, value in client(self.target.topics).items() if "isolation" not in name}
@@ -74,6 +76,12 @@ class KafkaPublication:
     def discard(self) -> None:
         if self._staged is not None:
             self._staged.unpersist()
+
+    def _window(self) -> str:
+        """Spark SQL of what tells the later of two rows' windows; NULL where nothing has to."""
+        column = order(self.rows) if self.replaced else None
+        names = [held.name for held in self.rows.columns]
+        return "NULL" if column is None else f"c{names.index(column)}"
 
     def _encoded(self, part: Part) -> str:
         columns = tuple(replace(self._column(position), name=name) for name, position in part.fields)
@@ -98,18 +106,21 @@ class KafkaPublication:
         moved = f"{ERROR}a key of sink {self.rows.name} lies in several partitions, so its last record is not known"
         last = last.where(f"IF(partitions > 1, raise_error({quoted(moved)}), value IS NOT NULL)")
         if not self.replaced:
-            return last.selectExpr("key", "value", "true AS replaced")
-        frame, tests = last, []
-        for number, comparison in enumerate(self.replaced):
-            position = self.rows.table.physical.index(comparison.column)
+            return last.selectExpr("key", "value", "true AS replaced", "NULL AS window")
+        column = order(self.rows)
+        wanted = sorted({comparison.column for comparison in self.replaced} | ({column} if column else set()))
+        frame, decoded = last, {"": "NULL"}
+        for number, name in enumerate(wanted):
+            position = self.rows.table.physical.index(name)
             part, binary = self._holding(position)
             names = tuple(name for name, _ in part.fields)
             prefix = f"w{number}_"
             frame = reading.messages(frame, binary, self.rows.name, part.format, names, prefix)
             field = next(i for i, (_, held) in enumerate(part.fields) if held == position)
-            decoded = decode(part.format, self._column(position), f"{prefix}{field}", self.rows.table)
-            tests.append(comparison.sql(decoded))
-        return frame.selectExpr("key", "value", f"coalesce({' AND '.join(tests)}, false) AS replaced")
+            decoded[name] = decode(part.format, self._column(position), f"{prefix}{field}", self.rows.table)
+        tests = (comparison.sql(decoded[comparison.column]) for comparison in self.replaced)
+        replaced = f"coalesce({' AND '.join(tests)}, false) AS replaced"
+        return frame.selectExpr("key", "value", replaced, f"{decoded[column or '']} AS window")
 
     def _holding(self, position: int) -> tuple[Part, str]:
         """The part of a record that holds a column."""
