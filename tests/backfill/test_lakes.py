@@ -26,6 +26,8 @@ from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+BY_ITEM = SUM.replace("window_end, SUM", "window_end, item, SUM") + ", item"
+ITEM_COLUMNS = SUM_COLUMNS.replace("total", "item STRING, total")
 # How often the kill test kills.
 KILLS = "FLINKCOMPAT_KILLS"
 TYPES = {
@@ -199,6 +201,42 @@ def test_a_range_needs_a_column_that_tells_it() -> None:
     plan_backfill(BackfillRequest(text))
     with pytest.raises(BackfillError, match="no column of the sink holds window_start"):
         plan_backfill(BackfillRequest(text, from_=datetime(2020, 4, 15)))
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_primary_key_that_other_windows_share(tmp_path: Path, kind: str) -> None:
+    def planned(columns: str, key: str) -> str:
+        sink = lake("results", f"{columns}, PRIMARY KEY ({key}) NOT ENFORCED", kind, tmp_path)
+        return script(table("bid", BID_COLUMNS, "/h"), sink, f"INSERT INTO results {BY_ITEM}")
+
+    range_ = {"from_": datetime(2020, 4, 15, 8), "to": datetime(2020, 4, 15, 9)}
+    for key in ("item, window_end", "item, window_start"):
+        plan_backfill(BackfillRequest(planned(ITEM_COLUMNS, key), **range_))
+    plan_backfill(BackfillRequest(planned(ITEM_COLUMNS, "item")))
+    with pytest.raises(BackfillError, match="put window_end into the key"):
+        plan_backfill(BackfillRequest(planned(ITEM_COLUMNS, "item"), **range_))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_several_rows_of_one_primary_key(
+    run: Run, spark: SparkSession, history: Path, tmp_path: Path, kind: str
+) -> None:
+    """Nothing is published, and nothing is left of what was staged."""
+    source = table("bid", BID_COLUMNS, history)
+    insert = f"INSERT INTO results {BY_ITEM}"
+    run(script(source, lake("results", ITEM_COLUMNS, kind, tmp_path), insert))
+    (history / "more.csv").write_text("2020-04-15 08:12:00,7.00,A\n", encoding="utf-8")
+    text = script(source, lake("results", f"{ITEM_COLUMNS}, PRIMARY KEY (item) NOT ENFORCED", kind, tmp_path), insert)
+    with pytest.raises(BackfillError, match=r"2 rows for the primary key \(item\) = \(A\)"):
+        run(text)
+    (write,) = plan_backfill(BackfillRequest(text)).writes
+    name = f"delta.`{tmp_path / 'results'}`" if kind == "delta" else write.target.location.identifier  # type: ignore[attr-defined]
+    assert spark.sql(f"SELECT * FROM {name}").count() == 6
+    if kind == "iceberg":
+        assert [row.name for row in spark.sql(f"SELECT name FROM {name}.refs").collect()] == ["main"]
+    (history / "more.csv").unlink()
+    run(text)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
 from airflow_flinkcompat.backfill.connectors.lakes import Span, value
-from airflow_flinkcompat.backfill.connectors.ranges import replaced
+from airflow_flinkcompat.backfill.connectors.ranges import replaced_with_keys
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
@@ -80,12 +80,12 @@ class DeltaTarget:
 
     def check(self, rows: Rows, bounds: Range) -> None:
         if not self.exclusive:
-            replaced(rows, bounds)
+            replaced_with_keys(rows, bounds)
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> LakePublication:
         from airflow_flinkcompat.backfill.publishing.lakes import DeltaPublication
 
-        return DeltaPublication(session, self.place, rows, () if self.exclusive else replaced(rows, bounds))
+        return DeltaPublication(session, self.place, rows, () if self.exclusive else replaced_with_keys(rows, bounds))
 
 
 def stored_columns(table: Table) -> tuple[Column, ...]:

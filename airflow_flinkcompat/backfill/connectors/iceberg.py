@@ -11,7 +11,7 @@ from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
 from airflow_flinkcompat.backfill.connectors.delta import stored_columns
 from airflow_flinkcompat.backfill.connectors.lakes import Span, identifier, value
-from airflow_flinkcompat.backfill.connectors.ranges import replaced
+from airflow_flinkcompat.backfill.connectors.ranges import replaced_with_keys
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
@@ -166,9 +166,11 @@ class IcebergTarget:
                     rows.table.span,
                 )
         if not self.exclusive:
-            replaced(rows, bounds)
+            replaced_with_keys(rows, bounds)
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> LakePublication:
         from airflow_flinkcompat.backfill.publishing.lakes import IcebergPublication
 
-        return IcebergPublication(session, self.location, rows, () if self.exclusive else replaced(rows, bounds))
+        return IcebergPublication(
+            session, self.location, rows, () if self.exclusive else replaced_with_keys(rows, bounds)
+        )

@@ -57,6 +57,7 @@ class DeltaPublication:
         staged = _named(rows, self.rows, self._types).persist(StorageLevel.DISK_ONLY)
         self._staged = staged
         staged.count()
+        _check_keys(staged, self.rows)
 
     def publish(self) -> tuple[str, ...]:
         assert self._staged is not None
@@ -123,6 +124,7 @@ class IcebergPublication:
         if current is not None:
             self.session.sql(f"DELETE FROM {branch} WHERE {_condition(self.replaced, self._types)}")
         named.writeTo(branch).option("check-nullability", "false").append()
+        _check_keys(self.session.table(branch).where(_condition(self.replaced, self._types)), self.rows)
 
     def publish(self) -> tuple[str, ...]:
         table = self._table
@@ -173,6 +175,18 @@ class IcebergPublication:
             moment = comparison.moment.isoformat(timespec="microseconds")
             result = getattr(expressions, "and")(result, compare(comparison.column, moment))
         return result
+
+
+def _check_keys(staged: DataFrame, rows: Rows) -> None:
+    """Raises :class:`BackfillError` where several rows have one primary key: Flink's upsert would leave the last."""
+    key = rows.table.primary_key
+    if key and (twice := staged.groupBy(*map(identifier, key)).count().where("count > 1").take(1)):
+        values = ", ".join(map(str, twice[0][: len(key)]))
+        raise BackfillError(
+            f"sink {rows.name}: the query gives {twice[0][len(key)]} rows for the primary key ({', '.join(key)}) = "
+            f"({values}), and Flink would leave one; put window_end, and what else tells the rows of the query apart, "
+            "into the key"
+        )
 
 
 def _named(frame: DataFrame, rows: Rows, types: dict[str, str]) -> DataFrame:
