@@ -20,6 +20,7 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.backfill.connectors.base import Stated
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.secrets import variables
 from airflow_flinkcompat.backfill.steps import Work
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _FOLDER = re.compile(r"(file|hdfs|viewfs|s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|oss|o3fs|ofs)://?/?[^/]")
 # What says how to compute, and nothing of what is computed.
-_NEUTRAL = ("source", "master", "journal", "allow_incomplete")
+_NEUTRAL = ("source", "master", "journal")
+_ROUNDS = 200_000
 
 
 def journal_place(request: BackfillRequest, work: Work) -> str:
@@ -57,6 +59,19 @@ def history_of(session: SparkSession, work: Work) -> dict[str, str]:
     return {f"{source.table} {source.place}": source.state(session) for source in known}
 
 
+def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[str, str]:
+    """A digest of the values of all placeholders: they say which database or cluster is read and written.
+
+    Slow to compute, and of all values together, because some are secrets.
+    """
+    text = "\n".join(request.texts)
+    values = {name: environment.get(name) for name in variables(text)}
+    if not values:
+        return {}
+    known = json.dumps(values, sort_keys=True).encode()
+    return {"the values of placeholders": hashlib.pbkdf2_hmac("sha256", known, text.encode(), _ROUNDS).hex()}
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A finished chunk: the folder of its rows, and its counts as plain JSON values."""
@@ -75,14 +90,15 @@ class Journal:
         system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
         self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
 
-    def begin(self, history: Mapping[str, str]) -> bool:
-        """Gives up what an earlier run has finished of a history in another state; True when there was such a run."""
+    def begin(self, history: Mapping[str, str]) -> tuple[str, ...]:
+        """Gives up what an earlier run has finished of a history in another state; what has changed since, if any."""
         before = self._read(self._history)
         if before == history:
-            return False
+            return ()
         self.discard()
         self._note(self._history, history)
-        return before is not None
+        names = sorted({*(before or {}), *history})
+        return () if before is None else tuple(name for name in names if before.get(name) != history.get(name))
 
     def finished(self, number: int) -> Chunk | None:
         """The chunk, if an earlier run has finished it."""

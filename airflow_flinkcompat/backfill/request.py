@@ -77,6 +77,11 @@ class BackfillRequest:
                 "swap the two or widen the range"
             )
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What may hold placeholders of secrets."""
+        return (self.script_text, self.catalog, *self.tables.values(), *self.sinks.values())
+
     def to_dict(self) -> dict[str, Any]:
         """The request as plain JSON values; :meth:`from_dict` reads it back."""
         return {

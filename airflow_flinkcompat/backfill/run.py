@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.base import Publication
+from airflow_flinkcompat.backfill.connectors.pins import pinned
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan, plan
@@ -48,12 +49,12 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
         # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
         brief = little(source.place for source in planned.work.sources) or native.covers(planned.work)
         with spark_session(request.master, planned.work.needs, brief) as session:
-            if not is_local(session.sparkContext.master):
+            if not is_local(session.sparkContext.master or ""):
                 native = Natives(False)
-            return _run(session, planned, progress, native)
+            with pinned(session):
+                return _run(session, planned, progress, native)
     except BackfillError as error:
-        texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
-        message = hidden(error.message, "\n".join(texts), os.environ)
+        message = hidden(error.message, "\n".join(request.texts), os.environ)
         raise type(error)(mask_secrets(message), error.span) from None
 
 
@@ -63,7 +64,7 @@ def _run(session: SparkSession, planned: Plan, progress: Progress, native: Nativ
 
     from airflow_flinkcompat.backfill.computing import stage_at_once, stage_in_chunks
     from airflow_flinkcompat.backfill.execution import Execution
-    from airflow_flinkcompat.backfill.journal import Journal, history_of, journal_place
+    from airflow_flinkcompat.backfill.journal import Journal, filled_in, history_of, journal_place
 
     work, journal = planned.work, None
     publications: list[Publication] = []
@@ -78,8 +79,12 @@ def _run(session: SparkSession, planned: Plan, progress: Progress, native: Nativ
             publication.check()
         if planned.chunks:
             journal = Journal(session, journal_place(planned.request, work))
-            if journal.begin(history_of(session, work)):
-                progress("the history has changed since an earlier run: what that had finished is computed anew")
+            changed = journal.begin(history_of(session, work) | filled_in(planned.request, os.environ))
+            if changed:
+                progress(
+                    f"the history has changed since an earlier run ({', '.join(changed)}): all chunks it had finished "
+                    "are computed anew, as they are whenever a source is written to between two runs"
+                )
             counts = stage_in_chunks(session, planned, publications, journal, progress, native)
         else:
             counts = stage_at_once(session, work, publications, progress, native)

@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_d
 from airflow_flinkcompat.backfill.chunks import chunk_ranges
 from airflow_flinkcompat.backfill.connectors.base import Range
 from airflow_flinkcompat.backfill.durations import shown_duration
-from airflow_flinkcompat.backfill.journal import journal_place
+from airflow_flinkcompat.backfill.journal import filled_in, journal_place
 from airflow_flinkcompat.backfill.windows import Aligned, Demand, to_micros
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
@@ -143,9 +143,23 @@ def test_another_request_has_another_journal() -> None:
         other(chunk="2h"),
         other(tables={"bid": "/other"}),
         other(settings={"table.local-time-zone": "UTC"}),
+        other(allow_incomplete=True),
     ]
-    assert len({place, *different}) == 6
+    assert len({place, *different}) == 7
     assert other(journal="/kept").startswith("file:///kept/backfill-")
+
+
+def test_what_placeholders_stand_for_is_told_apart() -> None:
+    text = "'url' = 'jdbc:postgresql://${conn.pg.host}/${env.DATABASE}', 'password' = '${conn.pg.password}'"
+    request = BackfillRequest(text)
+    values = {"FLINKCOMPAT_CONN_PG_HOST": "prod", "DATABASE": "shop", "FLINKCOMPAT_CONN_PG_PASSWORD": "hunter2"}
+    found = filled_in(request, values)
+    assert found == filled_in(request, {**values, "OTHER": "x"})
+    different = [filled_in(request, {**values, name: "dev"}) for name in values]
+    different += [filled_in(request, {}), filled_in(BackfillRequest("", tables={"a": text}), values)]
+    assert len({str(each) for each in (found, *different)}) == 6
+    assert not any(value in str(found) for value in values.values())
+    assert filled_in(BackfillRequest("SELECT 1"), values) == {}
 
 
 # --- run for real -----------------------------------------------------------------------------------------------------
@@ -241,7 +255,9 @@ def test_chunks_of_another_history_are_computed_anew(run: Run, bids: Path, tmp_p
     file.write_text(earlier + "2026-01-01 00:01:00,1000.00,A\n", encoding="utf-8")
     said: list[str] = []
     run_backfill(request, said.append)
-    assert [line.split(" since ")[0] for line in said if "earlier run" in line] == ["the history has changed"]
+    assert [line.split(": ")[0] for line in said if "earlier run" in line] == [
+        f"the history has changed since an earlier run (bid {bids.as_uri()})"
+    ]
     run_backfill(asked(sums(TUMBLE, bids), tmp_path / "whole"))
     assert lines(tmp_path / "parts") == lines(tmp_path / "whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "parts", "whole"]

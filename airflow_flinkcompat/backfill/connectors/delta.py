@@ -54,10 +54,17 @@ class Delta:
         return replace(self, span=span)
 
     def check(self, session: SparkSession) -> None:
-        from airflow_flinkcompat.backfill.connectors.lake_tables import delta_schema
+        from airflow_flinkcompat.backfill.connectors.lake_tables import delta_schema, delta_version
 
         if delta_schema(session, self.place) is None:
             raise BackfillError(f"table {self.table}: there is no Delta table at {self.place}")
+        delta_version(session, self.place)
+
+    def state(self, session: SparkSession) -> str:
+        """The version that is read, and when it was committed."""
+        from airflow_flinkcompat.backfill.connectors.lake_tables import delta_version
+
+        return "{} of {}".format(*delta_version(session, self.place))
 
     def frame(self, session: SparkSession) -> DataFrame:
         from airflow_flinkcompat.backfill.connectors.lake_tables import delta_rows

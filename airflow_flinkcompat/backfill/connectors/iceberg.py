@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.backfill.publishing.lakes import LakePublication
 
-NEEDS = Needs((packages.ICEBERG,), (packages.REDACTION,))
+NEEDS = Needs((packages.ICEBERG,), packages.REDACTION)
 _TYPES = ("hadoop", "hive", "rest")
 _NAMES = ("catalog-name", "catalog-type", "catalog-database", "catalog-table", "connector", "clients")
 # Properties of the catalog and its storage that Flink and Spark pass on to the same Iceberg.
@@ -130,10 +130,17 @@ class Iceberg:
         return replace(self, span=span)
 
     def check(self, session: SparkSession) -> None:
-        from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_schema
+        from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_schema, iceberg_snapshot
 
         if iceberg_schema(session, self.location) is None:
             raise BackfillError(f"table {self.table}: there is no table {self.place}")
+        iceberg_snapshot(session, self.location)
+
+    def state(self, session: SparkSession) -> str:
+        """The snapshot that is read."""
+        from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_snapshot
+
+        return str(iceberg_snapshot(session, self.location))
 
     def frame(self, session: SparkSession) -> DataFrame:
         from airflow_flinkcompat.backfill.connectors.lake_tables import iceberg_rows

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.backfill.publishing.kafka import KafkaPublication
 
-NEEDS = Needs((packages.KAFKA,), (packages.REDACTION,))
+NEEDS = Needs((packages.KAFKA,), packages.REDACTION)
 _SHARED = ("connector", "topic", "format", "key.format", "value.format", "key.fields-prefix", "value.fields-include")
 _SCAN = ("key.fields", *(f"scan.startup.{name}" for name in ("mode", "specific-offsets", "timestamp-millis")))
 _SCAN += tuple(f"scan.bounded.{name}" for name in ("mode", "specific-offsets", "timestamp-millis"))
@@ -131,9 +131,16 @@ class Kafka:
         return _METADATA.get(key)
 
     def check(self, session: SparkSession) -> None:
-        from airflow_flinkcompat.backfill.connectors.topics import partitions
+        from airflow_flinkcompat.backfill.connectors.topics import reach
 
-        partitions(session, self.topics)
+        reach(session, self)
+
+    def state(self, session: SparkSession) -> str:
+        """The offsets that are read: records that came since are others."""
+        from airflow_flinkcompat.backfill.connectors.topics import reach
+
+        start, end = reach(session, self)
+        return ", ".join(f"{topic}-{number}: {start[topic, number]} to {end[topic, number]}" for topic, number in end)
 
     def frame(self, session: SparkSession) -> DataFrame:
         from airflow_flinkcompat.backfill.connectors.topics import read
@@ -142,9 +149,9 @@ class Kafka:
 
     def arriving(self, session: SparkSession) -> DataFrame:
         """In the order of offsets, where there is one partition: how a job mixes several is nowhere written down."""
-        from airflow_flinkcompat.backfill.connectors.topics import partitions, read
+        from airflow_flinkcompat.backfill.connectors.topics import reach, read
 
-        if len(partitions(session, self.topics)) > 1:
+        if len(reach(session, self)[1]) > 1:
             raise BackfillError(
                 f"table {self.table}: which rows come late depends on how a job mixes the partitions of {self.place}; "
                 "include them"

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from airflow_flinkcompat.backfill.connectors.lakes import cast_type, column_type, compared, identifier, within
+from airflow_flinkcompat.backfill.connectors.pins import once
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.secrets import resolve
+from airflow_flinkcompat.backfill.secrets import HIDDEN, resolve
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.delta import Delta
@@ -31,9 +32,22 @@ def delta_schema(session: SparkSession, place: str) -> StructType | None:
     return session.read.format("delta").load(place).schema
 
 
+def delta_version(session: SparkSession, place: str) -> tuple[int, str]:
+    """The version of a Delta table that this run reads, and when it was committed."""
+
+    def ask() -> tuple[int, str]:
+        jvm: Any = session._jvm
+        history = DataFrame(jvm.io.delta.tables.DeltaTable.forPath(session._jsparkSession, place).history(1), session)
+        (last,) = history.selectExpr("version", "CAST(timestamp AS STRING)").collect()
+        return last[0], last[1]
+
+    return once(session, ("delta", place), ask)
+
+
 def delta_rows(session: SparkSession, source: Delta) -> DataFrame:
     """The rows of a Delta table, ``f0`` … in the declared types."""
-    rows = session.read.format("delta").load(source.place)
+    version, _ = delta_version(session, source.place)
+    rows = session.read.format("delta").option("versionAsOf", version).load(source.place)
     stored = compared(source.table, source.columns, rows.schema, source.place, DELTA_ALSO)
     return _fields(rows, source, stored)
 
@@ -50,7 +64,10 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
     prefix = f"spark.sql.catalog.{table.catalog}"
     session.conf.set(prefix, _CATALOG)
     # A cached table would not show what another process committed a moment ago.
+    context: Any = session._jsc.sc()
     for name, given in (*table.properties, ("cache-enabled", "false")):
+        # Of a job's properties, the event log hides only those whose names Spark was started with (Spark 4.1).
+        context.conf().setIfMissing(f"{prefix}.{name}", HIDDEN)
         session.conf.set(f"{prefix}.{name}", resolve(given, os.environ))
 
 
@@ -65,10 +82,26 @@ def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | N
         raise
 
 
+def iceberg_snapshot(session: SparkSession, table: IcebergTable) -> int | None:
+    """The snapshot of an Iceberg table that this run reads, None for a table that has none yet."""
+
+    def ask() -> int | None:
+        configure(session, table)
+        refs = session.table(f"{table.identifier}.refs").where("name = 'main' AND type = 'BRANCH'")
+        found = refs.select("snapshot_id").first()
+        return None if found is None else found[0]
+
+    return once(session, ("iceberg", table), ask)
+
+
 def iceberg_rows(session: SparkSession, source: Iceberg) -> DataFrame:
     """The rows of an Iceberg table, ``f0`` … in the declared types."""
     configure(session, source.location)
-    rows = session.table(source.location.identifier)
+    name, snapshot = source.location.identifier, iceberg_snapshot(session, source.location)
+    if snapshot is None:
+        rows = session.table(name).where("FALSE")
+    else:
+        rows = session.sql(f"SELECT * FROM {name} VERSION AS OF {snapshot}")
     stored = compared(source.table, source.columns, rows.schema, source.place, {})
     return _fields(rows, source, stored)
 

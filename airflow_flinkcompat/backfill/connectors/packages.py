@@ -5,5 +5,14 @@ DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 POSTGRESQL = "org.postgresql:postgresql:42.7.11"
 
-# Options that Spark leaves out of plans, logs and pages, beside those it hides by itself (passwords, tokens, secrets).
-REDACTION = ("spark.sql.redaction.options.regex", "(?i)url|credential|jaas|sasl|ssl[.]key")
+# Names and values that Spark leaves out of plans, event logs and pages. Whatever a script says of an Iceberg catalog is
+# left out, because what is secret of it is up to the catalog; then what Spark hides by itself, keys of storages, and
+# addresses with a password in them.
+_SECRETS = (
+    "(?i)secret|password|passwd|token|credential|jaas|sasl|ssl[.]key|access[.-]?key|account[.-]?key|sas-token"
+    "|connection-string|header[.]|sql[.]catalog[.]flinkcompat_|://[^/@ ]+@"
+)
+REDACTION = (
+    ("spark.redaction.regex", _SECRETS),
+    ("spark.sql.redaction.options.regex", f"{_SECRETS}|url"),
+)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_flinkcompat.backfill.connectors import reading
 from airflow_flinkcompat.backfill.connectors.kafka import Kafka, Position, Topics
+from airflow_flinkcompat.backfill.connectors.pins import once
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.secrets import resolve
 
@@ -44,10 +45,21 @@ def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[P
         return {partition: ends[partition] if offset < 0 else offset for partition, offset in found.items()}
 
 
+def reach(session: SparkSession, source: Kafka) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """The first offset in every partition and the one after the last, the same ones for all of a run."""
+    topics, positions = source.topics, (source.start, source.end)
+
+    def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
+        start, end = (offsets(session, topics, position) for position in positions)
+        return start, end
+
+    return once(session, (topics, *positions), ask)
+
+
 def read(session: SparkSession, source: Kafka) -> DataFrame:
     """The rows of all records: stored fields ``f0`` …, and of each record ``m_topic``, ``m_partition``, ``m_offset``,
     ``m_timestamp`` and ``m_timestamp_type``."""
-    start, end = (offsets(session, source.topics, position) for position in (source.start, source.end))
+    start, end = reach(session, source)
     rows = records(session, source.topics, start, end).selectExpr(
         "key",
         "value",
