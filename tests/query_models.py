@@ -392,7 +392,7 @@ def _sink(query: Query) -> str:
 
 
 def _interval(minutes: int, style: Style) -> str:
-    return f"INTERVAL '{minutes * 60}' SECOND" if style.seconds else f"INTERVAL '{minutes}' MINUTE"
+    return f"INTERVAL '{minutes * 60}' SECOND(6)" if style.seconds else f"INTERVAL '{minutes}' MINUTE"
 
 
 def _lengths(window: WindowModel, style: Style) -> list[str]:

@@ -138,7 +138,8 @@ def ranges(draw: st.DrawFn) -> tuple[int | None, int | None]:
 
 def _interval(milliseconds: int) -> str:
     assert milliseconds % 1000 == 0
-    return f"INTERVAL '{milliseconds // 1000}' SECOND"
+    seconds = milliseconds // 1000
+    return f"INTERVAL '{seconds}' SECOND{'(6)' if abs(seconds) > 99 else ''}"
 
 
 def _windowed(shape: Windows, source: str) -> str:
