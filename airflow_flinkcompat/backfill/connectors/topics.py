@@ -23,12 +23,6 @@ _KAFKA = "org.apache.kafka"
 _TIMEOUT_MS = "30000"
 
 
-def partitions(session: SparkSession, topics: Topics) -> tuple[Partition, ...]:
-    """All partitions of the topics. Raises :class:`BackfillError`: no such topic, no answer."""
-    with _admin(session, topics) as admin:
-        return _partitions(session, admin, topics)
-
-
 def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[Partition, int]:
     """The offset of a position in every partition; where no record is that late, the end."""
     with _admin(session, topics) as admin:
