@@ -292,7 +292,7 @@ def _reading(script: Script, reader: Reader, shared: str, style: Style) -> tuple
         shared = f"{style.prefix}_{reader.sink}_rows"
     outer, kept = reader.outer, [keys[place] for place in reader.outer.keys]
     calls = [f"{function}({names['m']}{place})" for function, place in outer.metrics]
-    lengths = [f"INTERVAL '{length}' MINUTE" for length in (outer.window.slide, outer.window.size) if length]
+    lengths = [f"INTERVAL '{length}' MINUTE(4)" for length in (outer.window.slide, outer.window.size) if length]
     window = f"{outer.window.kind}(TABLE {shared}, DESCRIPTOR({names['w']}0), {', '.join(lengths)})"
     group = [*kept, "window_start", "window_end"]
     if style.tuple_keys and len(kept) > 1:

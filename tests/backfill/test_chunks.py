@@ -20,6 +20,7 @@ from airflow_flinkcompat.backfill.windows import Aligned, Demand, to_micros
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.sql import parse_script
+from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def asked(text: str, sink: Path, **more: object) -> BackfillRequest:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window", [TUMBLE, HOP, CUMULATE])
+@pytest.mark.parametrize("window", turns([TUMBLE, HOP, CUMULATE], 1))
 def test_chunks_add_up_to_the_whole_range(spark: SparkSession, bids: Path, tmp_path: Path, window: str) -> None:
     assert spark.getActiveSession() is spark
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
 from airflow_flinkcompat.backfill.planning import plan
+from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, Run, lines, script, table
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_times_in_the_zone_of_a_machine_are_refused(run: Run, results: Path) -> 
         run(text.format("item"))
 
 
-@pytest.mark.parametrize("format", ["parquet", "json", "csv"])
+@pytest.mark.parametrize("format", turns(["parquet", "json", "csv"], 1))
 def test_an_archive_in_another_format(run: Run, history: Path, results: Path, tmp_path: Path, format: str) -> None:
     columns = BID_COLUMNS.rpartition(",")[0].replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP(3)")
     archive = tmp_path / "archive"
@@ -150,7 +151,7 @@ def parted(name: str, place: Path, format: str, **options: str) -> str:
     return table(name, PARTED, place, format, **options).replace(") WITH (", f"){BY} WITH (")
 
 
-@pytest.mark.parametrize("format", ["csv", "json", "parquet", "orc"])
+@pytest.mark.parametrize("format", turns(["csv", "json", "parquet", "orc"], 1))
 def test_partitions_lie_where_flink_puts_them(flink: FlinkBatch, run: Run, tmp_path: Path, format: str) -> None:
     (tmp_path / "in").mkdir()
     # Flink writes partitions of NULL, and then reads none of that table.

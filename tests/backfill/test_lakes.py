@@ -284,7 +284,7 @@ def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
     (tmp_path / "request.json").write_text(json.dumps(request.to_dict()), encoding="utf-8")
     command = [sys.executable, "-m", "airflow_flinkcompat.backfill.job", "--request", str(tmp_path / "request.json")]
     environment = {**os.environ, "SPARK_CONF_DIR": str(configuration), "PYTHONPATH": str(Path.cwd())}
-    for _ in range(int(os.environ.get(KILLS, "2"))):
+    for _ in range(int(os.environ.get(KILLS, "1"))):
         stale()
         driver = subprocess.Popen(
             command,

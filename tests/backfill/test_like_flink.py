@@ -17,6 +17,7 @@ from airflow_flinkcompat.backfill.expressions import typed
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Project
 from airflow_flinkcompat.sql import parse_script
+from tests.backfill.engines import turns
 from tests.backfill.scripts import lines, script, table
 
 if TYPE_CHECKING:
@@ -383,7 +384,7 @@ def _into(name: str, columns: str, query: str) -> list[str]:
     return [table(name, f"w STRING, {columns}", f"OUT/{name}"), f"INSERT INTO {name} SELECT '{name}', {query}"]
 
 
-@pytest.mark.parametrize("name", ALIGNED)
+@pytest.mark.parametrize("name", turns(list(ALIGNED)))
 def test_aligned_windows(both: Both, tmp_path: Path, name: str) -> None:
     """Rows, sums, sums of sums and windows over windows, across 1970."""
     (tmp_path / "in").mkdir()
@@ -434,11 +435,14 @@ def test_the_older_hop(both: Both, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("zone", "changes"),
-    [
-        ("America/Los_Angeles", ["2024-03-10 10:00:00", "2024-11-03 09:00:00", "1890-01-01 00:00:00"]),
-        ("Europe/Berlin", ["2024-03-31 01:00:00", "2024-10-27 01:00:00"]),
-        ("GMT+05:30", ["1970-01-01 00:00:00"]),
-    ],
+    turns(
+        [
+            ("America/Los_Angeles", ["2024-03-10 10:00:00", "2024-11-03 09:00:00", "1890-01-01 00:00:00"]),
+            ("Europe/Berlin", ["2024-03-31 01:00:00", "2024-10-27 01:00:00"]),
+            ("GMT+05:30", ["1970-01-01 00:00:00"]),
+        ],
+        1,
+    ),
 )
 def test_windows_in_local_time(both: Both, tmp_path: Path, zone: str, changes: list[str]) -> None:
     """Hours that do not exist, and hours that come twice."""

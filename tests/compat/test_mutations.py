@@ -37,6 +37,7 @@ NEUTRAL = (
     ("*", "KeyConstraint.enforced flipped", "Flink takes NOT ENFORCED keys only"),
     ("*", r"CreateTable.options\[\d\] swapped", "options have no order"),
     ("*", "TableFunction.lateral flipped", "LATERAL is implied by the place"),
+    ("*", r"In.expressions\[\d\] swapped", "members of IN have no order"),
     ("*", r"HintCall.expressions\[\d\] swapped", "options of a hint have no order"),
     ("tables", r"TableLike.expressions\[1\]", "INCLUDING OPTIONS is what LIKE does anyway"),
     ("tables", "LikeOption.kind = (GENERATED|WATERMARKS) in 'INCLUDING", "INCLUDING is what LIKE does anyway"),
