@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.windowing import zone_of
 from airflow_flinkcompat.plan.expressions import InputRef
-from airflow_flinkcompat.plan.nodes import GroupWindowAggregate, Node, WindowAssign
+from airflow_flinkcompat.plan.nodes import outermost_windows
 from airflow_flinkcompat.plan.program import Program
 
 _OFFSET = re.compile(r"GMT([+-])(\d{1,2})(?::(\d\d))?")
@@ -42,17 +42,9 @@ def _clocks(program: Program) -> Iterator[tuple[str, str]]:
     """The zones of the windows that are published, each with the name of a sink."""
     for pipeline in program.pipelines:
         settings = dict(pipeline.settings)
-        for node in _outermost(pipeline.sink.input):
-            if isinstance(node.time, InputRef):
+        for node in outermost_windows(pipeline.sink.input):
+            if node is not None and isinstance(node.time, InputRef):
                 yield zone_of(settings, node, node.time) or "UTC", pipeline.sink.name
-
-
-def _outermost(node: Node) -> Iterator[WindowAssign | GroupWindowAggregate]:
-    if isinstance(node, WindowAssign | GroupWindowAggregate):
-        yield node
-        return
-    for below in node.inputs:
-        yield from _outermost(below)
 
 
 def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> datetime | None:

@@ -6,7 +6,7 @@ The column at position i of a relation is always called ``c{i}``, so that names 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -94,6 +94,11 @@ def references(expressions: Sequence[Expression]) -> frozenset[int]:
 def aggregate_references(call: AggregateCall) -> frozenset[int]:
     """The positions of all input columns an aggregate reads."""
     return references((*call.args, *(() if call.filter is None else (call.filter,))))
+
+
+def read_by(keys: Sequence[Expression], calls: Iterable[AggregateCall]) -> frozenset[int]:
+    """The positions of all input columns that an aggregation reads."""
+    return references(keys).union(*(aggregate_references(call) for call in calls))
 
 
 def scalar(expression: Expression) -> str:

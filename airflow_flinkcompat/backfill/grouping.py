@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references
+from airflow_flinkcompat.backfill.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.steps import Group, Repeat, Select
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import Aggregate, GroupWindowAggregate, WindowAggregate, WindowKind
@@ -47,8 +47,7 @@ def aggregate_sets(relations: Relations, node: Aggregate) -> Select:
     check_sets(node)
     sets = node.grouping_sets or ()
     width = len(node.input.schema)
-    read = references(node.keys).union(*(aggregate_references(call) for call in node.aggregates))
-    below = lateness.in_time(relations, node, relations.node(node.input, read))
+    below = lateness.in_time(relations, node, relations.node(node.input, read_by(node.keys, node.aggregates)))
     repeated = Repeat(below, width, len(sets))
     keys = [
         _key(grouped(key), [n for n, one in enumerate(sets) if i in one], sets, width)

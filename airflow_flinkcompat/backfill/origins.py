@@ -23,6 +23,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAssign,
     WindowField,
     WindowKind,
+    outermost_windows,
 )
 
 _FIELDS = (WindowField.START, WindowField.END, WindowField.TIME)
@@ -30,13 +31,8 @@ _ONE_LENGTH = (WindowKind.TUMBLE, WindowKind.HOP)
 
 
 def windows_of(node: Node) -> tuple[Window | None, ...]:
-    """The windows the rows of a node belong to, one per branch of a union: the outermost where there are several.
-
-    None stands for a branch whose rows belong to no window.
-    """
-    if isinstance(node, WindowAssign | GroupWindowAggregate):
-        return (node.window,)
-    return tuple(window for below in node.inputs for window in windows_of(below)) or (None,)
+    """The windows of :func:`outermost_windows`."""
+    return tuple(None if found is None else found.window for found in outermost_windows(node))
 
 
 def window_fields(node: Node, position: int) -> frozenset[WindowField | None]:

@@ -13,9 +13,18 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import grouped, references, scalar, spark_type, typed
 from airflow_flinkcompat.backfill.origins import window_fields
 from airflow_flinkcompat.backfill.steps import Rank
-from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, InputRef, Literal, conjuncts, transform
+from airflow_flinkcompat.plan.expressions import (
+    FLIPPED,
+    Call,
+    Expression,
+    InputRef,
+    Literal,
+    conjuncts,
+    through,
+    transform,
+)
 from airflow_flinkcompat.plan.nodes import Filter, Node, Over, Project, WindowField
-from airflow_flinkcompat.plan.ranks import numbers_rows
+from airflow_flinkcompat.plan.ranks import kept_ranks, numbers_rows
 from airflow_flinkcompat.plan.translations import ordered
 from airflow_flinkcompat.plan.types import APPROXIMATE
 
@@ -42,11 +51,8 @@ class Kept:
 
     def through(self, node: Project) -> Kept:
         """Of a projection's input."""
-
-        def below(leaf: Expression) -> Expression:
-            return node.expressions[leaf.index] if isinstance(leaf, InputRef) else leaf
-
-        conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, below)))
+        leaf = through(node.expressions)
+        conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, leaf)))
         return Kept(conditions, references([node.expressions[i] for i in self.read]))
 
 
@@ -111,7 +117,7 @@ def _ordered(key: Expression) -> str:
 def _range(node: Over, width: int, kept: Kept | None) -> tuple[int, int]:
     """The ranks that are kept; Flink, too, makes a Top-N only of constant bounds, and of no other use of the number in
     a condition."""
-    first, last = 1, None
+    comparisons = []
     for condition in kept.conditions if kept is not None else ():
         if not any(position >= width for position in references([condition])):
             continue
@@ -121,12 +127,8 @@ def _range(node: Over, width: int, kept: Kept | None) -> tuple[int, int]:
                 "the number of a Top-N is compared with constants only: write rownum <= N, = N or BETWEEN M AND N",
                 condition.span or node.span,
             )
-        sign, bound = comparison
-        if sign in (">", ">=", "="):
-            first = max(first, bound + (sign == ">"))
-        if sign in ("<", "<=", "="):
-            end = bound - (sign == "<")
-            last = end if last is None else min(last, end)
+        comparisons.append(comparison)
+    first, last = kept_ranks(comparisons)
     if last is None:
         raise Untranslatable(
             "ROW_NUMBER() without a bound on the number above it is no Top-N; add WHERE rownum <= N", node.span

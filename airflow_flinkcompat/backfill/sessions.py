@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import grouped, references
 from airflow_flinkcompat.backfill.origins import window_fields
 from airflow_flinkcompat.backfill.steps import Sessions
-from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal, conjuncts, transform
+from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, Literal, conjuncts, through, transform
 from airflow_flinkcompat.plan.nodes import (
     Filter,
     GroupWindowAggregate,
@@ -72,7 +72,8 @@ class _Chain:
             if isinstance(below, Filter):
                 conditions += conjuncts(below.condition)
             else:
-                conditions, keys = (tuple(_through(part, below) for part in parts) for parts in (conditions, keys))
+                leaf = through(below.expressions)
+                conditions, keys = (tuple(transform(part, leaf) for part in parts) for parts in (conditions, keys))
             below = below.input
         if not isinstance(below, WindowAssign):
             return None
@@ -83,13 +84,6 @@ class _Chain:
         """Conditions that read a field of the window."""
         width = len(self.assign.input.schema)
         return tuple(part for part in self.conditions if any(i >= width for i in references([part])))
-
-
-def _through(expression: Expression, node: Project) -> Expression:
-    def below(leaf: Expression) -> Expression:
-        return node.expressions[leaf.index] if isinstance(leaf, InputRef) else leaf
-
-    return transform(expression, below)
 
 
 def _is_session(node: Node) -> bool:

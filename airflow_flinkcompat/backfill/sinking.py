@@ -32,7 +32,7 @@ def sink_columns(sink: Sink, settings: Mapping[str, str]) -> tuple[tuple[Column,
     """
     table = sink.table
     assert table is not None
-    columns = tuple(column for column in table.columns if column.name in table.physical)
+    columns = table.stored
     named, static = named_columns(sink), _static(sink, columns)
     query = sink.input.schema
     if len(named) != len(query) or not set(named) <= {column.name for column in columns}:

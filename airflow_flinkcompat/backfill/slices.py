@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references, scalar, typed
+from airflow_flinkcompat.backfill.expressions import aggregate, grouped, read_by, scalar, typed
 from airflow_flinkcompat.backfill.steps import Slices
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
     Expression,
     InputRef,
+    through,
     transform,
     transform_aggregate,
 )
@@ -48,11 +49,7 @@ def slices_of(node: Aggregate) -> Slices | None:
         if isinstance(below, Filter):
             conditions = (below.condition, *conditions)  # an inner filter guards what stands above it
         else:
-            outputs = below.expressions
-
-            def leaf(part: Expression, outputs: Sequence[Expression] = outputs) -> Expression:
-                return outputs[part.index] if isinstance(part, InputRef) else part
-
+            leaf = through(below.expressions)
             keys = tuple(transform(key, leaf) for key in keys)
             calls = tuple(transform_aggregate(call, leaf) for call in calls)
             conditions = tuple(transform(condition, leaf) for condition in conditions)
@@ -62,7 +59,7 @@ def slices_of(node: Aggregate) -> Slices | None:
     width = len(below.input.schema)
     fields = {i: key.index - width for i, key in enumerate(keys) if isinstance(key, InputRef) and key.index >= width}
     own = tuple((i, key) for i, key in enumerate(keys) if i not in fields)
-    read = references([*(key for _, key in own), *conditions]).union(*(aggregate_references(call) for call in calls))
+    read = read_by([*(key for _, key in own), *conditions], calls)
     if any(position >= width for position in read):
         return None
     return _slices(width, own, tuple(fields.items()), calls, conditions, len(keys))

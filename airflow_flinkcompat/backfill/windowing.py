@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_references, grouped, references
+from airflow_flinkcompat.backfill.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
 from airflow_flinkcompat.backfill.origins import origins, window_is_grouped
 from airflow_flinkcompat.backfill.sessions import session_rows
@@ -160,7 +160,7 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
         )
     if node.grouping_sets is not None:
         return aggregate_sets(relations, node)
-    below = lateness.in_time(relations, node, relations.node(node.input, _read_by(node)))
+    below = lateness.in_time(relations, node, relations.node(node.input, read_by(node.keys, node.aggregates)))
     keys = tuple(grouped(key) for key in node.keys)
     calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
     return Group(below, keys, calls, slices_of(node))
@@ -169,7 +169,8 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
 def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
     check_sets(node)
-    below: Step = assign(relations, node, node.window, node.time, node.time_attribute, _read_by(node))
+    read = read_by(node.keys, node.aggregates)
+    below: Step = assign(relations, node, node.window, node.time, node.time_attribute, read)
     width, count = len(node.input.schema), len(node.keys)
     below = lateness.in_time(relations, node, below)
     keys = (*(grouped(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
@@ -184,7 +185,3 @@ def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
         Group(below, keys, calls, legacy_slices_of(node)),
         tuple((i, f"c{position}") for i, position in enumerate(outputs)),
     )
-
-
-def _read_by(node: Aggregate | GroupWindowAggregate) -> frozenset[int]:
-    return references(node.keys).union(*(aggregate_references(call) for call in node.aggregates))

@@ -13,7 +13,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from airflow_flinkcompat.compat import clauses
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SinkHandOver, SourceStart
 from airflow_flinkcompat.plan import Program
-from airflow_flinkcompat.plan.nodes import GroupWindowAggregate, Node, Scan, Table, Window, WindowAssign, WindowKind
+from airflow_flinkcompat.plan.nodes import (
+    GroupWindowAggregate,
+    Node,
+    Scan,
+    Table,
+    Window,
+    WindowAssign,
+    WindowKind,
+    outermost_windows,
+)
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -125,7 +134,7 @@ def _reasons(pipeline: Pipeline) -> list[str]:
             )
         elif windowing.time_attribute is not TimeAttribute.ROWTIME:
             found.append("its windows do not run on event time, so a moment in history divides nothing")
-    return found or ([] if None not in _outermost_or_none(pipeline.sink.input) else ["its rows belong to no window"])
+    return found or ([] if None not in outermost_windows(pipeline.sink.input) else ["its rows belong to no window"])
 
 
 def _unbounded(operator: Operator) -> str | None:
@@ -148,14 +157,8 @@ def _windowings(pipeline: Pipeline) -> tuple[Windowing, ...]:
     return tuple(dict.fromkeys((*assigned, *legacy)))
 
 
-def _outermost_or_none(node: Node) -> tuple[Window | None, ...]:
-    if isinstance(node, WindowAssign | GroupWindowAggregate):
-        return (node.window,)
-    return tuple(window for below in node.inputs for window in _outermost_or_none(below)) or (None,)
-
-
 def _outermost(node: Node) -> tuple[Window, ...]:
-    return tuple(window for window in _outermost_or_none(node) if window is not None)
+    return tuple(found.window for found in outermost_windows(node) if found is not None)
 
 
 def _reads(node: Node, moment: int) -> Iterable[tuple[Table, int]]:

@@ -5,7 +5,7 @@ Spans say where the text stood; they never take part in equality, so that moving
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -135,6 +135,11 @@ def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expres
         args=tuple(transform(arg, leaf) for arg in call.args),
         filter=None if call.filter is None else transform(call.filter, leaf),
     )
+
+
+def through(outputs: Sequence[Expression]) -> Callable[[Expression], Expression]:
+    """The leaf of :func:`transform` that says a column of a projection in terms of the rows it reads."""
+    return lambda part: outputs[part.index] if isinstance(part, InputRef) else part
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

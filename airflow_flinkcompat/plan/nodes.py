@@ -93,6 +93,11 @@ class Table:
     span: Span | None = field(default=None, compare=False)
 
     @property
+    def stored(self) -> tuple[Column, ...]:
+        """The physical columns with their types, in declared order."""
+        return tuple(column for column in self.columns if column.name in self.physical)
+
+    @property
     def name(self) -> str:
         """The name as a user would write it, without parts left open in front.
 
@@ -414,6 +419,16 @@ Node = (
     | Opaque
     | Sink
 )
+
+
+def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
+    """The windowing nodes the rows of a node belong to, one per branch of a union: the uppermost of each.
+
+    None stands for a branch whose rows belong to no window.
+    """
+    if isinstance(node, WindowAssign | GroupWindowAggregate):
+        return (node,)
+    return tuple(found for below in node.inputs for found in outermost_windows(below)) or (None,)
 
 
 def walk_nodes(root: Node) -> Iterator[Node]:

@@ -125,18 +125,26 @@ def ranked(region: Region) -> Region | None:
     )
 
 
-def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
+def kept_ranks(comparisons: Iterable[tuple[str, int]]) -> tuple[int, int | None]:
+    """First and last rank that comparisons of the number with constants keep; no last one where none bounds it."""
     first, last = 1, None
-    for part in conditions:
-        found = _comparison(part)
-        if found is None:
-            return None
-        sign, bound = found
+    for sign, bound in comparisons:
         if sign in (">", ">=", "="):
             first = max(first, bound + (sign == ">"))
         if sign in ("<", "<=", "="):
             end = bound - (sign == "<")
             last = end if last is None else min(last, end)
+    return first, last
+
+
+def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
+    comparisons = []
+    for part in conditions:
+        found = _comparison(part)
+        if found is None:
+            return None
+        comparisons.append(found)
+    first, last = kept_ranks(comparisons)
     return (first, last) if last is not None and first <= last else None
 
 

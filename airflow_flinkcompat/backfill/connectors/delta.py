@@ -45,7 +45,7 @@ class Delta:
 
     @classmethod
     def of(cls, table: Table, place: str) -> Delta:
-        return cls(table.name, place, stored_columns(table))
+        return cls(table.name, place, table.stored)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
         return value(column, field, table, "Delta Lake")
@@ -93,11 +93,6 @@ class DeltaTarget:
         from airflow_flinkcompat.backfill.publishing.lakes import DeltaPublication
 
         return DeltaPublication(session, self.place, rows, () if self.exclusive else replaced_with_keys(rows, bounds))
-
-
-def stored_columns(table: Table) -> tuple[Column, ...]:
-    """The physical columns of a table, with their types."""
-    return tuple(column for column in table.columns if column.name in table.physical)
 
 
 def declared_path(table: Table) -> str:

@@ -58,7 +58,7 @@ class Files:
         """The files of a table at a place. Raises :class:`BackfillError` for what is not read exactly."""
         format = file_format(table, format_name)
         partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
-        columns = tuple(column for column in table.columns if column.name in table.physical)
+        columns = table.stored
         if len(columns) - len(partitioning.columns) == 1 and isinstance(format, CsvFormat):
             raise Untranslatable(
                 f"table {table.name} has one column only: a blank line is a row to Flink and nothing to Spark; "
@@ -145,8 +145,8 @@ class Folder:
         partitioning.check_commit(table)
         format = file_format(table, format_name)
         if isinstance(format, ColumnarFormat):
-            for column in table.columns:
-                if column.name in table.physical and column not in partitioning.columns:
+            for column in table.stored:
+                if column not in partitioning.columns:
                     format.check(column, table, "written")
         return cls(place, format, exclusive, partitioning)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
-from airflow_flinkcompat.backfill.connectors.delta import stored_columns
 from airflow_flinkcompat.backfill.connectors.lakes import Span, identifier, value
 from airflow_flinkcompat.backfill.connectors.ranges import replaced_with_keys
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
@@ -117,7 +116,7 @@ class Iceberg:
 
     @classmethod
     def of(cls, table: Table, location: IcebergTable) -> Iceberg:
-        return cls(table.name, location, stored_columns(table))
+        return cls(table.name, location, table.stored)
 
     @property
     def place(self) -> str:

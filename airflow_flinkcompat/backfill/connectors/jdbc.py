@@ -93,7 +93,7 @@ class Jdbc:
     def of(cls, table: Table) -> Jdbc:
         """Raises :class:`BackfillError` for what is not read exactly."""
         database = _database(table, "--table")
-        columns = tuple(column for column in table.columns if column.name in table.physical)
+        columns = table.stored
         fetch_size = _number(table, "scan.fetch-size", 0)
         return cls(table.name, database, columns, _partitions(table, columns), fetch_size or _FETCH_SIZE)
 
