@@ -25,6 +25,8 @@ from airflow_flinkcompat.deploy.errors import DeployError, redact
 
 SCHEMA = "flinkcompat-ledger/1"
 DEPLOYED = "deployed"
+HEADS = frozenset({DEPLOYED, "rolled-back", "adopted"})
+"""Kinds of entries that say what is in force: a job that runs the entry's script."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
@@ -67,9 +69,24 @@ class LedgerEntry:
     message: str = ""
     owner: str = ""
     hand_over: Mapping[str, Any] | None = None
+    # What a stop is asked for under, so that asking again is the same stop.
+    trigger_id: str | None = None
+    # The former job's last checkpoint before it was stopped, and what its savepoint holds, by vertex.
+    checkpoint: str | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    # Of a failed start: the entry whose script is started again.
+    rolls_back_to: int | None = None
+    # What was seen of the new job, a line each, and the options it runs under: of the cluster, session and script.
+    evidence: tuple[str, ...] = ()
+    effective_settings: Mapping[str, Any] = field(default_factory=dict)
     number: int = 0
     at: str = ""
     schema: str = SCHEMA
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the entry says what is in force."""
+        return self.kind in HEADS
 
     def to_dict(self) -> dict[str, Any]:
         """As stored: JSON values only."""
@@ -83,7 +100,8 @@ class LedgerEntry:
         known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
         if not isinstance(known.get("kind"), str) or not isinstance(known.get("number"), int):
             raise ValueError("kind or number is missing")
-        return cls(**{**known, "functions": tuple(row.get("functions", ()))})
+        lists = {name: tuple(row.get(name, ())) for name in ("functions", "evidence")}
+        return cls(**{**known, **lists})
 
 
 class Ledger:
@@ -107,8 +125,8 @@ class Ledger:
         return tuple(self._read(number, path) for number, path in self._files())
 
     def head(self) -> LedgerEntry | None:
-        """The latest ``deployed`` entry: what runs, as far as the ledger knows. None before the first deployment."""
-        return next((entry for entry in reversed(self.entries()) if entry.kind == DEPLOYED), None)
+        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows. None before the first deployment."""
+        return next((entry for entry in reversed(self.entries()) if entry.is_head), None)
 
     def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
         """Write the entry under the next number and return it as stored (number, time; message masked).
