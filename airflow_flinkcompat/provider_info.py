@@ -16,6 +16,40 @@ def _field(label: str, description: str, **schema: Any) -> dict[str, Any]:
     return {"label": label, "description": description, "schema": {"type": ["string", "null"], **schema}}
 
 
+_LOGIN = {
+    "login": _field("user", "Basic authentication"),
+    "password": _field("password", "Or a bearer token where there is no user", format="password"),
+}
+# How both servers are reached: the keys of deploy.access, in its order.
+_ACCESS = {
+    "ca_file": _field("CA file", "PEM file of the authority that signed the servers' certificates, for https"),
+    "verify": _field("Verify certificates", "Switch off only on test systems", type=["boolean", "null"], default=True),
+    "client_cert": _field("Client certificate", "PEM file of the certificate to show to the servers (mutual TLS)"),
+    "client_key": _field("Client key", "PEM file of its key, where the certificate's file does not hold it"),
+    "client_key_password": _field("Client key password", "Where the key is encrypted", format="password"),
+    "proxy": _field("Proxy", "http://host:port or https://host:port; the environment's where empty"),
+    "proxy_login": _field("Proxy user", "Where the proxy asks for one"),
+    "proxy_password": _field("Proxy password", "Of the proxy's user", format="password"),
+    "timeout": _field("Time-out", "Seconds for one REST call", type=["number", "null"], default=30, exclusiveMinimum=0),
+}
+
+
+def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same fields for the JobManager alone; empty means as for the Gateway.
+
+    A toggle or a number cannot be empty in the form: ``verify`` and ``timeout`` are taken from the extra's JSON only.
+    """
+    return {
+        f"jobmanager_{name}": {
+            "label": f"JobManager: {field['label']}",
+            "description": f"{field['description']}. Only where it differs from the Gateway's",
+            "schema": field["schema"],
+        }
+        for name, field in fields.items()
+        if "default" not in field["schema"]
+    }
+
+
 def get_provider_info() -> dict[str, Any]:
     """The provider's metadata, valid against Airflow's ``provider_info.schema.json``."""
     return {
@@ -60,13 +94,8 @@ def get_provider_info() -> dict[str, Any]:
                         "Ledger",
                         "Folder or object-store URI of the record of what is deployed, e.g. s3://bucket/ledger",
                     ),
-                    "ca_file": _field("CA file", "PEM file that signs the servers' certificates, for https"),
-                    "verify": _field(
-                        "Verify certificates", "Switch off only on test systems", type=["boolean", "null"], default=True
-                    ),
-                    "timeout": _field(
-                        "Time-out", "Seconds for one REST call", type=["number", "null"], default=30, minimum=1
-                    ),
+                    **_ACCESS,
+                    **_for_jobmanager(_LOGIN | _ACCESS),
                 },
             }
         ],

@@ -24,6 +24,7 @@ from airflow_flinkcompat.cli import main
 from airflow_flinkcompat.compat import Report, render_markdown, render_text, report_rows
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.rules import ALL
+from airflow_flinkcompat.deploy import Endpoint
 
 SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -649,8 +650,8 @@ def test_plans_that_cannot_be_had_are_an_error(
 def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def explain(old: Side, new: Side, gateway: str | None, *, folder: str | None) -> Any:
-        asked.append((old.source, new.source, gateway, folder))
+    def explain(old: Side, new: Side, gateway: Endpoint, *, folder: str | None) -> Any:
+        asked.append((old.source, new.source, gateway.place, folder))
         return example_plans("plan-differs")
 
     monkeypatch.setattr("airflow_flinkcompat.deploy.plans.explain_plans", explain)

@@ -90,6 +90,7 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     """The compiled plans of both sides. Raises :class:`InputError` where they cannot be had."""
     try:
         from airflow_flinkcompat.deploy import DeployError, explain_plans
+        from airflow_flinkcompat.deploy.access import endpoint_from_environment
     except ImportError as error:
         raise InputError(
             f"--explain-plan needs more than the bare install ({error.name} is missing): "
@@ -98,7 +99,7 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     for each in (old, new):
         each.require_query()
     try:
-        return explain_plans(old, new, gateway, folder=folder)
+        return explain_plans(old, new, endpoint_from_environment(gateway) if gateway else None, folder=folder)
     except DeployError as error:
         raise InputError(f"--explain-plan: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import ssl
@@ -14,6 +15,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
+from airflow_flinkcompat.deploy.remedies import Origin, is_refused_by_proxy, tls_failure
 
 _ATTEMPTS = 4
 _UNAVAILABLE = frozenset({502, 503, 504})
@@ -29,16 +31,27 @@ class ApiError(DeployError):
         self.status = status
         self.reason = redact(reason or message)
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether the server itself said nothing, so that the call may have taken effect or may yet."""
+        return self.status is None or self.status in _UNAVAILABLE
+
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a REST API answers. ``timeout`` is in seconds and holds for every single call."""
+    """Where a REST API answers. ``timeout`` is in seconds and holds for every single call.
+
+    ``deploy.access`` makes one of a connection's settings, or of the environment's; ``origin`` says whose they are.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     auth: tuple[str, str] | httpx.Auth | None = None
     verify: bool | ssl.SSLContext = True
     timeout: float = 30.0
+    # None: the environment's, if it names one.
+    proxy: httpx.Proxy | None = None
+    origin: Origin = field(default_factory=Origin)
 
     def __repr__(self) -> str:
         return f"Endpoint({self.place!r})"
@@ -54,6 +67,15 @@ class Endpoint:
     def place(self) -> str:
         """The address without user, password and query."""
         return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None)).rstrip("/")
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Values that must not show, also not as a header carries them."""
+        pairs = [pair for pair in (self.auth, self.proxy and self.proxy.auth) if isinstance(pair, tuple)]
+        headers = (value for name, value in self.headers.items() if name.lower() == "authorization")
+        tokens = (value.partition(" ")[2] or value for value in headers)
+        encoded = (base64.b64encode(":".join(map(_text, pair)).encode()).decode() for pair in pairs)
+        return frozenset(filter(None, (*tokens, *encoded, *(_text(password) for _, password in pairs))))
 
 
 class RestClient:
@@ -71,13 +93,14 @@ class RestClient:
         self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
         self._retry_wait = retry_wait
         # Values that must not show in any message, wherever the server echoes them.
-        self.secrets: set[str] = set()
+        self.secrets: set[str] = set(self.endpoint.secrets)
         self._client = httpx.Client(
             base_url=self.endpoint.url.rstrip("/") + "/",
             headers=dict(self.endpoint.headers),
             auth=self.endpoint.auth,
             verify=self.endpoint.verify,
             timeout=self.endpoint.timeout,
+            proxy=self.endpoint.proxy,
             transport=transport,
             follow_redirects=True,
             # A proxy of the environment is not asked for what runs on this machine.
@@ -116,12 +139,14 @@ class RestClient:
             return response.json() if response.content else None
         except httpx.HTTPStatusError as error:
             status, reason = error.response.status_code, said(error.response, self.secrets)
-            raise ApiError(f"{self.name} answered {status}: {reason}", status, reason) from None
+            message = f"{self.name} answered {status}: {reason}"
+            if remedy := self.endpoint.origin.about_status(status):
+                message = f"{self.name} at {self.endpoint.place} answered {status} ({reason}): {remedy}"
+            raise ApiError(message, status, reason) from None
         except httpx.HTTPError as error:
             why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
-            raise ApiError(
-                f"{self.name} at {self.endpoint.place} does not answer ({why}): does it run, and is the address right?"
-            ) from None
+            remedy = self.endpoint.origin.about_failure(error)
+            raise ApiError(f"{self.name} at {self.endpoint.place} does not answer ({why}): {remedy}") from None
         except json.JSONDecodeError:
             raise ApiError(
                 f"{self.name} at {self.endpoint.place} answers {path} with something that is no JSON"
@@ -145,6 +170,8 @@ def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
     def decide(error: BaseException) -> bool:
         if isinstance(error, httpx.HTTPStatusError):
             return idempotent and error.response.status_code in _UNAVAILABLE
+        if tls_failure(error) or is_refused_by_proxy(error):  # it would be the same again
+            return False
         return isinstance(error, httpx.TransportError if idempotent else _NEVER_SENT)
 
     return decide
@@ -154,6 +181,10 @@ def _last_error(state: RetryCallState) -> httpx.Response:
     assert state.outcome is not None
     response: httpx.Response = state.outcome.result()  # raises what the last attempt raised
     return response
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def is_loopback(host: str) -> bool:

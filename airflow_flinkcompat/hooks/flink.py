@@ -31,7 +31,8 @@ class FlinkHook(BaseHook):
 
     Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
     password alone is a bearer token. Extra: ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ledger``
-    (URI), ``ca_file``, ``verify`` (default true), ``timeout`` in seconds (default 30).
+    (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``, ``client_cert``, ``proxy`` …, each
+    with ``jobmanager_`` before it where the JobManager differs.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -85,34 +86,30 @@ class FlinkHook(BaseHook):
         from airflow_flinkcompat.deploy import SqlGatewayTarget
 
         lookup = connection_lookup(self.get_connection)
-        return SqlGatewayTarget(self._endpoint(self.gateway_url), self._endpoint(self.jobmanager_url), lookup=lookup)
+        return SqlGatewayTarget(self.gateway_endpoint, self.jobmanager_endpoint, lookup=lookup)
 
-    def _endpoint(self, url: str) -> Endpoint:
-        from airflow_flinkcompat.deploy import Endpoint
+    @property
+    def gateway_endpoint(self) -> Endpoint:
+        """How the SQL Gateway is reached. Raises AirflowFailException, naming what is wrong in the connection."""
+        return self._endpoint(self.gateway_url)
 
-        login, password = self.connection.login, self.connection.password
-        bearer = {"Authorization": f"Bearer {password}"} if password and not login else {}
-        return Endpoint(
-            url,
-            headers=bearer,
-            auth=(login, password or "") if login else None,
-            verify=self._verify(),
-            timeout=float(self._extra.get("timeout") or 30),
-        )
+    @property
+    def jobmanager_endpoint(self) -> Endpoint:
+        """How the JobManager is reached. Raises AirflowFailException."""
+        return self._endpoint(self.jobmanager_url, jobmanager=True)
 
-    def _verify(self) -> Any:
-        import ssl
+    def _endpoint(self, url: str, *, jobmanager: bool = False) -> Endpoint:
+        from airflow_flinkcompat.deploy import ApiError
+        from airflow_flinkcompat.deploy.access import endpoint
 
-        if str(self._extra.get("verify", True)).lower() in ("false", "0", "no"):
-            return False
-        if not (ca_file := self._extra.get("ca_file")):
-            return True
+        given = {**self._extra, "login": self.connection.login, "password": self.connection.password}
         try:
-            return ssl.create_default_context(cafile=ca_file)
-        except (OSError, ssl.SSLError) as error:
-            raise AirflowFailException(
-                f"connection {self.flink_conn_id!r}: ca_file {ca_file!r} cannot be used: {error}"
-            ) from None
+            found = endpoint(url, given, f"connection {self.flink_conn_id!r}", jobmanager=jobmanager)
+        except ApiError as error:
+            raise AirflowFailException(str(error)) from None
+        for secret in found.secrets:
+            mask_secret(secret)
+        return found
 
     def engine(self) -> tuple[str, str]:
         """Engine and version that the Gateway names: ``("flink", "2.3.0")``. Raises GatewayError."""
@@ -125,7 +122,7 @@ class FlinkHook(BaseHook):
         from airflow_flinkcompat.deploy import explain_plans
 
         lookup = connection_lookup(self.get_connection)
-        return explain_plans(old, new, self._endpoint(self.gateway_url), folder=folder, lookup=lookup)
+        return explain_plans(old, new, self.gateway_endpoint, folder=folder, lookup=lookup)
 
     def ledger_uri(self, uri: str | None = None) -> str:
         """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
@@ -162,7 +159,7 @@ class FlinkHook(BaseHook):
 
         try:
             _engine, version = self.engine()
-            with JobManager(self._endpoint(self.jobmanager_url)) as jobmanager:
+            with JobManager(self.jobmanager_endpoint) as jobmanager:
                 jobs = jobmanager.jobs()
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import re
+import json
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
 from airflow_flinkcompat.sql import placeholders
+from tests.deploy.servers import basic, proxy_server, rest_server
 
 
 def hook(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> FlinkHook:
@@ -42,19 +46,70 @@ def test_an_unusable_connection_is_named(monkeypatch: pytest.MonkeyPatch, fields
 
 
 def test_login_is_basic_and_a_password_alone_a_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    basic = hook(monkeypatch, host="gw", login="me", password="pw")._endpoint("http://gw")
+    basic = hook(monkeypatch, host="gw", login="me", password="pw").gateway_endpoint
     assert (basic.auth, dict(basic.headers)) == (("me", "pw"), {})
-    bearer = hook(monkeypatch, host="gw", password="t0ken", extra='{"timeout": 5, "verify": false}')._endpoint(
-        "http://gw"
-    )
+    bearer = hook(monkeypatch, host="gw", password="t0ken", extra='{"timeout": 5, "verify": false}').gateway_endpoint
     assert (bearer.auth, dict(bearer.headers)) == (None, {"Authorization": "Bearer t0ken"})
     assert (bearer.timeout, bearer.verify) == (5.0, False)
     assert "t0ken" not in repr(bearer)
 
 
+def test_the_jobmanager_takes_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"jobmanager_password": "jm-t0ken", "jobmanager_timeout": 7, "timeout": 5, "proxy": "http://proxy:3128"}
+    found = hook(monkeypatch, host="gw", login="me", password="pw", extra=json.dumps(extra))
+    gateway, jobmanager = found.gateway_endpoint, found.jobmanager_endpoint
+    assert (gateway.auth, gateway.timeout) == (("me", "pw"), 5)
+    assert (jobmanager.auth, jobmanager.timeout) == (None, 7)
+    assert dict(jobmanager.headers) == {"Authorization": "Bearer jm-t0ken"}
+    assert [str(e.proxy and e.proxy.url) for e in (gateway, jobmanager)] == ["http://proxy:3128"] * 2
+
+
+def test_what_the_servers_are_told_is_masked_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    masked: list[str] = []
+    monkeypatch.setattr("airflow_flinkcompat.hooks.flink.mask_secret", masked.append)
+    extra = {"proxy": "http://proxy:3128", "proxy_login": "p", "proxy_password": "proxy-pw"}
+    _ = hook(monkeypatch, host="gw", login="me", password="my-pw", extra=json.dumps(extra)).gateway_endpoint
+    assert {"my-pw", "proxy-pw", "bWU6bXktcHc=", "cDpwcm94eS1wdw=="} == set(masked)
+
+
 def test_a_missing_ca_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(AirflowFailException, match=re.escape("/no/such.pem")):
-        hook(monkeypatch, host="gw", extra='{"ca_file": "/no/such.pem"}')._endpoint("https://gw")
+    with pytest.raises(AirflowFailException, match=r"connection 'f': ca_file '/no/such\.pem' cannot be used"):
+        _ = hook(monkeypatch, host="gw", schema="https", extra='{"ca_file": "/no/such.pem"}').gateway_endpoint
+
+
+def test_both_servers_are_reached_with_what_the_connection_holds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority, clients = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    clients.issue_cert("me@flink.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "me.pem")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    clients.configure_trust(tls)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with (
+        rest_server(authorization=basic("me", "planted-pw"), tls=tls) as gateway,
+        rest_server(authorization="Bearer planted-jm", tls=tls) as jobmanager,
+        proxy_server(authorization=basic("me", "planted-proxy")) as proxy,
+    ):
+        extra = {
+            "jobmanager_url": jobmanager.url,
+            "jobmanager_password": "planted-jm",
+            "ca_file": str(tmp_path / "ca.pem"),
+            "client_cert": str(tmp_path / "me.pem"),
+            "proxy": proxy.url,
+            "proxy_login": "me",
+            "proxy_password": "planted-proxy",
+        }
+        fields = {"host": "localhost", "port": gateway.port, "schema": "https", "login": "me"}
+        right = hook(monkeypatch, **fields, password="planted-pw", extra=json.dumps(extra))
+        assert right.test_connection() == (True, "SQL Gateway 2.3.0; JobManager knows 0 jobs")
+        assert [line for line, _ in proxy.seen] == [f"CONNECT localhost:{s.port}" for s in (gateway, jobmanager)]
+        wrong = hook(monkeypatch, **fields, password="planted-other", extra=json.dumps(extra))
+        good, message = wrong.test_connection()
+    assert not good
+    assert "check login and password of connection 'f'" in message
+    assert "planted" not in message
 
 
 def test_the_ledger_comes_from_argument_connection_environment(monkeypatch: pytest.MonkeyPatch) -> None:

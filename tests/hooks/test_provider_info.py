@@ -10,6 +10,7 @@ import airflow
 import jsonschema
 import pytest
 
+from airflow_flinkcompat.deploy.access import KEYS
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.provider_info import get_provider_info
 
@@ -47,7 +48,17 @@ def test_the_classes_it_names_are_there() -> None:
     assert connection["hook-name"] == FlinkHook.hook_name
 
 
-def test_every_connection_field_is_read_by_the_hook() -> None:
+def test_every_connection_field_is_read_and_every_key_has_a_field() -> None:
+    fields = INFO["connection-types"][0]["conn-fields"]
     source = Path(import_module(FlinkHook.__module__).__file__ or "").read_text()
-    for name in INFO["connection-types"][0]["conn-fields"]:
-        assert f'"{name}"' in source
+    own = {name for name in ("jobmanager_url", "ledger") if f'"{name}"' in source}
+    # Login and password are fields of every connection; a toggle and a number cannot be empty in the form.
+    gateway = set(KEYS) - {"login", "password"}
+    jobmanager = {f"jobmanager_{key}" for key in KEYS} - {"jobmanager_verify", "jobmanager_timeout"}
+    assert set(fields) == own | gateway | jobmanager
+
+
+def test_passwords_are_hidden_in_the_form() -> None:
+    fields = INFO["connection-types"][0]["conn-fields"]
+    hidden = {name for name, field in fields.items() if field["schema"].get("format") == "password"}
+    assert hidden == {name for name in fields if name.endswith("password")}
