@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from airflow_flinkcompat.deploy import read_hand_over
 DAGS = Path(__file__).parents[1] / "dags"
 FILE = DAGS / "flink_gated_deploy.py"
 HAND_OVER = DAGS / "flink_hand_over.py"
+DEPLOYMENTS = DAGS / "flink_deployments.py"
 # What a DAG processor must not pay for.
 HEAVY = ("sqlglot", "pyspark", "kubernetes")
 
@@ -30,6 +32,7 @@ IMPORTS = {
     "provider": "from airflow_flinkcompat.provider_info import get_provider_info; get_provider_info()",
     "the DAG file": f"import runpy; runpy.run_path({str(FILE)!r})",
     "the second DAG file": f"import runpy; runpy.run_path({str(HAND_OVER)!r})",
+    "the DAG file of many deployments": f"import runpy; runpy.run_path({str(DEPLOYMENTS)!r})",
     # The measure itself must notice.
     "sqlglot": "import airflow_flinkcompat, sqlglot",
 }
@@ -63,11 +66,15 @@ def test_the_measure_would_notice(heavy_imports: dict[str, list[str]]) -> None:
     assert heavy_imports["sqlglot"] == ["sqlglot"]
 
 
-def load(file: Path = FILE) -> Any:
+def load_all(file: Path) -> dict[str, Any]:
     bag = DagBag(file, collect_dags=False)
     bag.process_file(str(file))
     assert bag.import_errors == {}
-    return bag.dags[file.stem]
+    return dict(bag.dags)
+
+
+def load(file: Path = FILE) -> Any:
+    return load_all(file)[file.stem]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +82,7 @@ def dag() -> DAG:
     return load()
 
 
-@pytest.mark.parametrize("file", [FILE, HAND_OVER])
+@pytest.mark.parametrize("file", [FILE, HAND_OVER, DEPLOYMENTS])
 def test_it_is_short(file: Path) -> None:
     assert len(file.read_text(encoding="utf-8").splitlines()) < 60
 
@@ -189,3 +196,34 @@ class _Ti:
 
     def xcom_pull(self, task_ids: str) -> Any:
         return self.xcoms[task_ids]
+
+
+# --- many deployments -------------------------------------------------------------------------------------------------
+
+
+def test_a_dag_for_each_deployment_of_the_example() -> None:
+    dags = load_all(DEPLOYMENTS)
+    assert set(dags) == {"redeploy_orders", "redeploy_clicks"}
+    assert all((dag.max_active_runs, dag.schedule) == (1, "@continuous") for dag in dags.values())
+    orders, clicks = dags["redeploy_orders"], dags["redeploy_clicks"]
+    assert [user["id"] for user in orders.get_task("approve").assigned_users] == ["ana", "7"]
+    assert (orders.has_task("backfill"), clicks.has_task("backfill")) == (True, False)
+    assert clicks.get_edge_info("check", "resume")["label"] == "compatible or partial"
+    for dag in dags.values():
+        assert dag.get_task("resume").settle_seconds == 30
+        assert str(DAGS) in dag.get_template_env().loader.searchpath
+
+
+def test_history_is_recomputed_up_to_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(DEPLOYMENTS.with_suffix(".toml"), tmp_path)
+    (tmp_path / "orders.sql").write_text("SELECT 1;", encoding="utf-8")
+    monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENTS", str(tmp_path / "flink_deployments.toml"))
+    backfill = load_all(DEPLOYMENTS)["redeploy_orders"].get_task("backfill")
+    backfill.render_template_fields({"ti": _Ti({"restart": {"at": "2026-11-21T10:00:00.000+00:00"}})})
+    assert backfill.to == "2026-11-21T10:00:00.000+00:00"
+
+
+def test_the_file_of_deployments_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text('[deployments.mine]\nscript = "mine.sql"\n', encoding="utf-8")
+    monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENTS", str(tmp_path / "mine.toml"))
+    assert set(load_all(DEPLOYMENTS)) == {"redeploy_mine"}

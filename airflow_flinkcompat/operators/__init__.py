@@ -10,12 +10,20 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
     from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+    from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
+    from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
 
 __all__ = [
     "FlinkSqlApprovalOperator",
     "FlinkBackfillOperator",
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
+    "Deployment",
+    "DeploymentsError",
+    "gated_redeploy",
+    "read_deployments",
+    "redeploy_dag",
+    "redeploy_dags",
 ]
 
 _HOMES = {
@@ -23,6 +31,12 @@ _HOMES = {
     "FlinkBackfillOperator": "backfill",
     "FlinkSqlCompatibilityOperator": "compatibility",
     "FlinkSqlDeployOperator": "deploy",
+    "Deployment": "deployments",
+    "DeploymentsError": "deployments",
+    "gated_redeploy": "gated",
+    "read_deployments": "deployments",
+    "redeploy_dag": "gated",
+    "redeploy_dags": "gated",
 }
 
 

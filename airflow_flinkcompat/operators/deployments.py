@@ -1,0 +1,227 @@
+"""Deployments as configuration: one file, a table for each Flink job, checked before a DAG is made of it.
+
+TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
+stays a text. Nothing is opened here but the file itself: no script, no connection, no ledger.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
+
+# What every task takes, beside the arguments of its operator.
+_ANY_TASK = {
+    "retries": int,
+    "retry_delay": timedelta,
+    "execution_timeout": timedelta,
+    "pool": str,
+    "queue": str,
+}
+# What a deployment says once for all of its tasks, and what their order decides.
+_SHARED = {"deployment", "script", "settings", "functions", "catalog", "flink_conn_id", "ledger"}
+_DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run", "defaults", "deferrable"}
+
+
+class DeploymentsError(ValueError):
+    """A file of deployments, or what it says of some of them, cannot be used; the text names each place."""
+
+
+def _table(operator: type[Any], *, without: str = "", **more: Any) -> Any:
+    """The type of a table that holds arguments of ``operator``: its own parameters, by name and as annotated."""
+    known = {**_ANY_TASK, **more}
+    for cls in operator.__mro__:
+        if cls.__module__.startswith("airflow_flinkcompat.") and "__init__" in vars(cls):
+            for name, parameter in inspect.signature(vars(cls)["__init__"]).parameters.items():
+                if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                    known.setdefault(name, _annotation(parameter.annotation, cls))
+    kept = {name: kind for name, kind in known.items() if name not in _SHARED | _DECIDED | {without}}
+    return with_config(ConfigDict(extra="forbid"))(TypedDict(operator.__name__, kept, total=False))  # type: ignore[operator]
+
+
+def _annotation(annotation: Any, cls: type[Any]) -> Any:
+    try:
+        return eval(annotation, vars(sys.modules[cls.__module__])) if isinstance(annotation, str) else annotation
+    except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
+        return Any
+
+
+_TABLES = {
+    "changed": _table(FlinkSqlChangeSensor, timeout=float),
+    "check": _table(FlinkSqlCompatibilityOperator),
+    "approve": _table(FlinkSqlApprovalOperator, response_timeout=timedelta),
+    "deploy": _table(FlinkSqlDeployOperator, without="hand_over"),
+    "backfill": _table(FlinkBackfillOperator),
+}
+
+
+def _of(name: str) -> GetPydanticSchema:
+    return GetPydanticSchema(lambda _source, handler: handler(_TABLES[name]))
+
+
+def _flat(value: Any) -> Any:
+    """``table.exec.state.ttl = "1 d"`` is a table in a table: options are flat, and texts."""
+    if not isinstance(value, Mapping):
+        return value
+    return dict(_options(value))
+
+
+def _options(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _options(item, f"{prefix}{key}.")
+        else:
+            text = str(item).lower() if isinstance(item, bool) else str(item) if isinstance(item, int | float) else item
+            yield f"{prefix}{key}", text
+
+
+def _user(value: Any) -> Any:
+    return {"id": value, "name": value} if isinstance(value, str) else value
+
+
+_Texts = Annotated[dict[str, str], BeforeValidator(_flat)]
+
+
+class Approver(BaseModel):
+    """Who may answer: the user's id as the auth manager knows it, and a name to show."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str
+    name: str
+
+
+class Deployment(BaseModel):
+    """One Flink job and how it is redeployed.
+
+    ``script`` to ``ledger`` are the arguments that all of its tasks share. ``approvers``: the only users who may answer
+    (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
+    ``deploy`` and ``backfill`` hold further arguments of that task's operator, durations in seconds. Without
+    ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
+    Raises pydantic's ValidationError, a ValueError.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+    script: str = Field(min_length=1)
+    settings: _Texts = {}
+    functions: dict[str, str] = {}
+    catalog: str = ""
+    flink_conn_id: str = "flink_default"
+    ledger: str | None = None
+    approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
+    owner: str = "airflow"
+    tags: tuple[str, ...] = ()
+    changed: Annotated[dict[str, Any], _of("changed")] = {}
+    check: Annotated[dict[str, Any], _of("check")] = {}
+    approve: Annotated[dict[str, Any], _of("approve")] = {}
+    deploy: Annotated[dict[str, Any], _of("deploy")] = {}
+    backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
+
+    @property
+    def hands_over(self) -> bool:
+        return bool(self.backfill and self.backfill.get("boundary"))
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """What a file says: the deployments that can be used, and one line for each thing that cannot."""
+
+    path: Path
+    deployments: tuple[Deployment, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_deployments(path: str | os.PathLike[str]) -> Deployments:
+    """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` says.
+
+    A deployment that cannot be used is a problem and not the end of the others. Raises DeploymentsError: the file
+    cannot be read at all.
+    """
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DeploymentsError(f"{file}: the file of deployments cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DeploymentsError(f"{file}: is not UTF-8 text; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise DeploymentsError(f"{file}: is no TOML: {error}") from None
+    problems = [
+        f"{file}: {key}: {_unknown(key, ('defaults', 'deployments'))}"
+        for key in content
+        if key not in ("defaults", "deployments")
+    ]
+    defaults, tables = content.get("defaults", {}), content.get("deployments", {})
+    for key, value in (("defaults", defaults), ("deployments", tables)):
+        if not isinstance(value, Mapping):
+            raise DeploymentsError(f"{file}: {key}: a table is needed, [{key}]")
+    found = []
+    for name, table in tables.items():
+        if not isinstance(table, Mapping):
+            problems.append(f"{file}: deployment {name!r}: a table is needed, [deployments.{name}]")
+            continue
+        if "name" in table:
+            problems.append(f"{file}: deployment {name!r}: name: is given by [deployments.{name}]; remove it")
+            continue
+        try:
+            found.append(Deployment.model_validate({**_over(defaults, table), "name": name}))
+        except ValidationError as error:
+            problems += [f"{file}: deployment {name!r}: {line}" for line in _readable(error)]
+    return Deployments(file, tuple(found), tuple(problems))
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are laid over one another key by key; anything else is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _over(merged[key], value) if both else value
+    return merged
+
+
+def _readable(error: ValidationError) -> Iterator[str]:
+    """One line for each mistake: the key, and what is wrong. Values are not shown: they may be secrets."""
+    for row in error.errors(include_url=False, include_input=False, include_context=False):
+        # Pydantic names the members of a union too; a user has written none of these.
+        place = [str(part) for part in row["loc"] if not str(part).startswith(("literal[", "function-", "TypedDict"))]
+        place = [part for part in place if part != FlinkBackfillOperator.__name__]
+        key = ".".join(place)
+        match row["type"]:
+            case "extra_forbidden":
+                yield f"{key}: {_unknown(place[-1], _keys(place[:-1]))}"
+            case "missing":
+                yield f"{key}: is missing"
+            case "literal_error" if place == ["backfill"]:
+                continue  # said of the table already
+            case _ if place == ["name"]:
+                yield "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
+            case _:
+                yield f"{key}: {row['msg'][0].lower()}{row['msg'][1:]}"
+
+
+def _keys(place: list[str]) -> tuple[str, ...]:
+    if not place:
+        return tuple(name for name in Deployment.model_fields if name != "name")
+    return tuple(_TABLES[place[0]].__annotations__) if place[0] in _TABLES else tuple(Approver.model_fields)
+
+
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    meant = get_close_matches(key, known, 1)
+    return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"

@@ -1,0 +1,182 @@
+"""The gated redeploy of one deployment as a group of tasks, and a DAG for each deployment of a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Label, TaskGroup, get_parsing_context
+
+from airflow_flinkcompat.operators.approval import RESTART, RESUME, FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
+
+_JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
+_FIRST = "nothing deployed yet"
+# compat.Policy's own, which takes the SQL parser to import.
+_POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "incompatible": "restart"}
+_BEGINNING = datetime(2026, 1, 1)
+
+
+def gated_redeploy(deployment: Deployment, *, group_id: str | None = None, watch: bool = True) -> TaskGroup:
+    """The tasks of one gated redeploy, in the DAG or task group that is open: ``with DAG(…): gated_redeploy(…)``.
+
+    ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
+    ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too.
+    ``group_id`` puts them into a group of that name; ``watch=False`` leaves ``changed`` out, for a DAG that is
+    triggered. Returns the group they are in.
+
+    Raises ValueError for a DAG that may be at work on one deployment twice (``max_active_runs=1`` is needed), and for
+    arguments that an operator does not take.
+    """
+    with TaskGroup(group_id) if group_id else nullcontext():
+        tasks = _Tasks(deployment)
+        check = tasks.hand_over_gate() if deployment.hands_over else tasks.gate()
+        if watch:
+            FlinkSqlChangeSensor(task_id="changed", **tasks.scripted(deployment.changed)) >> check
+    if check.dag.max_active_runs != 1:
+        raise ValueError(
+            f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} times at "
+            "once: give it max_active_runs=1, so that a second run waits for the first"
+        )
+    group: TaskGroup = check.task_group
+    return group
+
+
+def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: Any) -> DAG:
+    """A DAG of one deployment, ``redeploy_<name>``, always one run of it waiting or at work.
+
+    Airflow finds it as a global of the DAG file. ``dag``: further arguments of the DAG. Raises ValueError, TypeError:
+    arguments that an operator does not take.
+    """
+    arguments = {
+        "schedule": "@continuous",
+        "start_date": _BEGINNING,
+        "tags": ["flink", *deployment.tags],
+        "doc_md": f"Redeploys the Flink job **{deployment.name}** when `{deployment.script}` changes.",
+        # A DAG whose making fails half-way must not be found: its deploys would wait for no check.
+        "auto_register": False,
+        **dag,
+    }
+    with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as made:
+        gated_redeploy(deployment)
+    return made
+
+
+def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_") -> dict[str, DAG]:
+    """A DAG for each deployment of a file, by DAG id: ``globals().update(redeploy_dags("deployments.toml"))``.
+
+    Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
+    shows one import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone. Raises
+    DeploymentsError: the file cannot be read.
+    """
+    found = read_deployments(path)
+    problems = list(found.problems)
+    wanted = get_parsing_context().dag_id
+    dags: dict[str, DAG] = {}
+    for deployment in found.deployments:
+        dag_id = f"{prefix}{deployment.name}"
+        if wanted not in (None, dag_id):
+            continue
+        try:
+            dags[dag_id] = redeploy_dag(
+                deployment, prefix=prefix, template_searchpath=[str(found.path.absolute().parent)]
+            )
+        except (ValueError, TypeError) as error:  # what an operator says of its arguments
+            problems.append(f"{found.path}: deployment {deployment.name!r}: {error}")
+    if problems and wanted is None:
+        dags[f"{prefix}.problems"] = _Broken(problems)
+    return dags
+
+
+class _Broken(DAG):
+    """No DAG: the place where Airflow reports an import error beside the file's good DAGs."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("problems", schedule=None)
+        self.problems = problems
+
+    def validate(self) -> None:
+        lines = "\n".join(self.problems)
+        raise DeploymentsError(f"these deployments have no DAG until the file is mended:\n{lines}")
+
+
+class _Tasks:
+    """Makes the tasks of one deployment, from the ends of the branches back to the check."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.one = deployment
+        self.policy = {**_POLICY, **(deployment.check.get("policy") or {})}
+
+    def gate(self) -> Any:
+        first = self._deploy("deploy_first", "stateless")
+        restart = self._deploy("restart", "stateless", **_JOINED)
+        if self.one.backfill not in (None, False):
+            restart >> self._backfill("backfill")
+        check = self._check(first=first, restart=restart)
+        check >> Label(_FIRST) >> first
+        self._link(check, restart, self._outcomes("restart"))
+        return check
+
+    def hand_over_gate(self) -> Any:
+        hand_over = self._backfill("hand_over", dry_run=True, **_JOINED)
+        record = f"{{{{ ti.xcom_pull('{hand_over.task_id}')['hand_over'] | tojson }}}}"
+        restart = self._deploy("restart", "stateless", hand_over=record)
+        # It refuses to run before its history has passed the boundary: so it asks again.
+        backfill = self._backfill("backfill", retries=12, retry_delay=timedelta(minutes=10))
+        hand_over >> restart >> backfill
+        check = self._check(first=hand_over, restart=hand_over)
+        self._link(check, hand_over, " or ".join(filter(None, [self._outcomes("restart"), _FIRST])))
+        return check
+
+    def _check(self, *, first: Any, restart: Any) -> Any:
+        """The check and the approval, linked to each other and to all but the ways of ``first`` and ``restart``."""
+        resume = self._deploy("resume", "savepoint", **_JOINED)
+        branches = {"resume": resume.task_id, "restart": restart.task_id}
+        users = [approver.model_dump() for approver in self.one.approvers]
+        approve = FlinkSqlApprovalOperator(
+            task_id="approve", branches=branches, assigned_users=users or None, **self._shared(self.one.approve)
+        )
+        check = FlinkSqlCompatibilityOperator(
+            task_id="check",
+            branches={"first": first.task_id, "approve": approve.task_id, **branches},
+            **self.scripted(self.one.check),
+        )
+        self._link(check, resume, self._outcomes("resume"))
+        self._link(check, approve, self._outcomes("approve"))
+        approve >> Label(RESUME) >> resume
+        approve >> Label(RESTART) >> restart
+        return check
+
+    def _outcomes(self, branch: str) -> str:
+        return " or ".join(outcome for outcome, leads in self.policy.items() if leads == branch)
+
+    def _link(self, upper: Any, lower: Any, label: str) -> None:
+        # Without a label too: a task that nothing leads to would run at once.
+        if label:
+            upper >> Label(label) >> lower
+        else:
+            upper >> lower
+
+    def _deploy(self, task_id: str, start_mode: str, **more: Any) -> Any:
+        return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(self.one.deploy, **more))
+
+    def _backfill(self, task_id: str, **more: Any) -> Any:
+        return FlinkBackfillOperator(task_id=task_id, **self.scripted(self.one.backfill or {}, **more))
+
+    def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """Arguments of a task about the script: what all share, then ``more``, then what the task's own table says."""
+        one = self.one
+        texts = {"script": one.script, "settings": one.settings, "functions": one.functions, "catalog": one.catalog}
+        return self._shared({**texts, **more, **table})
+
+    def _shared(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        one = self.one
+        about = {"deployment": one.name, "flink_conn_id": one.flink_conn_id, "ledger": one.ledger, "owner": one.owner}
+        return {**about, "retries": 1, "retry_delay": timedelta(seconds=20), **arguments}

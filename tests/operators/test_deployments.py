@@ -1,0 +1,168 @@
+"""A file of deployments: what it may say, and what is said of a mistake."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from airflow_flinkcompat.operators import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.operators.deployments import Deployments
+
+ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
+
+
+def read(folder: Path, text: str) -> Deployments:
+    path = folder / "jobs.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_deployments(path)
+
+
+def test_a_script_is_enough(tmp_path: Path) -> None:
+    found = read(tmp_path, ORDERS)
+    assert found.problems == ()
+    assert found.deployments == (Deployment(name="orders", script="orders.sql"),)
+
+
+def test_everything_it_may_say(tmp_path: Path) -> None:
+    (one,) = read(
+        tmp_path,
+        """
+        [defaults]
+        ledger = "s3://bucket/ledger"
+        tags = ["shop"]
+        deploy = { settle_seconds = 30, start_timeout = 600 }
+
+        [deployments.orders]
+        script = "orders.sql"
+        flink_conn_id = "flink_prod"
+        functions = { f = "scalar:python" }
+        approvers = ["ana", { id = "7", name = "Ben Okri" }]
+        settings.table.exec.state.ttl = "1 d"
+        settings."parallelism.default" = 4
+        settings.pipeline.object-reuse = true
+
+        [deployments.orders.changed]
+        poke_interval = 5
+        recheck = 60
+
+        [deployments.orders.check]
+        policy = { partial = "resume" }
+        explain_plan = true
+        plan_dir = "s3://plans"
+
+        [deployments.orders.approve]
+        response_timeout = 86400
+
+        [deployments.orders.deploy]
+        settle_seconds = 5
+        retries = 3
+
+        [deployments.orders.backfill]
+        from_ = "2026-01-01"
+        tables = { orders = "s3://archive/orders" }
+        spark = { conf = { "spark.executor.memory" = "2g" } }
+        """,
+    ).deployments
+    assert (one.ledger, one.flink_conn_id, one.tags) == ("s3://bucket/ledger", "flink_prod", ("shop",))
+    assert one.settings == {
+        "table.exec.state.ttl": "1 d",
+        "parallelism.default": "4",
+        "pipeline.object-reuse": "true",
+    }
+    assert [(user.id, user.name) for user in one.approvers] == [("ana", "ana"), ("7", "Ben Okri")]
+    assert one.changed == {"poke_interval": 5, "recheck": timedelta(minutes=1)}
+    assert one.check == {"policy": {"partial": "resume"}, "explain_plan": True, "plan_dir": "s3://plans"}
+    assert one.approve == {"response_timeout": timedelta(days=1)}
+    assert one.deploy == {"settle_seconds": 5, "start_timeout": 600, "retries": 3}
+    assert one.backfill == {
+        "from_": "2026-01-01",
+        "tables": {"orders": "s3://archive/orders"},
+        "spark": {"conf": {"spark.executor.memory": "2g"}},
+    }
+
+
+def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
+    text = f'[defaults.backfill]\nto = "2026-01-01"\n{ORDERS}[deployments.clicks]\nscript = "c.sql"\nbackfill = false\n'
+    orders, clicks = read(tmp_path, text).deployments
+    assert (orders.backfill, clicks.backfill) == ({"to": "2026-01-01"}, False)
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("script = 'a.sql'\nownr = 'me'", "orders': ownr: is not known; did you mean owner?"),
+        ("script = 7", "orders': script: input should be a valid string"),
+        ("script = ''", "orders': script: string should have at least 1 character"),
+        ("x = 1\nscript = 'a.sql'", "orders': x: is not known; known are script, settings, functions, catalog"),
+        ("owner = 'me'", "orders': script: is missing"),
+        ("name = 'other'\nscript = 'a.sql'", "orders': name: is given by [deployments.orders]; remove it"),
+        ("script = 'a.sql'\ndeploy.settle = 5", "orders': deploy.settle: is not known; did you mean settle_seconds?"),
+        ("script = 'a.sql'\ndeploy.settle_seconds = 'ten'", "orders': deploy.settle_seconds: input should be a valid"),
+        ("script = 'a.sql'\nbackfill.form = ''", "orders': backfill.form: is not known; did you mean from_?"),
+        ("script = 'a.sql'\nbackfill = true", "orders': backfill: input should be"),
+        ("script = 'a.sql'\nbackfill.tables = 3", "orders': backfill.tables: input should be a valid"),
+        ("script = 'a.sql'\napprovers = 'ana'", "orders': approvers: input should be a valid tuple"),
+        ("script = 'a.sql'\napprovers = [{ id = 'a' }]", "orders': approvers.0.name: is missing"),
+        ("script = 'a.sql'\nsettings.a = []", "orders': settings.a: input should be a valid string"),
+        # What all tasks share, or their order decides, is not for one task to say.
+        ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is not known"),
+        ("script = 'a.sql'\ndeploy.start_mode = 'stateless'", "orders': deploy.start_mode: is not known"),
+        ("script = 'a.sql'\nbackfill.dry_run = true", "orders': backfill.dry_run: is not known"),
+    ],
+)
+def test_a_mistake_is_named_by_file_deployment_and_key(tmp_path: Path, table: str, problem: str) -> None:
+    found = read(tmp_path, f'[deployments.good]\nscript = "good.sql"\n[deployments.orders]\n{table}\n')
+    assert [one.name for one in found.deployments] == ["good"], "it is not the end of the others"
+    (line,) = found.problems
+    assert line.startswith(f"{tmp_path / 'jobs.toml'}: deployment '{problem}")
+
+
+def test_every_mistake_is_told_and_no_value(tmp_path: Path) -> None:
+    found = read(tmp_path, ORDERS + 'ledger = ["planted-pw"]\nowner = 3\n[deployments."-x"]\nscript = "a.sql"\n')
+    assert len(found.problems) == 3
+    assert "planted-pw" not in "".join(found.problems)
+    assert "deployment '-x': a name has 1 to 128 letters" in found.problems[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[deployments.orders\n", r"jobs\.toml: is no TOML: .*line 1"),
+        (ORDERS + ORDERS, r"jobs\.toml: is no TOML: .*line 3"),
+        ("deployments = 3", r"jobs\.toml: deployments: a table is needed, \[deployments\]"),
+        ("defaults = 3", r"jobs\.toml: defaults: a table is needed"),
+    ],
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(DeploymentsError, match=problem):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DeploymentsError, match=r"none\.toml: the file of deployments cannot be read: No such file"):
+        read_deployments(tmp_path / "none.toml")
+    (tmp_path / "jobs.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(DeploymentsError, match="is not UTF-8 text"):
+        read_deployments(tmp_path / "jobs.toml")
+
+
+def test_what_else_stands_in_the_file_is_named(tmp_path: Path) -> None:
+    found = read(tmp_path, f"[deployment.x]\n{ORDERS}")
+    assert found.problems == (f"{tmp_path / 'jobs.toml'}: deployment: is not known; did you mean deployments?",)
+
+
+def test_a_deployment_is_a_table(tmp_path: Path) -> None:
+    found = read(tmp_path, "[deployments]\nclicks = 3\n")
+    assert found.problems == (
+        f"{tmp_path / 'jobs.toml'}: deployment 'clicks': a table is needed, [deployments.clicks]",
+    )
+
+
+@pytest.mark.parametrize("arguments", [{"name": "a b", "script": "a.sql"}, {"name": "a"}])
+def test_in_python_it_is_checked_as_well(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Deployment(**arguments)

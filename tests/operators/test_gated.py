@@ -1,0 +1,256 @@
+"""One deployment as a group of tasks, many as DAGs of one file, and never two redeploys of one at once."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_flinkcompat.compat import Policy
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.operators import Deployment, DeploymentsError, gated, gated_redeploy, redeploy_dag
+from airflow_flinkcompat.operators.gated import redeploy_dags
+from tests.operators.conftest import Site
+from tests.operators.fakes import Run, script
+
+BOUNDARY = {"boundary": "2026-01-01 12:00:00"}
+
+
+def edges(dag: Any) -> set[tuple[str, str]]:
+    return {(task.task_id, below) for task in dag.tasks for below in task.downstream_task_ids}
+
+
+def made(**fields: Any) -> Any:
+    return redeploy_dag(Deployment(**{"name": "orders", "script": "orders.sql", **fields}))
+
+
+def test_without_a_backfill_history_is_left_alone() -> None:
+    assert edges(made()) == {
+        ("changed", "check"),
+        ("check", "deploy_first"),
+        ("check", "resume"),
+        ("check", "restart"),
+        ("check", "approve"),
+        ("approve", "resume"),
+        ("approve", "restart"),
+    }
+    assert edges(made(backfill=False)) == edges(made())
+    assert edges(made(backfill={})) - edges(made()) == {("restart", "backfill")}
+
+
+def test_with_a_boundary_nothing_starts_before_the_hand_over_is_worked_out() -> None:
+    dag = made(backfill=BOUNDARY)
+    assert edges(dag) == {
+        ("changed", "check"),
+        ("check", "resume"),
+        ("check", "hand_over"),
+        ("check", "approve"),
+        ("approve", "resume"),
+        ("approve", "hand_over"),
+        ("hand_over", "restart"),
+        ("restart", "backfill"),
+    }
+    assert [dag.get_task(name).boundary for name in ("hand_over", "backfill")] == [BOUNDARY["boundary"]] * 2
+    assert [dag.get_task(name).only_plan for name in ("hand_over", "backfill")] == [True, False]
+    assert (dag.get_task("backfill").retries, dag.get_task("hand_over").retries) == (12, 1)
+    assert made(backfill={**BOUNDARY, "retries": 2}).get_task("backfill").retries == 2
+
+
+@pytest.mark.parametrize("group_id", [None, "orders"])
+@pytest.mark.parametrize("backfill", [None, {}, BOUNDARY])
+@pytest.mark.parametrize("policy", [{}, {"partial": "resume", "unknown": "resume"}, {"incompatible": "reject"}])
+def test_every_branch_leads_to_a_task_and_no_task_runs_unasked(
+    group_id: str | None, backfill: Any, policy: dict[str, str]
+) -> None:
+    with DAG("d", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1) as dag:
+        one = Deployment(name="orders", script="orders.sql", backfill=backfill, check={"policy": policy})
+        group = gated_redeploy(one, group_id=group_id, watch=False)
+    before = f"{group_id}." if group_id else ""
+    assert group.group_id == group_id
+    assert all(task.task_id.startswith(before) for task in dag.tasks)
+    for name in ("check", "approve"):
+        task: Any = dag.get_task(f"{before}{name}")
+        assert {target for ids in task.branches.values() for target in ids} == task.downstream_task_ids
+    assert [task.task_id for task in dag.roots] == [f"{before}check"]
+    for task in dag.tasks:
+        joined = len(task.upstream_task_ids) > 1
+        assert (task.trigger_rule == "none_failed_min_one_success") == joined, task.task_id
+    if backfill == BOUNDARY:
+        assert f"xcom_pull('{before}hand_over')" in dag.get_task(f"{before}restart").hand_over
+
+
+@pytest.mark.parametrize("policy", [{}, {"partial": "resume"}, {"unknown": "restart", "compatible": "approve"}])
+def test_labels_say_what_the_policy_does(policy: dict[str, str]) -> None:
+    dag = made(check={"policy": policy})
+    expected: dict[str, list[str]] = {}
+    for outcome, branch in vars(Policy.of(policy)).items():
+        expected.setdefault(branch, []).append(outcome)
+    for branch in ("resume", "restart", "approve"):
+        assert dag.get_edge_info("check", branch).get("label", "") == " or ".join(expected.get(branch, []))
+    assert dag.get_edge_info("check", "deploy_first")["label"] == "nothing deployed yet"
+
+
+def test_what_a_deployment_says_reaches_its_tasks() -> None:
+    dag = made(
+        flink_conn_id="flink_prod",
+        ledger="s3://ledger",
+        settings={"parallelism.default": "4"},
+        functions={"f": "scalar"},
+        catalog="tables.sql",
+        owner="shop",
+        tags=["shop"],
+        approvers=["ana", {"id": "7", "name": "Ben"}],
+        changed={"poke_interval": 5},
+        check={"engine": "flink", "explain_plan": True},
+        approve={"response_timeout": 60},
+        deploy={"settle_seconds": 3, "retries": 4},
+        backfill={"tables": {"t": "/archive"}, "conn_id": "spark_prod"},
+    )
+    for task in dag.tasks:
+        assert (task.deployment, task.flink_conn_id, task.ledger) == ("orders", "flink_prod", "s3://ledger")
+        assert task.owner == "shop"
+        if task.task_id != "approve":
+            assert (task.script, task.catalog) == ("orders.sql", "tables.sql")
+            assert (task.settings, task.functions) == ({"parallelism.default": "4"}, {"f": "scalar"})
+    task = dag.get_task
+    assert task("approve").assigned_users == [{"id": "ana", "name": "ana"}, {"id": "7", "name": "Ben"}]
+    assert task("approve").response_timeout == timedelta(minutes=1)
+    assert (task("check").engine, task("check").explain_plan, task("changed").poke_interval) == ("flink", True, 5)
+    starts = [task(name) for name in ("deploy_first", "resume", "restart")]
+    assert [(one.start_mode, one.settle_seconds, one.retries) for one in starts] == [
+        ("stateless", 3, 4),
+        ("savepoint", 3, 4),
+        ("stateless", 3, 4),
+    ]
+    assert (task("backfill").tables, task("backfill").conn_id) == ({"t": "/archive"}, "spark_prod")
+    assert dag.tags == {"flink", "shop"}
+
+
+def test_everybody_may_answer_where_nobody_is_named() -> None:
+    assert made().get_task("approve").assigned_users is None
+
+
+# --- one at a time ----------------------------------------------------------------------------------------------------
+
+
+def test_airflow_starts_no_second_run() -> None:
+    assert made().max_active_runs == 1
+    with (
+        pytest.raises(ValueError, match=r"DAG 'd' redeploys 'orders' and may run 16 times at once: give it max_active"),
+        DAG("d", schedule=None),
+    ):
+        gated_redeploy(Deployment(name="orders", script="orders.sql"))
+
+
+def test_the_ledger_refuses_a_second_run(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two DAGs about one deployment, which Airflow does not keep apart: both checked, both resume."""
+    deployed.propose(script() + "-- a comment\n")
+    arguments = {"template_searchpath": str(deployed.folder), "start_date": datetime(2026, 1, 1), "schedule": None}
+    one = Deployment(name="orders", script="orders.sql", ledger=str(deployed.folder / "ledger"))
+    one = one.model_copy(update={"deploy": {"settle_seconds": 0}})
+    first, second = (redeploy_dag(one, prefix=prefix, **arguments) for prefix in ("a_", "b_"))
+    runs = {dag.dag_id: Run("run-1") for dag in (first, second)}
+    for dag in (first, second):
+        runs[dag.dag_id].execute(dag.get_task("check"))
+    append, refused = Ledger.append, []
+
+    def in_the_middle(ledger: Ledger, entry: Any, **how: Any) -> Any:
+        stored = append(ledger, entry, **how)
+        if entry.kind == "deploying" and not refused:
+            refused.append(entry.owner)
+            with pytest.raises(AirflowFailException, match="airflow:a_orders/run-1/resume is deploying orders"):
+                runs[second.dag_id].execute(second.get_task("resume"))
+        return stored
+
+    monkeypatch.setattr(Ledger, "append", in_the_middle)
+    done = runs[first.dag_id].execute(first.get_task("resume"))
+    assert refused == ["airflow:a_orders/run-1/resume"]
+    head = deployed.ledger.head()
+    assert head is not None
+    assert (head.job_id, head.owner) == (done["job_id"], "airflow:a_orders/run-1/resume")
+    assert deployed.kinds().count("deployed") == 2, "the first version, and this one once"
+    with pytest.raises(AirflowFailException, match="check the change again"):
+        runs[second.dag_id].execute(second.get_task("resume"))
+
+
+# --- a file of deployments --------------------------------------------------------------------------------------------
+
+GOOD = '[deployments.orders]\nscript = "orders.sql"\n'
+
+
+def bag(folder: Path, text: str) -> DagBag:
+    """What Airflow makes of a DAG file over this file of deployments."""
+    (folder / "jobs.toml").write_text(text, encoding="utf-8")
+    dags = folder / "dags"
+    dags.mkdir()
+    (dags / "jobs.py").write_text(
+        "from airflow_flinkcompat.operators import redeploy_dags  # makes every DAG\n"
+        f"globals().update(redeploy_dags({str(folder / 'jobs.toml')!r}))\n",
+        encoding="utf-8",
+    )
+    found = DagBag(dags, collect_dags=False)
+    found.process_file(str(dags / "jobs.py"))
+    return found
+
+
+def test_a_dag_for_each_deployment(tmp_path: Path) -> None:
+    found = bag(tmp_path, f'{GOOD}[deployments.clicks]\nscript = "clicks.sql"\n')
+    assert (sorted(found.dags), found.import_errors) == (["redeploy_clicks", "redeploy_orders"], {})
+    for dag in found.dags.values():
+        stored = DagSerialization.to_dict(dag)
+        assert json.loads(json.dumps(stored, default=str))["dag"]["max_active_runs"] == 1
+
+
+def test_scripts_lie_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "orders.sql").write_text(script(), encoding="utf-8")
+    task = bag(tmp_path, GOOD).dags["redeploy_orders"].get_task("check")
+    Run().render(task)
+    assert task.rendered("script").rstrip() == script().rstrip()
+
+
+def test_what_cannot_be_used_is_an_import_error_and_the_others_have_their_dags(tmp_path: Path) -> None:
+    found = bag(
+        tmp_path,
+        f"{GOOD}[deployments.a]\nskript = 'a.sql'\n"
+        # What only an operator knows.
+        "[deployments.b]\nscript = 'b.sql'\ncheck.policy = { incompatible = 'resume' }\n"
+        "[deployments.c]\nscript = 'c.sql'\ncheck.engine = 'spark'\n",
+    )
+    assert list(found.dags) == ["redeploy_orders"]
+    (error,) = found.import_errors.values()
+    place = tmp_path / "jobs.toml"
+    assert f"{place}: deployment 'a': script: is missing\n" in error
+    assert f"{place}: deployment 'b': policy: an incompatible change is never resumed without approval\n" in error
+    assert f"{place}: deployment 'c': engine 'spark' is not one of auto, flink, vvr" in error
+    assert "these deployments have no DAG until the file is mended" in error
+
+
+def test_a_file_that_cannot_be_read_is_an_import_error(tmp_path: Path) -> None:
+    found = bag(tmp_path, "[deployments.orders\n")
+    (error,) = found.import_errors.values()
+    assert found.dags == {}
+    assert f"{tmp_path / 'jobs.toml'}: is no TOML: " in error
+    assert "line 1" in error
+
+
+def test_a_worker_makes_the_dag_it_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "jobs.toml"
+    path.write_text(f"{GOOD}[deployments.clicks]\nscript = 'c.sql'\n[deployments.bad]\nx = 1\n", encoding="utf-8")
+    assert set(redeploy_dags(path)) == {"redeploy_orders", "redeploy_clicks", "redeploy_.problems"}
+    monkeypatch.setattr(gated, "get_parsing_context", lambda: SimpleNamespace(dag_id="redeploy_orders", task_id="x"))
+    assert set(redeploy_dags(path)) == {"redeploy_orders"}
+
+
+def test_problems_are_no_dag(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text("[deployments.bad]\nx = 1\n", encoding="utf-8")
+    (problems,) = redeploy_dags(tmp_path / "jobs.toml").values()
+    with pytest.raises(DeploymentsError, match="deployment 'bad': script: is missing"):
+        problems.validate()
