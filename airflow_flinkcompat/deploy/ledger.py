@@ -1,8 +1,12 @@
 """The ledger: what is deployed, and all that was tried. Append-only, one numbered JSON file an entry.
 
 ``<root>/<deployment>/000001.json`` — an entry is created exclusively and whole: of two writers that want one number
-exactly one wins, and no reader ever sees half an entry. ``root`` is a local folder or any address that
-universal-pathlib knows (object stores: mode ``xb`` is their conditional put). Scripts are stored with placeholders.
+exactly one wins (``store`` tells how). ``root`` is a local folder or any address that universal-pathlib knows. Scripts
+are stored with placeholders.
+
+An entry carries a checksum of itself. A last entry that is torn (its end is missing: the writer died on a store that
+shows files while they are written) is not taken for an entry; the next one written names it in ``passes_over``. Any
+other damage, and any torn entry that no later one passes over, is an error.
 """
 
 from __future__ import annotations
@@ -10,19 +14,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
-import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
-from upath import UPath
+from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.store import LedgerError, Store
 
-from airflow_flinkcompat.deploy.errors import DeployError, redact
-
+_log = logging.getLogger(__name__)
 SCHEMA = "flinkcompat-ledger/1"
 DEPLOYED = "deployed"
 HEADS = frozenset({DEPLOYED, "rolled-back", "adopted"})
@@ -30,11 +35,10 @@ HEADS = frozenset({DEPLOYED, "rolled-back", "adopted"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
+_CHECKSUM = "checksum"
+# How many entries a search from the newest backwards reads first; four times as many in every further step.
+_NEWEST = 4
 _ATTEMPTS = 100
-
-
-class LedgerError(DeployError):
-    """The ledger cannot be read or written, or a name is not allowed."""
 
 
 class LedgerConflict(LedgerError):
@@ -79,6 +83,8 @@ class LedgerEntry:
     # What was seen of the new job, a line each, and the options it runs under: of the cluster, session and script.
     evidence: tuple[str, ...] = ()
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
+    # Numbers of the torn entries right before this one.
+    passes_over: tuple[int, ...] = ()
     number: int = 0
     at: str = ""
     schema: str = SCHEMA
@@ -100,7 +106,7 @@ class LedgerEntry:
         known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
         if not isinstance(known.get("kind"), str) or not isinstance(known.get("number"), int):
             raise ValueError("kind or number is missing")
-        lists = {name: tuple(row.get(name, ())) for name in ("functions", "evidence")}
+        lists = {name: tuple(row.get(name, ())) for name in ("functions", "evidence", "passes_over")}
         return cls(**{**known, **lists})
 
 
@@ -114,19 +120,19 @@ class Ledger:
                 f"beginning with a letter or digit, and not {_REPORTS!r}"
             )
         self.deployment = deployment
-        try:
-            place = os.fspath(root)
-            self.directory = UPath(os.path.expanduser(place), **options) / deployment  # noqa: PTH111 — may be a URI
-        except (ValueError, ImportError) as error:
-            raise LedgerError(f"the ledger's place {str(root)!r} cannot be used: {error}") from error
+        self._store = Store(root, deployment, **options)
+        self.directory = self._store.directory
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every entry, oldest first. Raises LedgerError: an entry cannot be read (it is never passed over)."""
-        return tuple(self._read(number, path) for number, path in self._files())
+        """Every entry, oldest first. Raises LedgerError: one is missing or cannot be read (none is passed over)."""
+        return tuple(reversed(list(self._newest_first(None))))
 
     def head(self) -> LedgerEntry | None:
-        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows. None before the first deployment."""
-        return next((entry for entry in reversed(self.entries()) if entry.is_head), None)
+        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows. None before the first one.
+
+        Read from the newest backwards: damage in older entries is not noticed. Raises LedgerError.
+        """
+        return next((entry for entry in self._newest_first(_NEWEST) if entry.is_head), None)
 
     def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
         """Write the entry under the next number and return it as stored (number, time; message masked).
@@ -136,13 +142,20 @@ class Ledger:
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
-            last = max((number for number, _ in self._files()), default=0)
+            numbers = self._numbers()
+            torn = self._torn_tail(numbers)
+            last = max((number for number in numbers if number not in torn), default=0)
             if after is not None and last != after:
                 break
-            stored = replace(entry, number=last + 1, at=entry.at or now, message=redact(entry.message))
-            content = json.dumps(stored.to_dict(), indent=1, ensure_ascii=False, sort_keys=True)
+            stored = replace(
+                entry,
+                number=max(numbers, default=0) + 1,
+                at=entry.at or now,
+                message=redact(entry.message),
+                passes_over=torn,
+            )
             try:
-                self._create(self.directory / f"{stored.number:06d}.json", content)
+                self._store.create(_name(stored.number), _encoded(stored))
             except FileExistsError:
                 continue
             return stored
@@ -157,78 +170,105 @@ class Ledger:
         """Keep a report, as JSON and Markdown; returns the JSON's path. The same report is kept once."""
         content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
         digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
-        path = self.directory / _REPORTS / f"{digest}.json"
         # Markdown first: who finds the JSON finds both.
-        for target, text in ((path.with_suffix(".md"), markdown), (path, content)):
+        for suffix, text in (("md", markdown), ("json", content)):
             with contextlib.suppress(FileExistsError):  # the name is the content's hash
-                self._create(target, text)
-        return str(path)
+                self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
+        return str(self.directory / _REPORTS / f"{digest}.json")
 
     def read_report(self, path: str) -> tuple[dict[str, Any], str]:
         """A kept report and its Markdown, by what ``store_report`` returned. Raises LedgerError."""
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
-        found = self.directory / _REPORTS / name
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
             raise LedgerError(f"{path!r} is no report of {self.deployment}")
+        content, markdown = self._store.read([f"{_REPORTS}/{name}", f"{_REPORTS}/{name.removesuffix('json')}md"])
         try:
-            report: dict[str, Any] = json.loads(found.read_text(encoding="utf-8"))
-            return report, found.with_suffix(".md").read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise LedgerError(f"the report {found} cannot be read: {error}") from error
+            report: dict[str, Any] = json.loads(content)
+            return report, markdown.decode("utf-8")
+        except ValueError as error:
+            raise LedgerError(f"the report {self.directory / _REPORTS / name} cannot be read: {error}") from error
 
-    def _files(self) -> list[tuple[int, UPath]]:
-        try:
-            # Other processes write too: a listing remembered by the file system is of no use.
-            with contextlib.suppress(AttributeError):
-                self.directory.fs.invalidate_cache(self.directory.path)
-            found = ((_ENTRY.fullmatch(path.name), path) for path in self.directory.iterdir())
-            return sorted(((int(match.group(1)), path) for match, path in found if match), key=lambda pair: pair[0])
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            # What object stores say of a folder without entries.
-            if isinstance(error, NotADirectoryError) and not self.directory.is_file():
-                return []
-            raise LedgerError(f"the ledger {self.directory} cannot be listed: {error}") from error
+    def _numbers(self) -> list[int]:
+        """The numbers of all entries, lowest first. Raises LedgerError: there is a gap."""
+        found = (_ENTRY.fullmatch(name) for name in self._store.names())
+        numbers = sorted(int(match.group(1)) for match in found if match)
+        for before, number in pairwise(numbers):
+            if number != before + 1:
+                raise LedgerError(
+                    f"the ledger entry {self.directory / _name(before + 1)} is missing. Entries are never deleted: "
+                    "restore it from a backup"
+                )
+        return numbers
 
-    def _read(self, number: int, path: UPath) -> LedgerEntry:
+    def _newest_first(self, batch: int | None) -> Iterator[LedgerEntry]:
+        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once)."""
+        numbers = self._numbers()[::-1]
+        passed_over: set[int] = set()
+        newest = True
+        while numbers:
+            chunk, numbers = numbers[:batch], numbers[batch:] if batch else []
+            batch = batch * 4 if batch else None
+            for number, content in zip(chunk, self._store.read([_name(each) for each in chunk]), strict=True):
+                if number in passed_over:
+                    continue
+                if newest and _is_torn(content):
+                    _log.warning(
+                        "The ledger entry %s is torn: its writer died while writing it. It is not taken for an entry; "
+                        "the next run finds out what became of that step, and what it writes passes over this one",
+                        self.directory / _name(number),
+                    )
+                    continue
+                entry = self._decoded(number, content)
+                newest = False
+                passed_over.update(entry.passes_over)
+                yield entry
+
+    def _torn_tail(self, numbers: list[int]) -> tuple[int, ...]:
+        """The torn entries after the last one that is whole."""
+        torn: list[int] = []
+        for number in reversed(numbers):
+            if not _is_torn(self._store.read([_name(number)])[0]):
+                break
+            torn.insert(0, number)
+        return tuple(torn)
+
+    def _decoded(self, number: int, content: bytes) -> LedgerEntry:
         try:
-            entry = LedgerEntry.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            row = json.loads(content)
+            if _CHECKSUM in row and row.pop(_CHECKSUM) != _checksum(row):
+                raise ValueError("its checksum is not that of what it holds")
+            entry = LedgerEntry.from_dict(row)
             if entry.number != number:
                 raise ValueError(f"it says it is number {entry.number}")
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise LedgerError(
-                f"the ledger entry {path} cannot be read: {error}. Entries are never changed: restore it from a "
-                "backup (deleting it would hide what was deployed)"
+                f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries are never "
+                "changed: restore it from a backup (deleting it would hide what was deployed)"
             ) from error
         return entry
 
-    def _create(self, path: UPath, text: str) -> None:
-        """Create ``path`` with ``text``, whole or not at all. Raises FileExistsError, LedgerError."""
-        content = text.encode("utf-8")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.protocol in ("", "file", "local"):
-                _create_local(Path(path.path), content)
-            else:
-                with path.open("xb") as stream:
-                    stream.write(content)
-        except FileExistsError:
-            raise
-        except (OSError, ValueError, NotImplementedError) as error:
-            raise LedgerError(f"the ledger cannot write {path}: {error}") from error
+
+def _name(number: int) -> str:
+    return f"{number:06d}.json"
 
 
-def _create_local(path: Path, content: bytes) -> None:
-    """Put a complete file in place by a hard link, which fails if there is one. A crash leaves no half of one."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-    temporary = Path(name)
+def _encoded(entry: LedgerEntry) -> bytes:
+    """The entry's file: JSON with a mark of its own, by which its writer knows it again, and a checksum."""
+    row = json.loads(json.dumps({**entry.to_dict(), "mark": uuid.uuid4().hex}))
+    text = json.dumps({**row, _CHECKSUM: _checksum(row)}, indent=1, ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8")
+
+
+def _checksum(row: Mapping[str, Any]) -> str:
+    """Of the JSON values of an entry, however they are spaced and ordered."""
+    text = json.dumps(row, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _is_torn(content: bytes) -> bool:
+    """Whether the end of an entry is missing: only its last line begins with the closing brace."""
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)
-        os.link(temporary, path)
-    finally:
-        temporary.unlink()
+        json.loads(content)
+    except ValueError:
+        return not content.endswith(b"\n}")
+    return False

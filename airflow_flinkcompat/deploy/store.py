@@ -1,0 +1,319 @@
+"""Where the ledger's files lie: each is created once and whole, on local disk and on object stores.
+
+* **Local disk**: a complete file gets its name by a hard link, which fails if the name is taken.
+* **S3 and GCS**: a put that the store carries out only if there is no such object (``If-None-Match: *``,
+  ``ifGenerationMatch=0``). Some stores that speak S3 overlook the condition, so each is asked once per process: a probe
+  object is created twice, and the second time has to fail.
+* **Any other store**: writers keep out of each other's way by claims. A writer puts a claim under a name of its own,
+  lists all claims, and writes only if it sees none but its own; since every writer puts before it lists, of two at
+  least one sees the other. The store's listings must show what was put before. A claim is not taken for dead by its
+  age: its writer might only be slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import getpass
+import json
+import logging
+import os
+import re
+import socket
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+from airflow_flinkcompat.deploy.errors import DeployError
+
+_log = logging.getLogger(__name__)
+PROBE, WRITERS = "create.probe", "writers"
+_READERS = 16
+_CONFLICTS = 6
+_CLAIM_SECONDS = 10.0
+_LONGEST_REASON = 300
+
+
+class LedgerError(DeployError):
+    """The ledger cannot be read or written, or a name is not allowed."""
+
+
+@dataclass(frozen=True)
+class _Client:
+    """What puts conditionally. Releases before ``first`` drop the condition, or let a botocore be that drops it."""
+
+    distribution: str
+    first: tuple[int, int]
+    extra: str
+
+
+_S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
+_CLIENTS = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS}
+
+
+class Store:
+    """One folder of files that never change. ``options`` go to the file system (credentials, say)."""
+
+    def __init__(self, root: str | os.PathLike[str], folder: str, **options: Any) -> None:
+        place = os.fspath(root)
+        protocol = place.partition("://")[0] if "://" in place else ""
+        client = _CLIENTS.get(protocol)
+        try:
+            self.directory = UPath(os.path.expanduser(place), **options) / folder  # noqa: PTH111 — may be a URI
+            self._local = self.directory.protocol in ("", "file", "local")
+            self._fs: Any = None if self._local else self.directory.fs
+        except (ValueError, ImportError) as error:
+            remedy = f": pip install 'airflow-flinkcompat[{client.extra}]'" if client else ""
+            raise LedgerError(f"the ledger's place {place!r} cannot be used: {error}{remedy}") from error
+        self._client = client
+        if client:
+            _require(client)
+
+    # ------------------------------------------------------------------------------------------------- reading
+    def names(self, folder: str = "") -> list[str]:
+        """Names of what lies in the folder (none where there is no folder), as it is now. Raises LedgerError."""
+        place = self.directory / folder if folder else self.directory
+        try:
+            if self._local:
+                return [path.name for path in Path(place.path).iterdir()]
+            # Other processes write too: a listing remembered by the file system is of no use.
+            self._fs.invalidate_cache()
+            found = self._fs.ls(place.path, detail=False)
+            return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+        except FileNotFoundError:
+            return []
+        except Exception as error:  # botocore, aiohttp and google.auth have errors of their own
+            raise LedgerError(f"the ledger {place} cannot be listed: {_reason(error)}") from error
+
+    def read(self, names: Sequence[str]) -> list[bytes]:
+        """What the files hold, in that order; of an object store many at a time. Raises LedgerError."""
+        if self._local or len(names) < 2:
+            return [self._read(name) for name in names]
+        with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
+            return list(pool.map(self._read, names))
+
+    def _read(self, name: str) -> bytes:
+        path = self.directory / name
+        try:
+            return Path(path.path).read_bytes() if self._local else bytes(self._fs.cat_file(path.path))
+        except Exception as error:
+            raise LedgerError(f"{path} cannot be read: {_reason(error)}") from error
+
+    # ------------------------------------------------------------------------------------------------- writing
+    def create(self, name: str, content: bytes) -> None:
+        """Create the file, whole or not at all. Raises FileExistsError: another writer has; LedgerError.
+
+        No two writers may have the same ``content``: when the store's answer was lost, it tells whose file is there.
+        """
+        path = self.directory / name
+        try:
+            if self._local:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _create_local(Path(path.path), content)
+            elif self.conditional:
+                self._put_if_none(path, content)
+            else:
+                with self._claimed():
+                    self._put_checked(path, content)
+        except (FileExistsError, LedgerError):
+            raise
+        except Exception as error:
+            raise LedgerError(f"the ledger cannot write {path}: {_reason(error)}") from error
+
+    @property
+    def conditional(self) -> bool:
+        """Whether this object store keeps two writers apart by itself; asked of the store once per process."""
+        return self._client is not None and _honours_condition(self._fs, (self.directory / PROBE).path)
+
+    def _put_if_none(self, path: UPath, content: bytes) -> None:
+        try:
+            _put(self._fs, path.path, content)
+        except Exception:
+            # The clients repeat what was not answered, and are then refused by what they put themselves.
+            if not self._holds(path, content):
+                raise
+
+    def _put_checked(self, path: UPath, content: bytes) -> None:
+        if path.name in self.names(path.parent.path.removeprefix(self.directory.path).strip("/")):
+            raise FileExistsError(str(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fs.pipe_file(path.path, content)
+        if not self._holds(path, content):
+            raise LedgerError(f"{path} does not hold what was just written to it: does something else write there?")
+
+    def _holds(self, path: UPath, content: bytes) -> bool:
+        with contextlib.suppress(Exception):
+            self._fs.invalidate_cache()
+            return bytes(self._fs.cat_file(path.path)) == content
+        return False
+
+    # ------------------------------------------------------------------------------------------------- claims
+    @contextlib.contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """Nobody else writes meanwhile. Raises LedgerError: somebody does, or died while writing."""
+        from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+        mine = self.directory / WRITERS / f"{uuid.uuid4().hex}.json"
+        repeating = Retrying(
+            retry=retry_if_exception_type(_Claimed),
+            stop=stop_after_delay(_CLAIM_SECONDS),
+            wait=wait_random_exponential(multiplier=0.02, max=1.0),
+            reraise=True,
+        )
+        try:
+            repeating(self._claim, mine)
+        except _Claimed as claimed:
+            other = self.directory / WRITERS / claimed.name
+            raise LedgerError(
+                f"another writer holds the ledger {self.directory}: {self._who(claimed.name)}. This store has no "
+                "conditional create, so only one may write at a time. Try again when it has ended; should it have "
+                f"died, delete {other}"
+            ) from None
+        try:
+            yield
+        finally:
+            self._fs.rm_file(mine.path)
+
+    def _claim(self, mine: UPath) -> None:
+        mine.parent.mkdir(parents=True, exist_ok=True)
+        words = {"who": this_process(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        self._fs.pipe_file(mine.path, json.dumps(words).encode())
+        try:
+            others = [name for name in self.names(WRITERS) if name != mine.name]
+        except BaseException:
+            self._fs.rm_file(mine.path)
+            raise
+        if others:
+            self._fs.rm_file(mine.path)
+            raise _Claimed(others[0])
+
+    def _who(self, claim: str) -> str:
+        with contextlib.suppress(LedgerError, ValueError, KeyError, TypeError):
+            words = json.loads(self._read(f"{WRITERS}/{claim}"))
+            return f"{words['who']}, since {words['since']}"
+        return "an unknown one"
+
+
+class _Claimed(Exception):
+    """Another writer's claim is there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def this_process() -> str:
+    """This process: ``user@host:pid``."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's nameless user
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}:{os.getpid()}"
+
+
+def _require(client: _Client) -> None:
+    found = metadata.version(client.distribution)
+    release = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if release < client.first:
+        raise LedgerError(
+            f"{client.distribution} {found} does not surely send the condition that keeps two writers apart: "
+            f"pip install 'airflow-flinkcompat[{client.extra}]' (at least {'.'.join(map(str, client.first))})"
+        )
+
+
+@cache
+def _honours_condition(fs: Any, path: str) -> bool:
+    """Whether the store refuses to create what is there already. The probe stays: one request answers the next time."""
+    for _ in range(2):
+        try:
+            _put(fs, path, b"Written once; shows whether this store refuses to create what is there already.\n")
+        except FileExistsError:
+            return True
+        except Exception as error:
+            if _is_unsupported(error):
+                break
+            raise
+    _log.warning(
+        "The store of %s overlooks the condition of a conditional create: the ledger's writers keep out of each "
+        "other's way by claims; whoever finds another one there is refused",
+        path,
+    )
+    return False
+
+
+def _put(fs: Any, path: str, content: bytes) -> None:
+    """Put if there is no such object. Raises FileExistsError, and what the client raises."""
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+    repeating = Retrying(
+        retry=retry_if_exception(_is_conflict),
+        stop=stop_after_attempt(_CONFLICTS),
+        wait=wait_random_exponential(multiplier=0.05, max=1.0),
+        reraise=True,
+    )
+    try:
+        repeating(fs.pipe_file, path, content, mode="create")
+    except FileExistsError:
+        raise
+    except Exception as error:
+        # s3fs tells it only where the answer also names the condition, as Amazon's does.
+        if _code(error) in ("PreconditionFailed", "412"):
+            raise FileExistsError(path) from error
+        raise
+
+
+def _code(error: BaseException) -> str:
+    """The object store's own name for an error; empty where the client does not show it."""
+    for each in (error, error.__cause__):
+        response = getattr(each, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+    return ""
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Another write to the name was under way; S3 asks for a repetition then."""
+    return _code(error) in ("ConditionalRequestConflict", "OperationAborted", "409")
+
+
+def _is_unsupported(error: BaseException) -> bool:
+    """The store does not know the condition and says so."""
+    return isinstance(error, NotImplementedError) or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
+
+
+def _reason(error: BaseException) -> str:
+    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _create_local(path: Path, content: bytes) -> None:
+    """Put a complete file in place by a hard link, which fails if there is one. A crash leaves no half of one."""
+    if path.exists():  # spares the loser of a race the writing; the link decides
+        raise FileExistsError(str(path))
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        os.link(temporary, path)
+    except PermissionError as error:
+        raise LedgerError(f"{path} cannot be created: its file system knows no hard links, or denies them") from error
+    finally:
+        temporary.unlink()
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the name, too, outlives a power failure
+    finally:
+        os.close(folder)
