@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGatewayTarget
 from airflow_flinkcompat.deploy.gateway import SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import JobManager
 from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.run import new_id
 from airflow_flinkcompat.deploy.target import Start
 from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes
@@ -155,7 +156,7 @@ class Bench:
                 poll(lambda: len(self._rows(run)), lambda rows: rows < old.rows_before, timeout=SECONDS, every=EVERY)
             except Overdue as overdue:
                 raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
-            path = self._target.stop_with_savepoint(job_id)
+            path = self._jobs.stop_with_savepoint(job_id)
         self._arrive(old, folder, "after")
         return Savepoint(path, folder, self._rows(run))
 
@@ -207,7 +208,8 @@ class Bench:
         """The side as a job over the rows in ``folder``; it does not outlive the block."""
         script = side.script.replace("file://DATA", folder.as_uri())
         script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
-        job_id = self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, source="<pair>")
+        job_id = new_id()
+        self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, job_id=job_id, source="<pair>")
         try:
             yield job_id
         finally:

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-    from airflow_flinkcompat.deploy.execution import TargetError
+    from airflow_flinkcompat.deploy.execution import SubmissionUnknown, TargetError
     from airflow_flinkcompat.deploy.gateway import GatewayError, SqlGateway
     from airflow_flinkcompat.deploy.handover import read_hand_over
     from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError, JobStatus
-    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry, LedgerError
+    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
     from airflow_flinkcompat.deploy.local import LocalFlink
     from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
     from airflow_flinkcompat.deploy.processes import LocalFlinkError
-    from airflow_flinkcompat.deploy.redeploy import Options, StartFailed, deploy
+    from airflow_flinkcompat.deploy.redeploy import deploy
     from airflow_flinkcompat.deploy.rest import ApiError, Endpoint
+    from airflow_flinkcompat.deploy.run import Options, RolledBack, StartFailed, Wait, Waiting
     from airflow_flinkcompat.deploy.statements import ScriptRefused
+    from airflow_flinkcompat.deploy.store import LedgerError
     from airflow_flinkcompat.deploy.target import (
         EngineInfo,
         SqlGatewayTarget,
@@ -33,17 +35,19 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": ("DeployError", "DeployRefused"),
-    "execution": ("TargetError",),
+    "execution": ("SubmissionUnknown", "TargetError"),
     "gateway": ("GatewayError", "SqlGateway"),
     "handover": ("read_hand_over",),
     "jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
-    "ledger": ("Ledger", "LedgerConflict", "LedgerEntry", "LedgerError"),
+    "ledger": ("Ledger", "LedgerConflict", "LedgerEntry"),
     "local": ("LocalFlink",),
     "plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
     "processes": ("LocalFlinkError",),
-    "redeploy": ("Options", "StartFailed", "deploy"),
+    "redeploy": ("deploy",),
     "rest": ("ApiError", "Endpoint"),
+    "run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
     "statements": ("ScriptRefused",),
+    "store": ("LedgerError",),
     "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target"),
     "verify": ("VerificationFailed", "verify_start"),
 }
@@ -67,15 +71,19 @@ __all__ = [
     "LocalFlinkError",
     "Options",
     "PlansUnavailable",
+    "RolledBack",
     "ScriptRefused",
     "SqlGateway",
     "SqlGatewayTarget",
     "Start",
     "StartFailed",
     "StartMode",
+    "SubmissionUnknown",
     "Target",
     "TargetError",
     "VerificationFailed",
+    "Wait",
+    "Waiting",
     "compile_plans",
     "deploy",
     "explain_plans",

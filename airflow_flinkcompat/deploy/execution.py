@@ -15,6 +15,10 @@ class TargetError(DeployError):
     """The target refused a script, or an operation on a job failed."""
 
 
+class SubmissionUnknown(TargetError):
+    """The SQL Gateway did not answer a statement to its end: whether it took effect is not known."""
+
+
 class ScriptRunner:
     """Runs statements. What ``lookup`` answers is masked in every message of ``clients``."""
 
@@ -33,13 +37,15 @@ class ScriptRunner:
     ) -> Result:
         """Run ``sql``, which was made of ``statement`` by putting ``prefix`` characters before its first line.
 
-        Raises TargetError with the statement's place.
+        Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came.
         """
         try:
             return session.execute(resolve_placeholders(sql, self.resolve), config)
         except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
             raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
+            if error.unanswered:
+                raise SubmissionUnknown(f"{statement.span}: {error}") from None
             reason = relocate(error.reason, statement.span, prefix=prefix)
             raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None
 

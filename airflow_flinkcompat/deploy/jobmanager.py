@@ -75,16 +75,17 @@ class JobManager(RestClient):
             state,
             # A task that has finished (a bounded source, say) restored long ago.
             tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
-            completed_checkpoints=int((self._checkpoints(job_id).get("counts") or {}).get("completed", 0)),
+            completed_checkpoints=int((self.checkpoints(job_id).get("counts") or {}).get("completed", 0)),
             failure=condense(str(history[0].get("stacktrace", "")), self.secrets) or None if history else None,
         )
 
     def restored_from(self, job_id: str) -> str | None:
         """The savepoint or checkpoint this job was last restored from; None when it began empty."""
-        restored = (self._checkpoints(job_id).get("latest") or {}).get("restored") or {}
+        restored = (self.checkpoints(job_id).get("latest") or {}).get("restored") or {}
         return restored.get("external_path")
 
-    def _checkpoints(self, job_id: str) -> dict[str, Any]:
+    def checkpoints(self, job_id: str) -> dict[str, Any]:
+        """The checkpoint statistics of a job as REST gives them; empty for a batch job or one it does not know."""
         try:
             return dict(self.get(f"jobs/{job_id}/checkpoints"))
         except JobManagerError as error:
@@ -92,22 +93,42 @@ class JobManager(RestClient):
                 return {}
             raise
 
-    def stop_with_savepoint(
-        self, job_id: str, directory: str | None = None, *, timeout: float = 600.0, format_type: str = "CANONICAL"
-    ) -> str:
-        """Stop the job and return its savepoint's path; open windows stay open (never drains).
+    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL") -> None:
+        """Ask the job to stop with a savepoint; open windows stay open (never drains).
 
-        ``directory`` None is the cluster's ``execution.checkpointing.savepoint-dir``. Raises JobManagerError; then the
-        job goes on, unless the call timed out.
+        ``trigger_id`` (32 hex digits) is the caller's: asking again under it is the same stop, also when the job has
+        ended by it. ``directory`` None is the cluster's ``execution.checkpointing.savepoint-dir``.
         """
-        # A trigger id of our own makes the call safe to repeat: the JobManager answers a known one with the same stop.
-        body = {"drain": False, "formatType": format_type, "triggerId": uuid.uuid4().hex}
+        body = {"drain": False, "formatType": format_type, "triggerId": trigger_id}
         if directory:
             body["targetDirectory"] = directory
-        request = self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)["request-id"]
-        operation = self._operation(f"jobs/{job_id}/savepoints/{request}", "the stop with savepoint", timeout)
+        self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
+
+    def stop_result(self, job_id: str, trigger_id: str) -> str | None:
+        """The savepoint of a stop that was asked for; None while it is at work. Raises JobManagerError: it failed.
+
+        The error's status is 404 when this JobManager knows nothing of it (it was started anew, say).
+        """
+        answer = self.get(f"jobs/{job_id}/savepoints/{trigger_id}")
+        if answer["status"]["id"] != "COMPLETED":
+            return None
+        return str(self._succeeded(answer["operation"], "the stop with savepoint")["location"])
+
+    def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
+        """Stop the job and wait for its end; the savepoint's path. Raises JobManagerError, also for the time-out."""
+        trigger_id = uuid.uuid4().hex
+        self.ask_to_stop(job_id, directory, trigger_id)
+        try:
+            savepoint = poll(lambda: self.stop_result(job_id, trigger_id), lambda seen: seen is None, timeout=timeout)
+        except Overdue:
+            raise JobManagerError(f"the stop with savepoint did not complete within {timeout:.0f} s") from None
         self.wait_terminal(job_id, timeout=timeout)
-        return str(operation["location"])
+        return str(savepoint)
+
+    def final_savepoint(self, job_id: str) -> str | None:
+        """The savepoint by which a job ended, by its own history; None when it did not, or is not known any more."""
+        found = (self.checkpoints(job_id).get("latest") or {}).get("savepoint") or {}
+        return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
 
     def request_checkpoint(self, job_id: str) -> None:
         """Ask for a checkpoint now, beside the job's own interval; does not wait for it. Raises JobManagerError."""
@@ -118,6 +139,12 @@ class JobManager(RestClient):
         """Cancel the job and wait until it ended. Raises JobManagerError."""
         self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
         self.wait_terminal(job_id, timeout=timeout)
+
+    def dispose_savepoint(self, path: str, *, timeout: float = 120.0) -> None:
+        """Delete a savepoint. Raises JobManagerError: it is not there, or not the cluster's to delete."""
+        body = {"savepoint-path": path, "triggerId": uuid.uuid4().hex}
+        request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
+        self._operation(f"savepoint-disposal/{request}", "the disposal of the savepoint", timeout)
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
         """Wait until the job ended; its state. A job the cluster has forgotten ended too. Raises JobManagerError."""
@@ -136,7 +163,9 @@ class JobManager(RestClient):
             answer = poll(lambda: self.get(path), lambda a: a["status"]["id"] != "COMPLETED", timeout=timeout)
         except Overdue:
             raise JobManagerError(f"{what} did not complete within {timeout:.0f} s") from None
-        operation = dict(answer["operation"])
+        return self._succeeded(answer["operation"], what)
+
+    def _succeeded(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
         if cause := operation.get("failure-cause"):
             raise JobManagerError(f"{what} failed: {condense(str(cause.get('stack-trace') or cause), self.secrets)}")
-        return operation
+        return dict(operation)

@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import json
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -151,6 +151,16 @@ class RestClient:
             raise ApiError(
                 f"{self.name} at {self.endpoint.place} answers {path} with something that is no JSON"
             ) from None
+
+    def lines(self, path: str) -> Iterator[str]:
+        """The lines of a text, as they come: a log may be large. Raises ApiError."""
+        try:
+            with self._client.stream("GET", path.lstrip("/")) as response:
+                response.raise_for_status()
+                yield from response.iter_lines()
+        except httpx.HTTPError as error:
+            why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
+            raise ApiError(f"{self.name} at {self.endpoint.place} does not give {path} ({why})") from None
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
         return self._client.request(method, path.lstrip("/"), json=body).raise_for_status()

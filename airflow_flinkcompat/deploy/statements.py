@@ -117,6 +117,20 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
     return Prepared(setup, jobs[0], names[-1] if names else None)
 
 
+def set_options(script: str, source: str) -> dict[str, str]:
+    """The options in force at the script's job: its SETs in order, a RESET takes them back."""
+    options: dict[str, str] = {}
+    for statement in prepare(script, source).setup:
+        options.update(_set_option(statement))
+        if _leading_words(statement.text)[0] == "RESET":
+            key = statement.text.strip().rstrip(";").strip()[len("RESET") :].strip().strip("'")
+            if key:
+                options.pop(key, None)
+            else:
+                options.clear()
+    return options
+
+
 class Role(StrEnum):
     """What a statement is to a job: it makes one, is a query nothing takes the rows of, or prepares the session."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
-from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy import evidence
+from airflow_flinkcompat.deploy.evidence import TakenState
+from airflow_flinkcompat.deploy.execution import ScriptRunner, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import JobManager, JobStatus
 from airflow_flinkcompat.deploy.rest import Endpoint
@@ -21,12 +24,20 @@ from airflow_flinkcompat.deploy.statements import (
 )
 from airflow_flinkcompat.sql import Placeholder
 
+# Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
+_JOB_ID = "$internal.pipeline.job-id"
+_SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
+
 
 class StartMode(StrEnum):
-    """From which state a job starts. ``AUTO_FIRST``: empty where nothing is deployed yet, else from a savepoint."""
+    """From which state a job starts. ``AUTO_FIRST``: empty where nothing is deployed yet, else from a savepoint.
+
+    ``CHECKPOINT``: from the former job's latest retained checkpoint; the rows it wrote after that are written again.
+    """
 
     AUTO_FIRST = "auto-first"
     SAVEPOINT = "savepoint"
+    CHECKPOINT = "checkpoint"
     STATELESS = "stateless"
 
 
@@ -40,7 +51,7 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class Start:
-    """The state one start is given: a savepoint's path, or None for an empty one."""
+    """The state one start is given: the path of a savepoint or checkpoint, or None for an empty one."""
 
     savepoint: str | None = None
 
@@ -69,11 +80,23 @@ class Target(Protocol):
     def validate(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> None:
         """Have the engine read and plan the script; nothing is started or stopped."""
 
-    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "<script>") -> str:
-        """Start the script's job and return its id. Accepted is not running: verify it."""
+    def submit(
+        self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "<script>"
+    ) -> None:
+        """Start the script's job under this id (32 hex digits). Accepted is not running: verify it.
 
-    def stop_with_savepoint(self, job_id: str, directory: str | None = None) -> str:
-        """Stop without draining; the savepoint's path."""
+        Submitting one id twice gives one job. Raises SubmissionUnknown when nobody knows whether it was accepted:
+        submit it again.
+        """
+
+    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str) -> None:
+        """Ask for a stop with savepoint, without draining. Asking again under one trigger id is the same stop."""
+
+    def stop_result(self, job_id: str, trigger_id: str) -> str | None:
+        """The savepoint of that stop; None while it is at work."""
+
+    def final_savepoint(self, job_id: str) -> str | None:
+        """The savepoint by which a job ended, if the target still knows."""
 
     def status(self, job_id: str) -> JobStatus | None:
         """The job now; None when unknown."""
@@ -88,7 +111,25 @@ class Target(Protocol):
         """Ask for a checkpoint beside the job's own interval."""
 
     def cancel(self, job_id: str) -> None:
-        """End the job without a savepoint."""
+        """End the job without a savepoint, and wait for its end."""
+
+    def taken_state(self, job_id: str, kind: str) -> TakenState | None:
+        """The latest ``completed`` checkpoint or ``savepoint`` of a job, sized as far as the target shows it."""
+
+    def keeps_checkpoints(self, job_id: str) -> bool:
+        """Whether the job's checkpoints outlive its cancellation."""
+
+    def source_offsets(self, job_id: str) -> Mapping[str, int]:
+        """Next offset by source partition, where connectors show it."""
+
+    def ever_ran(self, job_id: str) -> bool | None:
+        """Whether any task of the job ran, so that rows may have been written; None: cannot be told."""
+
+    def cluster_options(self) -> Mapping[str, str]:
+        """Flink's options of the cluster."""
+
+    def dispose(self, savepoint: str) -> None:
+        """Delete a savepoint."""
 
 
 def no_connections(placeholder: Placeholder) -> str:
@@ -136,19 +177,35 @@ class SqlGatewayTarget:
             self._run_setup(session, prepared)
             self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift)
 
-    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "<script>") -> str:
+    def submit(
+        self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "<script>"
+    ) -> None:
         prepared = self._prepare(script, settings, source)
         with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
             self._run_setup(session, prepared)
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
-            config = {**start.options, "table.dml-sync": "false"}
-            job_id = self._runner.run(session, prepared.job, prepared.job_sql, config).job_id
-        if not job_id:
-            raise TargetError(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")
-        return job_id
+            config = {**start.options, "table.dml-sync": "false", _JOB_ID: job_id}
+            try:
+                accepted = self._runner.run(session, prepared.job, prepared.job_sql, config).job_id
+            except SubmissionUnknown:
+                raise
+            except TargetError as error:
+                if not _SUBMITTED_BEFORE.search(str(error)):
+                    raise
+                accepted = job_id
+        if accepted != job_id:
+            raise TargetError(
+                f"{prepared.job.span}: the SQL Gateway started job {accepted or 'without an id'} instead of {job_id}"
+            )
 
-    def stop_with_savepoint(self, job_id: str, directory: str | None = None) -> str:
-        return self._jobmanager.stop_with_savepoint(job_id, directory)
+    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str) -> None:
+        self._jobmanager.ask_to_stop(job_id, directory, trigger_id)
+
+    def stop_result(self, job_id: str, trigger_id: str) -> str | None:
+        return self._jobmanager.stop_result(job_id, trigger_id)
+
+    def final_savepoint(self, job_id: str) -> str | None:
+        return self._jobmanager.final_savepoint(job_id)
 
     def status(self, job_id: str) -> JobStatus | None:
         return self._jobmanager.status(job_id)
@@ -164,6 +221,24 @@ class SqlGatewayTarget:
 
     def cancel(self, job_id: str) -> None:
         self._jobmanager.cancel(job_id)
+
+    def taken_state(self, job_id: str, kind: str) -> TakenState | None:
+        return evidence.taken_state(self._jobmanager, job_id, kind)
+
+    def keeps_checkpoints(self, job_id: str) -> bool:
+        return evidence.keeps_checkpoints(self._jobmanager, job_id)
+
+    def source_offsets(self, job_id: str) -> Mapping[str, int]:
+        return evidence.source_offsets(self._jobmanager, job_id)
+
+    def ever_ran(self, job_id: str) -> bool | None:
+        return evidence.ever_ran(self._jobmanager, job_id)
+
+    def cluster_options(self) -> Mapping[str, str]:
+        return evidence.cluster_options(self._jobmanager)
+
+    def dispose(self, savepoint: str) -> None:
+        self._jobmanager.dispose_savepoint(savepoint)
 
     def _prepare(self, script: str, settings: Mapping[str, str], source: str) -> Prepared:
         check_settings(settings)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.evidence import TakenState, compare_offsets, compare_state
 from airflow_flinkcompat.deploy.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.target import Start, Target
@@ -27,6 +28,22 @@ class VerificationFailed(DeployError):
     """The job does not run from the state it was given; the message says what was seen."""
 
 
+class Unproven(VerificationFailed):
+    """The time is over and nothing is proved. ``proven_since``: only the settle time was not over yet."""
+
+    def __init__(self, message: str, proven_since: float | None) -> None:
+        super().__init__(message)
+        self.proven_since = proven_since
+
+
+@dataclass(frozen=True)
+class Proof:
+    """How the job was last seen, and what was compared with what its predecessor left, a line each."""
+
+    status: JobStatus
+    lines: tuple[str, ...] = ()
+
+
 def verify_start(
     target: Target,
     job_id: str,
@@ -35,23 +52,40 @@ def verify_start(
     settle_seconds: float,
     timeout: float,
     log: Callable[[str], None],
-    clock: Callable[[], float] = time.monotonic,
-) -> JobStatus:
-    """Wait until the job has proved itself, and return how it was last seen.
+    state: TakenState | None = None,
+    offsets: Mapping[str, int] | None = None,
+    proven_since: float | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Proof:
+    """Wait until the job has proved itself.
 
     Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
-    a stateless start), and nothing failed for ``settle_seconds`` after that. A job over bounded input may end by itself
-    (FINISHED). Raises VerificationFailed; other DeployErrors mean that the target could not be asked.
+    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's ``state`` was dropped and no
+    source stands before ``offsets``. A job over bounded input may end by itself (FINISHED). ``proven_since`` (since
+    the epoch) is when an earlier call saw the settle time begin. Raises VerificationFailed (Unproven: the time is
+    over); other DeployErrors mean that the target could not be asked.
     """
-    watch = _Watch(target, job_id, start, settle_seconds, log, clock)
+    watch = _Watch(target, job_id, start, settle_seconds, log, clock, proven_since=proven_since)
     try:
         status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
     except Overdue:
-        raise VerificationFailed(
-            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}"
+        raise Unproven(
+            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}", watch.proven_since
         ) from None
     assert status is not None
-    return status
+    lines = [f"restored from {start.savepoint}" if start.savepoint else "started from an empty state"]
+    lines.append(f"{status.completed_checkpoints} checkpoints completed, no failure for {settle_seconds:g} s")
+    if start.savepoint:
+        found = (
+            compare_state(state, target.taken_state(job_id, "completed")),
+            compare_offsets(offsets or {}, target.source_offsets(job_id)),
+        )
+        lines += [line for said, _ in found for line in said]
+        if wrong := "; ".join(wrong for _, wrong in found if wrong):
+            raise VerificationFailed(f"the job {job_id} is {status.state}, but {wrong}")
+    for line in lines:
+        log(line)
+    return Proof(status, tuple(lines))
 
 
 def same_place(one: str | None, other: str | None) -> bool:
@@ -122,7 +156,10 @@ class _Watch:
                 return "its tasks run, and no checkpoint has completed"
         restored = self.target.restored_from(self.job_id)
         if not same_place(restored, self.start.savepoint):
-            return f"it was restored from {restored or 'nothing'} instead of {self.start.savepoint or 'nothing'}"
+            raise VerificationFailed(
+                f"the job {self.job_id} was restored from {restored or 'nothing'} instead of "
+                f"{self.start.savepoint or 'nothing'}"
+            )
         return ""
 
     def _ask_for_checkpoint(self) -> None:

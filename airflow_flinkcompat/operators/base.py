@@ -26,16 +26,17 @@ _SQL = ".sql"
 def readable_errors() -> Iterator[None]:
     """Turns what the layers below raise into one masked message.
 
-    A script or argument that cannot be right fails the task for good; a failed deployment step may be retried.
+    A script or argument that cannot be right, and a version that was rolled back, fail the task for good; a failed
+    deployment step may be retried.
     """
     from airflow_flinkcompat.backfill.errors import BackfillError
     from airflow_flinkcompat.compat import InputError
-    from airflow_flinkcompat.deploy import DeployError, DeployRefused, ScriptRefused
+    from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
     from airflow_flinkcompat.sql import ScriptError, mask_secrets
 
     try:
         yield
-    except (ScriptError, InputError, BackfillError, ScriptRefused, DeployRefused) as error:
+    except (ScriptError, InputError, BackfillError, ScriptRefused, DeployRefused, RolledBack) as error:
         raise AirflowFailException(mask_secrets(str(error))) from None
     except DeployError as error:
         raise AirflowException(mask_secrets(str(error))) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import copy
+import dataclasses
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,19 +15,21 @@ from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
-    EngineInfo,
-    JobStatus,
     Ledger,
     LedgerConflict,
     LedgerEntry,
     Options,
-    Start,
+    RolledBack,
     StartFailed,
+    SubmissionUnknown,
     deploy,
 )
-from airflow_flinkcompat.deploy.redeploy import Deployable
+from airflow_flinkcompat.deploy.evidence import TakenState, VertexState
+from airflow_flinkcompat.deploy.retention import surplus
+from airflow_flinkcompat.deploy.run import Deployable
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.deploy.jobs import Side
+from tests.deploy.pretended import Pretended, number_ids
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
 V1, V2 = Side(SCRIPT), Side(SCRIPT, settings={"parallelism.default": "2"})
@@ -35,63 +38,7 @@ V1, V2 = Side(SCRIPT), Side(SCRIPT, settings={"parallelism.default": "2"})
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: None))
-
-
-@dataclass
-class Pretended:
-    """A cluster in memory. ``fail`` names the call that fails."""
-
-    version: str = "2.3.0"
-    jobs: dict[str, JobStatus] = field(default_factory=dict)
-    restored: dict[str, str | None] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
-    submitted: list[Mapping[str, str]] = field(default_factory=list)
-    fail: str = ""
-    before_submit: Any = None
-
-    def _call(self, name: str) -> None:
-        self.calls.append(name)
-        if self.fail == name:
-            raise DeployError(f"{name} does not work")
-
-    def engine(self) -> EngineInfo:
-        return EngineInfo("flink", self.version)
-
-    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "") -> None:
-        self._call("validate")
-
-    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "") -> str:
-        if self.before_submit:
-            self.before_submit()
-        self._call("submit")
-        self.submitted.append(settings)
-        job_id = f"job{len(self.jobs) + 1}"
-        self.jobs[job_id] = JobStatus(job_id, settings["pipeline.name"], "RUNNING", True, 1)
-        self.restored[job_id] = start.savepoint
-        return job_id
-
-    def stop_with_savepoint(self, job_id: str, directory: str | None = None) -> str:
-        self._call("stop")
-        self.jobs[job_id] = replace(self.jobs[job_id], state="FINISHED")
-        return f"{directory or 'file:/sp'}/{job_id}"
-
-    def status(self, job_id: str) -> JobStatus | None:
-        return self.jobs.get(job_id)
-
-    def running(self, name: str) -> tuple[str, ...]:
-        return tuple(job.job_id for job in self.jobs.values() if job.name == name and not job.terminal)
-
-    def restored_from(self, job_id: str) -> str | None:
-        if self.fail == "restore":
-            return "file:/another"
-        return self.restored[job_id]
-
-    def request_checkpoint(self, job_id: str) -> None:
-        self._call("checkpoint")
-
-    def cancel(self, job_id: str) -> None:
-        self._call("cancel")
-        self.jobs[job_id] = replace(self.jobs[job_id], state="CANCELED")
+    number_ids(monkeypatch)
 
 
 @pytest.fixture
@@ -106,7 +53,7 @@ def target() -> Pretended:
 
 def run(target: Pretended, ledger: Ledger, side: Deployable, **more: Any) -> LedgerEntry:
     head = ledger.head()
-    options = Options(settle_seconds=0, start_timeout=0.2, **more.pop("options", {}))
+    options = Options(settle_seconds=0, start_timeout=0.02, **more.pop("options", {}))
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
     return deploy(target, ledger, side, **given)
 
@@ -116,7 +63,7 @@ def kinds(ledger: Ledger) -> list[str]:
 
 
 def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
-    side = replace(V1, functions=({"name": "f", "kind": "scalar", "span": "x"},), catalog="CREATE TABLE …")
+    side = dataclasses.replace(V1, functions=({"name": "f", "kind": "scalar", "span": "x"},), catalog="CREATE TABLE …")
     entry = run(target, ledger, side, outcome="unknown", report_path="r.json", approved_by="ann")
     assert entry == ledger.head()
     assert (entry.script, entry.settings, entry.catalog) == (side.script, side.settings, side.catalog)
@@ -139,13 +86,14 @@ def test_side_comes_back_from_the_ledger(target: Pretended, ledger: Ledger) -> N
 def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     assert target.submitted[0]["pipeline.name"] == "orders"
-    run(target, ledger, replace(V2, settings={"pipeline.name": "mine"}))
+    run(target, ledger, dataclasses.replace(V2, settings={"pipeline.name": "mine"}))
     assert target.submitted[1]["pipeline.name"] == "mine"
 
 
-def test_savepoint_directory_is_passed_on(target: Pretended, ledger: Ledger) -> None:
+def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    assert run(target, ledger, V2, options={"savepoint_directory": "s3://b"}).savepoint == "s3://b/job1"
+    assert run(target, ledger, V2, options={"savepoint_directory": "s3://b/"}).savepoint == "s3://b/orders/stop-1/job-1"
+    assert run(target, ledger, V1).savepoint == "file:/sp/orders/stop-2/job-2"
 
 
 def test_first_deployment_has_no_savepoint_to_start_from(target: Pretended, ledger: Ledger) -> None:
@@ -171,52 +119,118 @@ def test_validation_comes_before_everything(target: Pretended, ledger: Ledger) -
     with pytest.raises(DeployError, match="validate does not work"):
         run(target, ledger, V2)
     assert target.calls == ["validate"]
-    assert kinds(ledger) == ["deploying", "started", "deployed"]
+    assert kinds(ledger) == ["deploying", "starting", "started", "deployed"]
+
+
+STOPPED_AT = "file:/sp/orders/stop-1/job-1"
+
+
+def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    assert kinds(ledger) == ["deploying", "starting", "started", "deployed"]
+    last = run(target, ledger, V2)
+    assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
+    stopping, stopped = ledger.entries()[5:7]
+    assert (stopping.job_id, stopping.trigger_id, stopping.savepoint) == ("job-1", "stop-1", None)
+    assert (stopped.job_id, stopped.savepoint) == ("job-1", STOPPED_AT)
+    assert last.evidence[0] == f"restored from {STOPPED_AT}"
+    assert last.effective_settings == {
+        "cluster": {"execution.checkpointing.savepoint-dir": "file:/sp"},
+        "session": {"pipeline.name": "orders", "parallelism.default": "2"},
+        "script": {},
+    }
 
 
 def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.fail = "stop"
+    target.fail, target.stops["stop-1"] = "result", ""  # the cluster knows the stop and does not do it
     with pytest.raises(
-        StartFailed, match="job job1 could not be stopped with a savepoint and is RUNNING: stop does not"
+        StartFailed, match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nIt goes on as before"
     ):
         run(target, ledger, V2)
-    assert kinds(ledger)[3:] == ["deploying", "failed"]
+    assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]
     target.fail = ""
-    assert run(target, ledger, V2).savepoint == "file:/sp/job1"
+    assert run(target, ledger, V2).savepoint == "file:/sp/orders/stop-2/job-1"
 
 
 @pytest.mark.parametrize("where", ["submit", "restore"])
-def test_start_that_fails_tells_the_way_back(where: str, target: Pretended, ledger: Ledger) -> None:
+def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = where
+    if where == "submit":  # the way back is not refused
+        target.before["cancel"] = target.before["submitted"] = lambda: None
+        submit = target.submit
+
+        def once(*arguments: Any, **more: Any) -> None:
+            try:
+                submit(*arguments, **more)
+            finally:
+                target.fail = ""
+
+        target.submit = once  # type: ignore[method-assign]
+    with pytest.raises(RolledBack) as caught:
+        run(target, ledger, V2)
+    message = str(caught.value)
+    assert "Rolled back: the script of entry 4 runs again as job job-3" in message
+    assert f"restored from {STOPPED_AT} and verified" in message
+    assert ("No task of the new job ever ran" in message) == (where == "submit")
+    assert ("may be written a second time" in message) == (where == "restore")
+    steps = ["deploying", "stopping", "stopped", "starting", "started", "failed", "rolling-back", "rolled-back"]
+    assert kinds(ledger)[4:] == [kind for kind in steps if where == "restore" or kind != "started"]
+    failed = next(entry for entry in ledger.entries() if entry.kind == "failed")
+    assert (failed.savepoint, failed.sha256, failed.rolls_back_to) == (STOPPED_AT, V2.sha256, 4)
+    head = ledger.head()
+    assert head is not None
+    assert (head.kind, head.sha256, head.job_id, head.savepoint) == ("rolled-back", V1.sha256, "job-3", STOPPED_AT)
+    assert target.running("orders") == ("job-3",)
+    assert target.calls.count("stop") == 1
+
+    # This very run is told the same again; another one may try.
+    with pytest.raises(RolledBack, match="Rolled back"):
+        run(target, ledger, V2)
+    assert run(target, ledger, V2, owner="another").savepoint == "file:/sp/orders/stop-2/job-3"
+
+
+def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail = "submit"
     with pytest.raises(StartFailed) as caught:
         run(target, ledger, V2)
     message = str(caught.value)
-    assert (
-        "Nothing of orders runs now. The former job job1 was stopped; its state is safe in\n  file:/sp/job1" in message
-    )
-    assert "deploy the script of ledger entry 3 again with start mode 'savepoint'" in message
-    assert "SET 'execution.state-recovery.path' = 'file:/sp/job1'" in message
-    assert "000003.json" in message
-    failed = ledger.entries()[-1]
-    assert (failed.kind, failed.savepoint, failed.sha256) == ("failed", "file:/sp/job1", V2.sha256)
+    assert not isinstance(caught.value, RolledBack)
+    assert message.count("submit does not work") == 2
+    assert "Nothing of orders runs now" in message
+    assert "deploy the script of ledger entry 4 again with start mode 'savepoint'" in message
+    assert f"SET 'execution.state-recovery.path' = '{STOPPED_AT}'" in message
+    assert "000004.json" in message
     assert target.running("orders") == ()
 
     target.fail = ""
     back = run(target, ledger, V1, start_mode="savepoint")
-    assert (back.savepoint, back.sha256, target.calls.count("stop")) == ("file:/sp/job1", V1.sha256, 1)
+    assert (back.savepoint, back.sha256, target.calls.count("stop")) == (STOPPED_AT, V1.sha256, 1)
+
+
+def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail = "submit"
+    with pytest.raises(StartFailed, match=r"its state is safe in\n  file:/sp/orders/stop-1/job-1"):
+        run(target, ledger, V2, options={"roll_back": False})
+    assert kinds(ledger)[-2:] == ["starting", "failed"]
+    target.fail = ""
+    entry = run(target, ledger, V2, start_mode="stateless")
+    assert target.restored[str(entry.job_id)] is None
+    assert (entry.start_mode, entry.savepoint) == ("stateless", STOPPED_AT)
 
 
 def test_first_start_that_fails(target: Pretended, ledger: Ledger) -> None:
     target.fail = "submit"
     with pytest.raises(StartFailed, match="Nothing of orders runs, as before"):
         run(target, ledger, V1)
-    assert kinds(ledger) == ["deploying", "failed"]
+    assert kinds(ledger) == ["deploying", "starting", "failed"]
     assert ledger.head() is None
 
 
-def test_bad_job_that_cannot_be_cancelled_is_told(target: Pretended, ledger: Ledger) -> None:
+def test_new_job_that_cannot_be_ended_is_not_rolled_back(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     original = target.cancel
@@ -225,77 +239,124 @@ def test_bad_job_that_cannot_be_cancelled_is_told(target: Pretended, ledger: Led
         raise DeployError("no answer")
 
     target.cancel = cancel  # type: ignore[method-assign]
-    with pytest.raises(StartFailed, match=r"Job job2 could not be cancelled \(no answer\): cancel it by hand"):
+    with pytest.raises(StartFailed, match=r"not rolled back, because job job-2 could not be cancelled \(no answer\)"):
         run(target, ledger, V2)
-    target.fail, target.cancel = "", original  # type: ignore[method-assign]
-    with pytest.raises(DeployRefused, match="job job2 named 'orders' runs on the cluster"):
+    target.cancel = original  # type: ignore[method-assign]
+    with pytest.raises(DeployRefused, match="job job-2 named 'orders' runs on the cluster"):
         run(target, ledger, V2)
+
+
+def unknown(message: str) -> DeployError:
+    return SubmissionUnknown(message)
+
+
+def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail, target.error = "submitted", unknown  # accepted, and nobody heard of it
+    assert run(target, ledger, V2).job_id == "job-2"
+    assert target.running("orders") == ("job-2",)
+
+    target.fail = "submit"
+    with pytest.raises(DeployError, match=r"Whether job job-3 was accepted is not known yet") as caught:
+        run(target, ledger, V1, owner="later")
+    assert not isinstance(caught.value, StartFailed)
+    assert kinds(ledger)[-1] == "starting"
+    target.fail = ""
+    assert run(target, ledger, V1, owner="later").job_id == "job-3"
+    assert target.running("orders") == ("job-3",)
+
+
+def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    with pytest.raises(DeployRefused, match="for compatible changes only"):
+        run(target, ledger, V2, start_mode="checkpoint", outcome="partial")
+    target.states["job-1", "completed"] = TakenState("file:/chk-7", {"v": VertexState("a", 1, 100)})
+    with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
+        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+    target.retained = True
+    entry = run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+    assert (entry.start_mode, entry.savepoint, target.calls.count("stop")) == ("checkpoint", "file:/chk-7", 0)
+    assert target.now == {"job-1": "CANCELED", "job-2": "RUNNING"}
+
+
+def test_job_that_failed_goes_on_from_its_last_checkpoint(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.end("job-1", "FAILED")
+    target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
+    with pytest.raises(DeployRefused, match="start mode checkpoint"):
+        run(target, ledger, V2, start_mode="savepoint")
+    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").savepoint == "file:/chk-7"
+
+
+def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "savepoint"] = TakenState("s", {"v": VertexState("sum", 1, 100)})
+    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
+    with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
+        run(target, ledger, V2)
+    assert target.running("orders") == ("job-3",)
+
+
+def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended, ledger: Ledger) -> None:
+    disposed: list[str] = []
+    target.dispose = disposed.append  # type: ignore[method-assign]
+    for number in range(5):
+        run(target, ledger, (V1, V2)[number % 2], options={"keep_savepoints": 2})
+    assert disposed == ["file:/sp/orders/stop-1/job-1", "file:/sp/orders/stop-2/job-2"]
+    head = ledger.head()
+    assert head is not None
+    assert head.savepoint == "file:/sp/orders/stop-4/job-4"
+    assert surplus(ledger.entries(), 1) == ("file:/sp/orders/stop-3/job-3",)
+    assert surplus(ledger.entries(), 0) == ("file:/sp/orders/stop-3/job-3",)
 
 
 def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    stop = target.stop_with_savepoint
-
-    def interfered(job_id: str, directory: str | None = None) -> str:
-        ledger.append(LedgerEntry(kind="deploying", owner="other"))
-        return stop(job_id, directory)
-
-    target.stop_with_savepoint = interfered  # type: ignore[method-assign]
+    target.before["stop"] = lambda: ledger.append(LedgerEntry(kind="deploying", owner="other"))
     target.calls.clear()
     with pytest.raises(LedgerConflict):
         run(target, ledger, V2)
-    assert target.calls == ["validate", "stop"]
+    assert [call for call in target.calls if call != "result"] == ["validate", "stop"]
     stopped = ledger.entries()[-1]
-    assert (stopped.kind, stopped.savepoint) == ("stopped", "file:/sp/job1"), "the savepoint is recorded in any case"
+    assert (stopped.kind, stopped.savepoint) == ("stopped", STOPPED_AT), "the savepoint is recorded in any case"
 
 
 def test_rejection_in_between_takes_no_part(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.before_submit = lambda: ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
+    target.before["submit"] = lambda: ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
     run(target, ledger, V2)
-    assert kinds(ledger)[3:] == ["deploying", "stopped", "rejected", "started", "deployed"]
+    assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "rejected", "started", "deployed"]
 
 
 def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     ledger.append(LedgerEntry(kind="deploying", owner="other"))
     with pytest.raises(
-        DeployRefused, match=r"other is deploying orders \(entry 4, deploying, \d+ s ago\): wait for it"
+        DeployRefused, match=r"other is deploying orders \(entry 5, deploying, \d+ s ago\): wait for it"
     ):
         run(target, ledger, V2)
     log: list[str] = []
     run(target, ledger, V2, options={"claim_seconds": 0}, log=log.append)
-    assert "taking over the unfinished run of other (entry 4, deploying)" in log
+    assert "taking over the unfinished run of other (entry 5, deploying)" in log
     ledger.append(LedgerEntry(kind="deploying", owner="me"))
     run(target, ledger, V1)
 
 
 def test_started_job_of_another_version_must_go_first(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.jobs["jobX"] = JobStatus("jobX", "orders", "RUNNING", True, 1)
+    target.run("jobX")
     ledger.append(LedgerEntry(kind="started", owner="me", job_id="jobX", sha256=V2.sha256))
-    with pytest.raises(DeployRefused, match="job jobX of entry 4 runs another version"):
+    with pytest.raises(DeployRefused, match="job jobX of entry 5 runs another version"):
         run(target, ledger, V1)
-    target.jobs["jobX"] = replace(target.jobs["jobX"], state="CANCELED")
-    run(target, ledger, V2)
-
-
-def test_stateless_restart_of_a_job_an_earlier_run_stopped(target: Pretended, ledger: Ledger) -> None:
+    target.end("jobX", "CANCELED")
     run(target, ledger, V1)
-    target.fail = "submit"
-    with pytest.raises(StartFailed):
-        run(target, ledger, V2)
-    target.fail = ""
-    entry = run(target, ledger, V2, start_mode="stateless")
-    assert target.restored[str(entry.job_id)] is None
-    assert (entry.start_mode, entry.savepoint) == ("stateless", "file:/sp/job1")
 
 
 @pytest.mark.parametrize("between", ["rejected", "failed", "approved"])
 def test_decision_after_a_killed_run_does_not_hide_its_job(between: str, target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.jobs["jobX"] = JobStatus("jobX", "orders", "RUNNING", True, 1)
-    target.restored["jobX"] = None
+    target.end("job-1", "FINISHED")
+    target.run("jobX")
     ledger.append(
         LedgerEntry(
             kind="started", owner="me", job_id="jobX", sha256=V2.sha256, script=V2.script, start_mode="stateless"
@@ -303,3 +364,71 @@ def test_decision_after_a_killed_run_does_not_hide_its_job(between: str, target:
     )
     ledger.append(LedgerEntry(kind=between, owner="a person", sha256="cd"))
     assert run(target, ledger, V2, start_mode="stateless").job_id == "jobX"
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+CALLS = ["engine", "validate", "ask_to_stop", "stop_result", "submit", "status", "restored_from", "cancel", "append"]
+
+
+@pytest.mark.parametrize("fails", ["", "restore"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the n-th call of target and ledger, for every n there is: one job in the end, one stop, a whole ledger."""
+    reached = 0
+    for place in itertools.count(1):
+        target, ledger = Pretended(), Ledger(tmp_path / f"{when}{place}", "orders")
+        run(target, ledger, V1)
+        target.fail = fails
+        killed = _run_killed(target, ledger, when, place)
+        wanted = V1 if fails else V2
+        if killed:
+            if fails:
+                with pytest.raises(RolledBack):
+                    run(target, ledger, V2, checked_old_sha256=V1.sha256)
+            else:
+                run(target, ledger, V2, checked_old_sha256=V1.sha256)
+        head = ledger.head()
+        assert head is not None
+        assert (head.sha256, target.running("orders")) == (wanted.sha256, (head.job_id,)), (when, place, kinds(ledger))
+        assert len(target.stops) == 1
+        assert target.restored[str(head.job_id)] == next(iter(target.stops.values()))
+        assert [entry.number for entry in ledger.entries()] == list(range(1, len(kinds(ledger)) + 1))
+        if not killed:
+            break
+        reached = place
+    assert reached > 15
+
+
+def _run_killed(target: Pretended, ledger: Ledger, when: str, place: int) -> bool:
+    """Deploy V2 in a run that dies before or after the ``place``-th call."""
+    numbers = itertools.count(1)
+
+    def dying(call: Any) -> Any:
+        def wrapped(*arguments: Any, **more: Any) -> Any:
+            number = next(numbers)
+            if when == "before" and number == place:
+                raise Killed
+            answer = call(*arguments, **more)
+            if when == "after" and number == place:
+                raise Killed
+            return answer
+
+        return wrapped
+
+    mortal = copy.copy(target)  # shares the cluster's dictionaries
+    frail = copy.copy(ledger)
+    for name in CALLS:
+        owner = frail if name == "append" else mortal
+        setattr(owner, name, dying(getattr(owner, name)))
+    try:
+        run(mortal, frail, V2, checked_old_sha256=V1.sha256)
+    except Killed:
+        return True
+    except RolledBack:
+        assert mortal.wrong
+    finally:
+        target.fail = mortal.fail
+    return False

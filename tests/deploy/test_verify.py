@@ -58,7 +58,12 @@ class Scripted:
         target: Target = self  # type: ignore[assignment]
         return verify_start(
             target, "j", Start(savepoint), settle_seconds=settle, timeout=timeout, log=self.log.append, clock=look
-        )
+        ).status
+
+    def taken_state(self, job_id: str, kind: str) -> None: ...
+
+    def source_offsets(self, job_id: str) -> dict[str, int]:
+        return {}
 
 
 def test_proved_after_the_settle_time() -> None:

@@ -19,7 +19,8 @@ from airflow_flinkcompat.operators import (
     FlinkSqlCompatibilityOperator,
     FlinkSqlDeployOperator,
 )
-from tests.operators.fakes import FakeCluster, Run, script
+from tests.deploy.pretended import Pretended, number_ids
+from tests.operators.fakes import Run, script
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Site:
     """A DAG folder, a ledger and a cluster. ``propose`` writes the script; ``tasks`` is the gate around it."""
 
     folder: Path
-    cluster: FakeCluster = field(default_factory=FakeCluster)
+    cluster: Pretended = field(default_factory=Pretended)
 
     @property
     def ledger(self) -> Ledger:
@@ -83,6 +84,7 @@ def logs() -> Iterator[list[Any]]:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     found = Site(tmp_path)
+    number_ids(monkeypatch)
 
     def no_connection(conn_id: str) -> Any:
         raise AirflowNotFoundException(conn_id)

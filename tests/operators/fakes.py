@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import MagicMock
 
 from airflow.sdk.exceptions import DownstreamTasksSkipped
-
-from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.jobmanager import JobStatus
-from airflow_flinkcompat.deploy.statements import prepare
-from airflow_flinkcompat.deploy.target import EngineInfo, Start
 
 TABLES = """\
 CREATE TABLE orders (shop STRING, price DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
@@ -65,52 +59,3 @@ class Run:
             return step(*arguments)
         except DownstreamTasksSkipped as skipped:
             return sorted(task if isinstance(task, str) else task[0] for task in skipped.tasks)
-
-
-@dataclass
-class FakeCluster:
-    """A Flink cluster in memory that keeps to the Target protocol. ``refuse``: what it says to every script."""
-
-    version: str = "2.3.0"
-    refuse: DeployError | None = None
-    jobs: dict[str, str] = field(default_factory=dict)
-    starts: list[tuple[str, Start]] = field(default_factory=list)
-    numbers: Any = field(default_factory=lambda: itertools.count(1))
-
-    def __enter__(self) -> FakeCluster:
-        return self
-
-    def __exit__(self, *_error: object) -> None: ...
-
-    def engine(self) -> EngineInfo:
-        return EngineInfo("flink", self.version)
-
-    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "") -> None:
-        prepare(script, source)
-        if self.refuse:
-            raise self.refuse
-
-    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, source: str = "") -> str:
-        job = f"job-{next(self.numbers)}"
-        self.jobs[job] = "RUNNING"
-        self.starts.append((script, start))
-        return job
-
-    def stop_with_savepoint(self, job_id: str, directory: str | None = None) -> str:
-        self.jobs[job_id] = "FINISHED"
-        return f"{directory or '/savepoints'}/{job_id}"
-
-    def status(self, job_id: str) -> JobStatus | None:
-        state = self.jobs.get(job_id)
-        return JobStatus(job_id, "orders", state, tasks_running=True, completed_checkpoints=1) if state else None
-
-    def running(self, name: str) -> tuple[str, ...]:
-        return tuple(job for job, state in self.jobs.items() if state == "RUNNING")
-
-    def restored_from(self, job_id: str) -> str | None:
-        return self.starts[int(job_id.removeprefix("job-")) - 1][1].savepoint
-
-    def request_checkpoint(self, job_id: str) -> None: ...
-
-    def cancel(self, job_id: str) -> None:
-        self.jobs[job_id] = "CANCELED"

@@ -30,8 +30,8 @@ def test_the_first_deployment_starts_empty(site: Site) -> None:
 def test_resume_starts_from_the_savepoint_of_the_stopped_job(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script())
     result = run.execute(tasks["resume"])
-    assert deployed.cluster.jobs == {"job-1": "FINISHED", "job-2": "RUNNING"}
-    assert result["savepoint"] == deployed.cluster.starts[-1][1].savepoint == "/savepoints/job-1"
+    assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
+    assert result["savepoint"] == deployed.cluster.starts[-1][1].savepoint == "file:/sp/orders/stop-1/job-1"
 
 
 def test_restart_starts_empty_and_records_the_verdict(deployed: Site) -> None:
@@ -48,8 +48,8 @@ def test_a_retry_finds_what_its_earlier_try_deployed(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     first = run.execute(tasks["restart"])
     assert run.execute(tasks["restart"]) == first
-    assert deployed.cluster.jobs == {"job-1": "FINISHED", "job-2": "RUNNING"}
-    deployed.cluster.jobs["job-2"] = "FAILED"
+    assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
+    deployed.cluster.end("job-2", "FAILED")
     with pytest.raises(AirflowFailException, match="check the change again"):
         run.execute(tasks["restart"])
 
@@ -59,7 +59,7 @@ def test_a_script_edited_after_the_check_is_refused(deployed: Site) -> None:
     deployed.propose(script(size=6))
     with pytest.raises(AirflowFailException, match="is not what was checked"):
         run.execute(tasks["restart"])
-    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
 
 
 def test_settings_are_part_of_what_was_checked(deployed: Site) -> None:
@@ -76,12 +76,12 @@ def test_a_ledger_that_went_on_is_refused(deployed: Site) -> None:
     late.execute(deployed.tasks()["restart"])
     with pytest.raises(AirflowFailException, match="check the change again"):
         early.execute(tasks["restart"])
-    assert deployed.cluster.jobs["job-2"] == "RUNNING"
+    assert deployed.cluster.now["job-2"] == "RUNNING"
 
 
 def test_a_job_that_is_not_the_ledgers_is_refused(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
-    deployed.cluster.jobs.update({"job-1": "FAILED"})
+    deployed.cluster.end("job-1", "FAILED")
     with pytest.raises(AirflowFailException, match=r"job-1 .* is FAILED"):
         run.execute(tasks["restart"])
 
@@ -90,7 +90,7 @@ def test_without_a_check_nothing_is_deployed(site: Site) -> None:
     site.propose(script())
     with pytest.raises(AirflowFailException, match="only what was checked"):
         Run().execute(site.tasks()["first"])
-    assert site.cluster.jobs == {}
+    assert site.cluster.now == {}
 
 
 def test_the_check_of_another_deployment_does_not_count(site: Site) -> None:
@@ -115,7 +115,7 @@ def test_an_approval_of_another_version_is_no_approval(deployed: Site) -> None:
     run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": "another"}
     with pytest.raises(AirflowFailException, match="was not approved"):
         run.execute(tasks["restart"])
-    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
 
 
 def test_literal_secrets_are_refused_and_remembered(deployed: Site) -> None:
@@ -125,7 +125,7 @@ def test_literal_secrets_are_refused_and_remembered(deployed: Site) -> None:
         run.execute(tasks["restart"])
     assert "planted-pw" not in str(caught.value)
     assert deployed.kinds()[-1] == "failed"
-    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
 
 
 def test_what_the_engine_refuses_is_remembered(deployed: Site) -> None:
@@ -171,7 +171,7 @@ def test_a_restart_is_never_turned_into_a_resume(deployed: Site, decision: dict[
         run.pushed["approve", "decision"] = {**decision, "new_sha256": sha256}
     with pytest.raises(AirflowFailException, match="the decision on orders is 'restart'"):
         run.execute(tasks[task])
-    assert deployed.cluster.jobs == {"job-1": "RUNNING"}
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
 
 
 def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None:

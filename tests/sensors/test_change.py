@@ -49,7 +49,7 @@ def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:  # no
     assert trigger.paths == [str(deployed.folder / "orders.sql")]
     deployed.propose(script(size=5))
     assert trigger.baseline != fingerprint_of(trigger.paths)
-    assert look(deployed) == f"orders.sql differs from what entry 3 deployed at {deployed.ledger.entries()[2].at}"
+    assert look(deployed) == f"orders.sql differs from what entry 4 deployed at {deployed.ledger.entries()[3].at}"
 
 
 def test_settings_and_catalog_count_and_the_engines_version_does_not(deployed: Site) -> None:  # noqa: F811

@@ -1,0 +1,145 @@
+"""What a cluster shows of a job's state: sizes by vertex, source offsets, whether it ever ran. REST tells no more.
+
+Measured on Flink 2.3 and 1.20: an ended job keeps its checkpoint statistics, so a stopped job's savepoint can be sized
+and the first checkpoint of its successor held beside it. Sizes prove nothing alone (windows close), a vertex that is
+missing does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError
+
+_NOT_FOUND = 404
+_OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
+# How many metrics are asked for at once; an address may not grow without bounds.
+_METRICS_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class VertexState:
+    """What one vertex put into a checkpoint or savepoint, in bytes."""
+
+    name: str
+    parallelism: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TakenState:
+    """A checkpoint or savepoint as its job's statistics show it: where, and bytes by vertex id."""
+
+    path: str
+    vertices: Mapping[str, VertexState] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        return sum(vertex.bytes for vertex in self.vertices.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> TakenState | None:
+        """Read back; None for an empty record."""
+        if not row:
+            return None
+        vertices = {key: VertexState(**vertex) for key, vertex in row.get("vertices", {}).items()}
+        return cls(str(row["path"]), vertices)
+
+
+def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | None:
+    """The latest ``completed`` checkpoint or ``savepoint`` of a job; None when there is none."""
+    found = (jobmanager.checkpoints(job_id).get("latest") or {}).get(kind)
+    if not found:
+        return None
+    rows = jobmanager.get(f"jobs/{job_id}").get("vertices", ())
+    try:
+        details = jobmanager.get(f"jobs/{job_id}/checkpoints/details/{found['id']}").get("tasks") or {}
+    except JobManagerError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        details = {}
+    sizes = {key: int(task.get("state_size") or 0) for key, task in details.items()}
+    vertices = {
+        row["id"]: VertexState(row["name"], row["parallelism"], sizes[row["id"]]) for row in rows if row["id"] in sizes
+    }
+    return TakenState(str(found.get("external_path")), vertices)
+
+
+def compare_state(saved: TakenState | None, first: TakenState | None) -> tuple[tuple[str, ...], str]:
+    """What a savepoint and the first checkpoint after its restore say beside each other, and what is wrong (or "").
+
+    A vertex that held state and that the new job, at the same parallelism, has not, means that state was dropped:
+    operators of one topology keep their ids. With another parallelism operators may be chained elsewhere, which REST
+    does not show.
+    """
+    if saved is None or first is None or not saved.vertices or not first.vertices:
+        return ("state sizes: not compared, the JobManager does not show them",), ""
+    lines = [f"state: {first.bytes:,} bytes in the first checkpoint, {saved.bytes:,} in the savepoint"]
+    parallelism = {vertex.parallelism for vertex in (*saved.vertices.values(), *first.vertices.values())}
+    dropped = []
+    for key, before in saved.vertices.items():
+        after = first.vertices.get(key)
+        if before.bytes and after is None:
+            dropped.append(f"{before.name} ({before.bytes:,} bytes)")
+        elif before.bytes and after is not None:
+            lines.append(f"  {before.name}: {after.bytes:,} bytes, {before.bytes:,} before")
+    if not dropped:
+        return tuple(lines), ""
+    if len(parallelism) > 1:
+        return (*lines, f"  chained elsewhere, not compared: {', '.join(dropped)}"), ""
+    return tuple(lines), f"state was dropped: no operator of the new job took that of {', '.join(dropped)}"
+
+
+def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:
+    """Next offset by ``topic/partition`` that sources report in metrics (Kafka's do); -1: none reported yet."""
+    offsets: dict[str, int] = {}
+    for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
+        path = f"jobs/{job_id}/vertices/{vertex['id']}/metrics"
+        names = [row["id"] for row in jobmanager.get(path) if _OFFSET.search(row["id"])]
+        for begin in range(0, len(names), _METRICS_AT_ONCE):
+            for row in jobmanager.get(f"{path}?get={','.join(names[begin : begin + _METRICS_AT_ONCE])}"):
+                match = _OFFSET.search(row["id"])
+                if match and match["kind"] == "currentOffset":
+                    key = f"{match['topic']}/{match['partition']}"
+                    offsets[key] = max(offsets.get(key, -1), int(float(row.get("value", -1))))
+    return offsets
+
+
+def compare_offsets(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
+    """Where sources stood before the stop and stand now, and what is wrong (or ""): one that went back."""
+    known = {key: (before[key], offset) for key, offset in after.items() if offset >= 0 and before.get(key, -1) >= 0}
+    if not known:
+        return ("source offsets: not compared, no connector shows them on both sides",), ""
+    back = [f"{key} from {old} to {new}" for key, (old, new) in sorted(known.items()) if new < old]
+    if back:
+        return (), f"a source went back: {', '.join(back)}"
+    return (f"source offsets: {len(known)} partition{'s' * (len(known) != 1)} went on, none went back",), ""
+
+
+def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
+    """Whether any task of the job reached RUNNING, so that it may have written rows; None: cannot be told."""
+    try:
+        for vertex in jobmanager.get(f"jobs/{job_id}").get("vertices", ()):
+            for subtask in jobmanager.get(f"jobs/{job_id}/vertices/{vertex['id']}").get("subtasks", ()):
+                if int((subtask.get("status-duration") or {}).get("RUNNING", -1)) >= 0 or subtask.get("attempt", 0):
+                    return True
+    except JobManagerError:
+        return None
+    return False
+
+
+def keeps_checkpoints(jobmanager: JobManager, job_id: str) -> bool:
+    """Whether the job's checkpoints outlive its cancellation (``RETAIN_ON_CANCELLATION``)."""
+    kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
+    return bool(kept.get("enabled")) and not kept.get("delete_on_cancellation")
+
+
+def cluster_options(jobmanager: JobManager) -> dict[str, str]:
+    """The options in the cluster's file, Flink's own masking of secrets kept."""
+    return {row["key"]: row["value"] for row in jobmanager.get("jobmanager/config")}

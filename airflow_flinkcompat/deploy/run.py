@@ -1,0 +1,187 @@
+"""What the parts of one redeploy share: who deploys what to where, how patiently, and its next step in the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
+from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.statements import JOB_NAME
+from airflow_flinkcompat.deploy.steps import DEPLOYING, STEPS
+from airflow_flinkcompat.deploy.target import StartMode, Target
+
+T = TypeVar("T")
+
+
+class StartFailed(DeployError):
+    """The former job was stopped (if there was one) and the new one does not run; the message says what to do."""
+
+
+class RolledBack(StartFailed):
+    """The new job did not start, and the former script runs again from its savepoint; the message says why."""
+
+
+class Deployable(Protocol):
+    """The proposed side, as ``compat.Side`` has it."""
+
+    @property
+    def script(self) -> str: ...
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+    @property
+    def functions(self) -> Sequence[Any]: ...
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def engine_version(self) -> str | None: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How patiently and where. Times in seconds; ``savepoint_directory`` None is the cluster's own."""
+
+    savepoint_directory: str | None = None
+    settle_seconds: float = 10.0
+    stop_timeout: float = 600.0
+    start_timeout: float = 300.0
+    # How long an unfinished run of another owner keeps this one out.
+    claim_seconds: float = 900.0
+    # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
+    allow_ended: bool = False
+    # Start the former script again when the new one does not run.
+    roll_back: bool = True
+    # How many of this deployment's own savepoints are kept, the latest ones; None: all.
+    keep_savepoints: int | None = None
+    # How long one wait may take before ``Waiting`` is raised instead; None: to its time-out.
+    patience: float | None = None
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait that goes on elsewhere: for a stop (``trigger_id``) or for the proof of a start. Times since the epoch."""
+
+    job_id: str
+    since: float
+    until: float
+    trigger_id: str | None = None
+    proven_since: float | None = None
+
+
+class Waiting(Exception):
+    """Nothing failed: the cluster takes its time. Call ``deploy`` again with ``wait`` when it has come to an end."""
+
+    def __init__(self, what: str, wait: Wait) -> None:
+        super().__init__(what)
+        self.wait = wait
+
+
+@dataclass
+class Run:
+    """One call of ``deploy``. ``last`` is the number of the ledger's last entry as this run knows it."""
+
+    target: Target
+    ledger: Ledger
+    side: Deployable
+    mode: StartMode
+    context: Mapping[str, Any]
+    owner: str
+    options: Options
+    log: Callable[[str], None]
+    resumed: Wait | None = None
+    last: int = field(default=0)
+
+    def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """A job's settings, named after the deployment where they name nothing."""
+        return {JOB_NAME: self.ledger.deployment, **settings}
+
+    def template(self) -> LedgerEntry:
+        """An entry about the proposed side."""
+        return LedgerEntry(
+            kind="",
+            script=self.side.script,
+            settings=dict(self.side.settings),
+            functions=tuple(as_mapping(function) for function in self.side.functions),
+            catalog=self.side.catalog,
+            engine=self.side.engine,
+            engine_version=self.side.engine_version,
+            sha256=self.side.sha256,
+            start_mode=str(self.mode),
+            owner=self.owner,
+            **self.context,
+        )
+
+    def template_of(self, head: LedgerEntry) -> LedgerEntry:
+        """An entry about the side that is in force."""
+        kept = ("script", "settings", "functions", "catalog", "engine", "engine_version", "sha256", "approved_by")
+        return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in kept})
+
+    def append(self, entry: LedgerEntry) -> LedgerEntry:
+        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then."""
+        while True:
+            try:
+                stored = self.ledger.append(entry, after=self.last)
+            except LedgerConflict:
+                others = [other for other in self.ledger.entries() if other.number > self.last]
+                if others and _same_step(others[0], entry):  # written, and only the answer was lost
+                    self.last = others[0].number
+                    return others[0]
+                if not any(other.kind in STEPS for other in others):  # a rejection, say: it takes no part in this
+                    self.last = others[-1].number
+                    continue
+                if entry.kind != DEPLOYING:  # what was done is recorded in any case
+                    self.ledger.append(
+                        replace(entry, message=f"{entry.message} (another run wrote in between)".strip())
+                    )
+                raise
+            self.last = stored.number
+            return stored
+
+    def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait) -> T:
+        """Look until it is no longer pending. Raises Overdue after ``timeout``, Waiting when patience ends before."""
+        left, patience = self.left(timeout, wait), self.options.patience
+        try:
+            return poll(look, pending, timeout=left if patience is None else min(left, patience))
+        except Overdue:
+            if patience is None or left <= patience:
+                raise
+            raise Waiting(
+                f"job {wait.job_id}", replace(wait, since=self.since(wait), until=time.time() + left)
+            ) from None
+
+    def since(self, wait: Wait) -> float:
+        """When this wait began, also where an earlier call began it."""
+        resumed = self.resumed
+        same = resumed is not None and (resumed.job_id, resumed.trigger_id) == (wait.job_id, wait.trigger_id)
+        return resumed.since if same and resumed is not None else wait.since
+
+    def left(self, timeout: float, wait: Wait) -> float:
+        """What is left of a time-out."""
+        return max(timeout - (time.time() - self.since(wait)), 0)
+
+
+def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:
+    written = replace(stored, number=wanted.number, at=wanted.at, message=wanted.message)
+    return bool(wanted.job_id) and written == wanted
+
+
+def new_id() -> str:
+    """An id of Flink's kind: 32 hex digits."""
+    return uuid4().hex
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """A declared function as JSON values; where it was declared is not kept."""
+    row = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else dict(value)
+    return {key: item for key, item in row.items() if key != "span"}

@@ -1,0 +1,207 @@
+"""Starting the new job and proving it; and the way back: the former script from the same savepoint."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.execution import SubmissionUnknown
+from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.rest import ApiError
+from airflow_flinkcompat.deploy.run import RolledBack, Run, StartFailed, Wait, Waiting, new_id
+from airflow_flinkcompat.deploy.statements import set_options
+from airflow_flinkcompat.deploy.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
+from airflow_flinkcompat.deploy.stopping import Stopped
+from airflow_flinkcompat.deploy.target import Start, StartMode
+from airflow_flinkcompat.deploy.verify import Proof, Unproven, VerificationFailed, verify_start
+
+_SUBMISSIONS = 3
+
+
+def start(
+    run: Run, template: LedgerEntry, head: LedgerEntry | None, stopped: Stopped, taken_up: LedgerEntry | None
+) -> LedgerEntry:
+    """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
+
+    Raises RolledBack, StartFailed, Waiting, and other DeployErrors where nobody knows yet: call again.
+    """
+    if taken_up is None:
+        from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
+        resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
+        template = replace(
+            template, start_mode=str(StartMode.STATELESS if from_nothing else resumed), savepoint=stopped.savepoint
+        )
+        taken_up = run.append(replace(template, kind=STARTING, job_id=new_id()))
+    template = replace(template, start_mode=taken_up.start_mode, savepoint=taken_up.savepoint, job_id=taken_up.job_id)
+    try:
+        if taken_up.kind == STARTING:
+            _submit(run, template, run.side.source)
+            template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
+        proof = _proved(run, template, stopped)
+    except _Refused as error:
+        raise _failed(run, template, str(error), head) from None
+    settings = {
+        "cluster": run.target.cluster_options(),
+        "session": run.job_settings(run.side.settings),
+        "script": set_options(run.side.script, run.side.source),
+    }
+    done = replace(template, kind=DEPLOYED, message=f"{proof.status.state}, verified", evidence=proof.lines)
+    entry = run.append(replace(done, effective_settings=settings))
+    run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
+    return entry
+
+
+def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEntry | None) -> StartFailed:
+    """Start the script of ``head`` again where it stopped; the error to raise, which says how that went.
+
+    ``failed`` is the entry of the start that failed, ``begun`` the way back that an earlier run wrote down.
+    """
+    run.log(f"the new job failed: {failed.message}\nrolling back to entry {head.number}")
+    if left := _end(run, failed.job_id):
+        message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
+        run.append(replace(run.template_of(head), kind=FAILED, savepoint=failed.savepoint, message=message))
+        return StartFailed(f"{message}.\n{way_back(run, failed.savepoint, head)}")
+    template = replace(run.template_of(head), start_mode=str(StartMode.SAVEPOINT), savepoint=failed.savepoint)
+    if begun is None:
+        begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
+    template = replace(template, job_id=begun.job_id)
+    try:
+        _submit(run, template, f"ledger entry {head.number}")
+        proof = _proved(run, template, Stopped())
+    except _Refused as error:
+        left = _end(run, template.job_id)
+        message = f"{failed.message}. Rolling back failed too: {error}"
+        run.append(replace(template, kind=FAILED, message=message))
+        runs = f"{left}, beside it nothing" if left else "Nothing"
+        return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.\n{_commands(run, template, head)}")
+    message = (
+        f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {template.job_id}, "
+        f"restored from {template.savepoint} and verified. {_doubled(run, failed.job_id)}"
+    )
+    run.append(replace(template, kind=ROLLED_BACK, message=message, evidence=proof.lines))
+    return RolledBack(message)
+
+
+class _Refused(DeployError):
+    """The job does not run from the state it was given, for certain."""
+
+
+def _submit(run: Run, template: LedgerEntry, source: str) -> None:
+    """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused."""
+    job_id = str(template.job_id)
+    given = Start(None if template.start_mode == StartMode.STATELESS else template.savepoint)
+    settings = run.job_settings(template.settings)
+    unknown: DeployError | None = None
+    for _ in range(_SUBMISSIONS):
+        if run.target.status(job_id) is not None:
+            return
+        run.log(f"starting job {job_id} from {given.savepoint or 'an empty state'}")
+        try:
+            run.target.submit(template.script, settings, given, job_id=job_id, source=source)
+            return
+        except DeployError as error:
+            if not isinstance(error, SubmissionUnknown) and not (isinstance(error, ApiError) and error.unanswered):
+                raise _Refused(f"the job was refused: {error}") from None
+            unknown = error
+    raise DeployError(
+        f"{unknown}\nWhether job {job_id} was accepted is not known yet, so nothing else is started. The state of "
+        f"{run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. Run this again "
+        "when the SQL Gateway answers: the same job is submitted under the same id, so there is never a second one"
+    )
+
+
+def _proved(run: Run, template: LedgerEntry, former: Stopped) -> Proof:
+    """Wait for the job's proof. Raises _Refused, Waiting."""
+    job_id = str(template.job_id)
+    given = Start(None if template.start_mode == StartMode.STATELESS else template.savepoint)
+    wait = Wait(job_id, time.time(), 0)
+    left, patience = run.left(run.options.start_timeout, wait), run.options.patience
+    resumed = run.resumed
+    try:
+        return verify_start(
+            run.target,
+            job_id,
+            given,
+            state=former.state,
+            offsets=former.offsets,
+            settle_seconds=run.options.settle_seconds,
+            timeout=left if patience is None else min(left, patience),
+            log=run.log,
+            proven_since=resumed.proven_since if resumed and resumed.job_id == job_id else None,
+        )
+    except Unproven as error:
+        if patience is None or left <= patience:
+            raise _Refused(str(error)) from None
+        until = time.time() + left
+        raise Waiting(
+            str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)
+        ) from None
+    except VerificationFailed as error:
+        raise _Refused(str(error)) from None
+
+
+def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | None) -> StartFailed:
+    """Record the failure and go back where there is something to go back to."""
+    rolls_back = run.options.roll_back and head is not None and bool(template.savepoint)
+    entry = run.append(
+        replace(template, kind=FAILED, message=reason, rolls_back_to=head.number if rolls_back and head else None)
+    )
+    if rolls_back and head is not None:
+        return roll_back(run, head, entry, None)
+    left = _end(run, template.job_id)
+    addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
+    return StartFailed(f"{reason}.{addition}\n{way_back(run, template.savepoint, head)}")
+
+
+def _end(run: Run, job_id: str | None) -> str:
+    """End a job that must not go on; what is left of it when that fails, else empty."""
+    if job_id is None:
+        return ""
+    try:
+        status = run.target.status(job_id)
+        if status is not None and not status.terminal:
+            run.target.cancel(job_id)
+    except DeployError as error:
+        return f"job {job_id} could not be cancelled ({error})"
+    return ""
+
+
+def _doubled(run: Run, job_id: str | None) -> str:
+    """Whether rows may have been emitted twice."""
+    try:
+        ran = run.target.ever_ran(str(job_id)) if job_id else False
+        status = run.target.status(str(job_id)) if ran else None
+    except DeployError:
+        ran, status = None, None
+    if ran is False:
+        return "No task of the new job ever ran, so no row was written twice."
+    completed = status.completed_checkpoints if status else "an unknown number of"
+    return (
+        f"The new job ran before it was ended, and completed {completed} checkpoints: what it wrote after the "
+        "savepoint may be written a second time by the job that runs now. A keyed upsert sink hides that; a sink that "
+        "commits with checkpoints did so for the completed ones only."
+    )
+
+
+def way_back(run: Run, savepoint: str | None, head: LedgerEntry | None) -> str:
+    """What runs now, where the state is, and what to type."""
+    name = run.ledger.deployment
+    if head is None:
+        return f"Nothing of {name} runs, as before."
+    if not savepoint:
+        return f"Nothing of {name} runs now; its former job {head.job_id} (entry {head.number}) had ended before."
+    return (
+        f"Nothing of {name} runs now. The former job {head.job_id} was stopped; its state is safe in\n  {savepoint}\n"
+        f"{_commands(run, replace(run.template_of(head), savepoint=savepoint), head)}"
+    )
+
+
+def _commands(run: Run, template: LedgerEntry, head: LedgerEntry) -> str:
+    return (
+        f"To bring it back, deploy the script of ledger entry {head.number} again with start mode 'savepoint' "
+        "(it starts from there); or by hand, in one session of the SQL Gateway:\n"
+        f"  SET 'execution.state-recovery.path' = '{template.savepoint}';\n"
+        "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
+        f"  and the statements of {run.ledger.directory / f'{head.number:06d}.json'}"
+    )

@@ -1,0 +1,174 @@
+"""Ending the former job so that its state is kept, or finding out what became of an earlier attempt to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from upath import UPath
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.evidence import TakenState
+from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.polling import Overdue
+from airflow_flinkcompat.deploy.run import Run, StartFailed, Wait, new_id
+from airflow_flinkcompat.deploy.steps import FAILED, STOPPED, STOPPING, Progress
+from airflow_flinkcompat.deploy.target import StartMode
+
+_SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What the former job left: where its state is, what REST showed of it, and where its sources stood before."""
+
+    savepoint: str | None = None
+    state: TakenState | None = None
+    offsets: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**(self.state.to_dict() if self.state else {}), "offsets": dict(self.offsets)}
+
+    @classmethod
+    def of(cls, entry: LedgerEntry) -> Stopped:
+        """As an entry holds it."""
+        state = dict(entry.state)
+        return cls(entry.savepoint, offsets=state.pop("offsets", {}), state=TakenState.from_dict(state))
+
+
+def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress) -> Stopped:
+    """Stop the job of ``head``. Raises StartFailed: it could not be stopped; DeployRefused: it keeps no checkpoint."""
+    job_id = str(head.job_id)
+    before = progress.latest(STOPPING, STOPPED, FAILED)
+    if before is not None and before.kind == STOPPING and before.job_id == job_id:
+        run.log(f"entry {before.number} began to stop job {job_id}: finding out what became of it")
+        stopping = before
+    else:
+        stopping = _intent(run, template, job_id)
+    if stopping.trigger_id is None:
+        run.log(f"cancelling job {job_id}: its latest retained checkpoint is what goes on")
+        stopped = _cancelled(run, stopping)
+    else:
+        run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
+        stopped = _stopped(run, template, stopping)
+    stopped = replace(stopped, offsets=stopping.state.get("offsets", {}))
+    run.append(replace(stopping, kind=STOPPED, savepoint=stopped.savepoint, state=stopped.to_dict(), owner=run.owner))
+    run.log(f"stopped; its state is in {stopped.savepoint}")
+    return stopped
+
+
+def last_checkpoint(run: Run, job_id: str) -> TakenState:
+    """The checkpoint that outlives a job. Raises DeployRefused."""
+    taken = run.target.taken_state(job_id, "completed")
+    if taken is None or not run.target.keeps_checkpoints(job_id):
+        raise DeployRefused(
+            f"job {job_id} keeps no checkpoint that outlives it: set "
+            "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its script, "
+            f"and use start mode {StartMode.SAVEPOINT} this time"
+        )
+    return taken
+
+
+def _intent(run: Run, template: LedgerEntry, job_id: str) -> LedgerEntry:
+    """Write down what is about to be done, under an id by which the cluster can be asked about it."""
+    if run.mode is StartMode.CHECKPOINT:
+        taken: TakenState | None = last_checkpoint(run, job_id)
+        trigger_id = None
+    else:
+        taken, trigger_id = run.target.taken_state(job_id, "completed"), new_id()
+    offsets = {"offsets": dict(run.target.source_offsets(job_id))}
+    entry = replace(template, kind=STOPPING, job_id=job_id, trigger_id=trigger_id, state=offsets)
+    return run.append(replace(entry, checkpoint=taken.path if taken else None))
+
+
+def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
+    job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
+    directory = _directory(run, trigger_id)
+    try:
+        status = run.target.status(job_id)
+        if status is not None and not status.terminal:
+            run.target.ask_to_stop(job_id, directory, trigger_id)
+        wait = Wait(job_id, time.time(), 0, trigger_id)
+        timeout = run.options.stop_timeout
+        savepoint = run.wait(lambda: _result(run, job_id, trigger_id, directory), lambda s: s is None, timeout, wait)
+    except Overdue:
+        raise _not_stopped(
+            run, template, stopping, f"it did not complete within {run.options.stop_timeout:.0f} s"
+        ) from None
+    except _StopFailed as error:
+        raise _not_stopped(run, template, stopping, str(error)) from None
+    return Stopped(savepoint, run.target.taken_state(job_id, "savepoint"))
+
+
+class _StopFailed(DeployError):
+    """The cluster says that the stop failed, and there is no savepoint of it."""
+
+
+def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> str | None:
+    """The savepoint once the job has ended by it; None while it is at work. Raises _StopFailed."""
+    status = run.target.status(job_id)
+    ended = status is None or status.terminal
+    try:
+        savepoint = run.target.stop_result(job_id, trigger_id)
+        return savepoint if ended else None
+    except DeployError as error:
+        if not ended:
+            raise _StopFailed(str(error)) from None
+        # It ended, and the cluster has forgotten the stop itself.
+        found = run.target.final_savepoint(job_id) or find_savepoint(directory)
+        if found:
+            return found
+        raise _StopFailed(str(error)) from None
+
+
+def find_savepoint(directory: str | None) -> str | None:
+    """The complete savepoint in a folder that one stop had for itself; None when there is none, or no way to look."""
+    if directory is None:
+        return None
+    try:
+        found = sorted(UPath(directory).glob("savepoint-*/_metadata"))
+    except (OSError, ValueError, ImportError, NotImplementedError):
+        return None
+    return str(found[-1].parent) if found else None
+
+
+def _not_stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, reason: str) -> StartFailed:
+    """Record that the former job could not be stopped, and say what is to be known of it."""
+    status = run.target.status(str(stopping.job_id))
+    state = status.state if status else "unknown to the cluster"
+    message = f"job {stopping.job_id} could not be stopped with a savepoint and is {state}: {reason}"
+    run.append(replace(template, kind=FAILED, job_id=stopping.job_id, message=message))
+    if status is not None and not status.terminal:
+        return StartFailed(f"{message}\nIt goes on as before; nothing was started. Mend the cause, then deploy again")
+    checkpoint = f"its latest checkpoint was {stopping.checkpoint}" if stopping.checkpoint else "it had no checkpoint"
+    return StartFailed(
+        f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; "
+        f"{checkpoint}. "
+        "To go on from retained state by hand, in one session of the SQL Gateway:\n"
+        f"  SET 'execution.state-recovery.path' = '{stopping.checkpoint or '…'}';\n"
+        "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
+        "  and the statements that `flinkcompat ledger show` prints; then `flinkcompat ledger adopt` the job"
+    )
+
+
+def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
+    """Cancel the job and take its latest retained checkpoint."""
+    job_id = str(stopping.job_id)
+    status = run.target.status(job_id)
+    if status is not None and not status.terminal:
+        run.target.cancel(job_id)
+    taken = run.target.taken_state(job_id, "completed")
+    if taken is None:  # forgotten by the cluster: the one that was written down
+        return Stopped(stopping.checkpoint)
+    return Stopped(taken.path, taken)
+
+
+def _directory(run: Run, trigger_id: str) -> str | None:
+    """A folder for this one stop, so that a savepoint found there is its own; None: the cluster names no place."""
+    root = run.options.savepoint_directory
+    if root is None:
+        options = run.target.cluster_options()
+        root = next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+    return f"{root.rstrip('/')}/{run.ledger.deployment}/{trigger_id}" if root else None
