@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.steps import Assign, Slices
-from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, Demand, from_micros
+from airflow_flinkcompat.backfill.windows import DAY, MILLISECOND, Demand, from_micros, timestamp
 
 # Columns on the way, in microseconds of local time: of a row, of the slice it lies in, and of the end of its window.
 _TIME, SLICE, _END = "micros", "slice", "window_end"
@@ -105,5 +105,5 @@ def _widened(micros: int | None, by: int) -> int | None:
 def _between(rows: DataFrame, time: str, first: int | None, last: int | None, kind: str = "TIMESTAMP_NTZ") -> DataFrame:
     """Rows with ``first <= time < last``; None where open. A bare column is something a reader can skip data by."""
     if first is not None:
-        rows = rows.where(f"{time} >= {kind} '{from_micros(first).isoformat(' ')}'")
-    return rows if last is None else rows.where(f"{time} < {kind} '{from_micros(last).isoformat(' ')}'")
+        rows = rows.where(f"{time} >= {timestamp(from_micros(first), kind)}")
+    return rows if last is None else rows.where(f"{time} < {timestamp(from_micros(last), kind)}")

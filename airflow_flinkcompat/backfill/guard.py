@@ -12,6 +12,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.places import Places
 from airflow_flinkcompat.backfill.relations import Relations
 from airflow_flinkcompat.backfill.steps import Step
+from airflow_flinkcompat.backfill.windows import timestamp
 from airflow_flinkcompat.compat.handover import HandOver
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.program import Program
@@ -33,9 +34,8 @@ class Guard:
 
     @property
     def _passed(self) -> str:
-        if self.until.tzinfo is None:
-            return f"c{self.time} >= TIMESTAMP_NTZ '{self.until.isoformat(' ')}'"
-        return f"c{self.time} >= TIMESTAMP_LTZ '{self.until.isoformat(' ')}'"
+        kind = "TIMESTAMP_NTZ" if self.until.tzinfo is None else "TIMESTAMP_LTZ"
+        return f"c{self.time} >= {timestamp(self.until, kind)}"
 
     def check(self, execution: Execution) -> None:
         """Raises :class:`BackfillError` where the history ends before; stops reading at the first row that does not."""

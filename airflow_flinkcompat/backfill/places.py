@@ -82,9 +82,9 @@ def _given_source(table: Table, uri: str, what: str) -> Source:
 def _given_sink(table: Table, uri: str, what: str) -> Target:
     match uri.partition(":")[0]:
         case "delta":
-            return DeltaTarget(normalised(uri.removeprefix("delta:"), what), exclusive=True)
+            return DeltaTarget(exclusive=True, place=normalised(uri.removeprefix("delta:"), what))
         case "iceberg":
-            return IcebergTarget(IcebergTable.given(uri, what), exclusive=True)
+            return IcebergTarget(exclusive=True, location=IcebergTable.given(uri, what))
     format, uri = _given_format(uri, what)
     return Folder.of(table, normalised(uri, what), exclusive=True, format_name=format)
 
@@ -147,8 +147,8 @@ _SOURCES: Mapping[str, Callable[[Table], Source]] = {
 }
 _TARGETS: Mapping[str, Callable[[Table], Target]] = {
     "filesystem": lambda table: Folder.of(table, _declared_place(table, "--sink"), exclusive=False),
-    "delta": lambda table: DeltaTarget(_delta_place(table), exclusive=False),
-    "iceberg": lambda table: IcebergTarget(IcebergTable.declared(table), exclusive=False),
+    "delta": lambda table: DeltaTarget(exclusive=False, place=_delta_place(table)),
+    "iceberg": lambda table: IcebergTarget(exclusive=False, location=IcebergTable.declared(table)),
     "kafka": appended,
     "upsert-kafka": KafkaTarget.of,
     "jdbc": JdbcTarget.of,

@@ -31,6 +31,11 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
 
 
+def timestamp(moment: datetime, kind: str = "TIMESTAMP_NTZ") -> str:
+    """A constant of a type in SQL: ``TIMESTAMP_NTZ '2026-01-01 00:00:00'``."""
+    return f"{kind} '{moment.isoformat(' ')}'"
+
+
 @dataclass(frozen=True)
 class Demand:
     """Which windows are asked for: those that start at ``starts`` or later and end from ``ends`` to ``until``.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
-from airflow_flinkcompat.backfill.connectors.lakes import Span, value
-from airflow_flinkcompat.backfill.connectors.ranges import replaced_with_keys
+from airflow_flinkcompat.backfill.connectors.lakes import LakeTarget, Span, value
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
@@ -73,26 +72,16 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class DeltaTarget:
-    """A sink in Delta Lake: the range, or all of an exclusive place, is replaced in one commit."""
+class DeltaTarget(LakeTarget):
+    """A sink in Delta Lake."""
 
     place: str
-    exclusive: bool
     needs: ClassVar[Needs] = NEEDS
-    replaces: ClassVar[bool] = True
-
-    @property
-    def manner(self) -> str:
-        return f"{'all of the table' if self.exclusive else 'the rows of the range'} replaced in one commit"
-
-    def check(self, rows: Rows, bounds: Range) -> None:
-        if not self.exclusive:
-            replaced_with_keys(rows, bounds)
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> LakePublication:
         from airflow_flinkcompat.backfill.publishing.lakes import DeltaPublication
 
-        return DeltaPublication(session, self.place, rows, () if self.exclusive else replaced_with_keys(rows, bounds))
+        return DeltaPublication(session, self.place, rows, self.replaced(rows, bounds))
 
 
 def declared_path(table: Table) -> str:

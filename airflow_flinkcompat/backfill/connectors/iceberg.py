@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors import packages
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
-from airflow_flinkcompat.backfill.connectors.lakes import Span, identifier, value
-from airflow_flinkcompat.backfill.connectors.ranges import replaced_with_keys
+from airflow_flinkcompat.backfill.connectors.lakes import LakeTarget, Span, identifier, value
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
@@ -148,21 +147,15 @@ class Iceberg:
 
 
 @dataclass(frozen=True)
-class IcebergTarget:
-    """A sink in Iceberg: the range, or all of an exclusive place, is replaced in one commit."""
+class IcebergTarget(LakeTarget):
+    """A sink in Iceberg."""
 
     location: IcebergTable
-    exclusive: bool
     needs: ClassVar[Needs] = NEEDS
-    replaces: ClassVar[bool] = True
 
     @property
     def place(self) -> str:
         return self.location.place
-
-    @property
-    def manner(self) -> str:
-        return f"{'all of the table' if self.exclusive else 'the rows of the range'} replaced in one commit"
 
     def check(self, rows: Rows, bounds: Range) -> None:
         for column in rows.columns:
@@ -171,12 +164,9 @@ class IcebergTarget:
                     f"sink {rows.name}: column {column.name} of type {column.type} is none of Iceberg's; declare INT",
                     rows.table.span,
                 )
-        if not self.exclusive:
-            replaced_with_keys(rows, bounds)
+        super().check(rows, bounds)
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> LakePublication:
         from airflow_flinkcompat.backfill.publishing.lakes import IcebergPublication
 
-        return IcebergPublication(
-            session, self.location, rows, () if self.exclusive else replaced_with_keys(rows, bounds)
-        )
+        return IcebergPublication(session, self.location, rows, self.replaced(rows, bounds))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
 from airflow_flinkcompat.backfill.connectors.packages import POSTGRESQL
+from airflow_flinkcompat.backfill.connectors.ranges import replaced
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.expressions import spark_type
 from airflow_flinkcompat.plan.nodes import Table
@@ -158,27 +159,12 @@ class JdbcTarget:
                     f"backfill; {FLINK_BATCH}",
                     rows.table.span,
                 )
-        windows = rows.windows
-        missing = [
-            name
-            for name, bound, own, other in (
-                ("window_start", bounds.from_, windows.start, windows.end),
-                ("window_end", bounds.to, windows.end, windows.start),
-            )
-            if bound is not None and own is None and (other is None or windows.size is None)
-        ]
-        if missing:
-            raise BackfillError(
-                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, and no column of the "
-                f"sink holds {' or '.join(missing)}; add it to the sink and the query, or leave out --from and --to to "
-                "replace the whole table",
-                rows.table.span,
-            )
+        replaced(rows, bounds)
 
     def publication(self, session: SparkSession, rows: Rows, bounds: Range) -> JdbcPublication:
         from airflow_flinkcompat.backfill.publishing.jdbc import JdbcPublication
 
-        return JdbcPublication(session, self.database, rows, bounds)
+        return JdbcPublication(session, self.database, rows, replaced(rows, bounds))
 
 
 def identifier(name: str) -> str:

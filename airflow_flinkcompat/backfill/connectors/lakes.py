@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from airflow_flinkcompat.backfill.connectors.base import Range, Rows
+from airflow_flinkcompat.backfill.connectors.ranges import Comparison, replaced_with_keys
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.expressions import quoted, spark_type
-from airflow_flinkcompat.backfill.windows import from_micros
+from airflow_flinkcompat.backfill.windows import from_micros, timestamp
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, DataType
@@ -19,6 +21,25 @@ if TYPE_CHECKING:
 
 MICROSECONDS = 6
 """Digits of a second's fraction that Spark and both table formats keep."""
+
+
+@dataclass(frozen=True)
+class LakeTarget:
+    """A sink whose rows of the range, or all of an exclusive place, are replaced in one commit."""
+
+    exclusive: bool
+    replaces: ClassVar[bool] = True
+
+    @property
+    def manner(self) -> str:
+        return f"{'all of the table' if self.exclusive else 'the rows of the range'} replaced in one commit"
+
+    def check(self, rows: Rows, bounds: Range) -> None:
+        self.replaced(rows, bounds)
+
+    def replaced(self, rows: Rows, bounds: Range) -> tuple[Comparison, ...]:
+        """What is true of the rows that are replaced. Raises :class:`BackfillError` where that is not to be said."""
+        return () if self.exclusive else replaced_with_keys(rows, bounds)
 
 
 @dataclass(frozen=True)
@@ -106,7 +127,7 @@ def within(rows: DataFrame, span: Span | None, name: str, stored: str) -> DataFr
     kind = "TIMESTAMP_NTZ" if stored == "timestamp_ntz" else "TIMESTAMP_LTZ"
     for operator, micros in ((">=", span.first), ("<", span.last)):
         if micros is not None:
-            moment = f"{kind} '{from_micros(micros).isoformat(' ')}'"
+            moment = timestamp(from_micros(micros), kind)
             rows = rows.where(f"{identifier(name)} IS NULL OR {identifier(name)} {operator} {moment}")
     return rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -13,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.jdbc import DRIVER, Database, identifier, is_read_as, qualified
+from airflow_flinkcompat.backfill.connectors.lakes import MICROSECONDS, finer
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.secrets import resolve
-from airflow_flinkcompat.backfill.windows import from_micros
+from airflow_flinkcompat.backfill.windows import from_micros, timestamp
 from airflow_flinkcompat.plan.translations import ERROR
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.plan.types import Column, DataType
 
 CLOCKS = ("DATE", "TIMESTAMP")
-_MICROSECONDS = 6
 _DRIVER_OPTIONS = {"tcpKeepAlive": "true", "reWriteBatchedInserts": "true", "ApplicationName": "flinkcompat backfill"}
 
 
@@ -147,15 +146,10 @@ def within(name: str, span: Span) -> list[str]:
     """PostgreSQL's conditions for rows that may lie in a span."""
     bounds = ((">=", span.first), ("<", span.last))
     return [
-        f"({name} IS NULL OR {name} {operator} {moment(from_micros(micros))})"
+        f"({name} IS NULL OR {name} {operator} {timestamp(from_micros(micros), 'TIMESTAMP')})"
         for operator, micros in bounds
         if micros is not None
     ]
-
-
-def moment(value: datetime) -> str:
-    """A time without zone in PostgreSQL's SQL."""
-    return f"TIMESTAMP '{value.isoformat(' ')}'"
 
 
 def _sent(kind: DataType, name: str) -> str:
@@ -174,14 +168,13 @@ def _value(table: str, column: Column, field: str) -> str:
     kind = column.type
     if kind.name not in CLOCKS:
         return field
-    value, what = f"try_cast({field} AS {spark_type(kind)})", f"{ERROR}table {table}: column {column.name} holds "
-    finer = ""
-    if kind.name == "TIMESTAMP" and kind.parameters[0] < _MICROSECONDS:
-        unit = 10 ** (_MICROSECONDS - kind.parameters[0])
-        message = quoted(f"{what}a time finer than {kind}; declare it as TIMESTAMP({_MICROSECONDS})")
-        finer = f"WHEN pmod(unix_micros(CAST({value} AS TIMESTAMP_LTZ)), {unit}) <> 0 THEN raise_error({message}) "
-    unknown = f"raise_error(concat({quoted(what)}, {field}, {quoted(f', which is no {kind}')}))"
-    return f"(CASE WHEN {field} IS NULL THEN NULL WHEN {value} IS NULL THEN {unknown} {finer}ELSE {value} END)"
+    value, exact = f"try_cast({field} AS {spark_type(kind)})", ""
+    if kind.name == "TIMESTAMP" and kind.parameters[0] < MICROSECONDS:
+        odd = f"pmod(unix_micros(CAST({value} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
+        exact = f"WHEN {odd} THEN raise_error({quoted(finer(table, column))}) "
+    what = quoted(f"{ERROR}table {table}: column {column.name} holds ")
+    unknown = f"raise_error(concat({what}, {field}, {quoted(f', which is no {kind}')}))"
+    return f"(CASE WHEN {field} IS NULL THEN NULL WHEN {value} IS NULL THEN {unknown} {exact}ELSE {value} END)"
 
 
 def _problem(table: str, column: Column, stored: Mapping[str, str]) -> str:

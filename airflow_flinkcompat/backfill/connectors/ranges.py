@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.windows import timestamp
 
 
 class Comparison(NamedTuple):
@@ -17,8 +18,8 @@ class Comparison(NamedTuple):
     moment: datetime
 
     def sql(self, column: str, kind: str = "TIMESTAMP_NTZ") -> str:
-        """Spark SQL, the column under a name and in a type of its own."""
-        return f"{column} {self.operator} {kind} '{self.moment.isoformat(' ')}'"
+        """SQL, the column under a name and in a type of its own."""
+        return f"{column} {self.operator} {timestamp(self.moment, kind)}"
 
 
 def replaced(rows: Rows, bounds: Range) -> tuple[Comparison, ...]:

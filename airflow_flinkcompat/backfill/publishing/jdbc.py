@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import uuid
 from contextlib import suppress
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.connectors.base import Range, Rows
+from airflow_flinkcompat.backfill.connectors.base import Rows
 from airflow_flinkcompat.backfill.connectors.jdbc import identifier, is_written_as, qualified
-from airflow_flinkcompat.backfill.connectors.postgres import CLOCKS, Connection, connect, literal, moment, spark_options
+from airflow_flinkcompat.backfill.connectors.postgres import CLOCKS, Connection, connect, literal, spark_options
+from airflow_flinkcompat.backfill.connectors.ranges import Comparison, order
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution import counted
 
@@ -34,11 +34,11 @@ _LOCK_NOT_AVAILABLE = "55P03"
 class JdbcPublication:
     """One sink's rows on their way into a table of PostgreSQL; see :class:`Publication`."""
 
-    def __init__(self, session: SparkSession, database: Database, rows: Rows, bounds: Range) -> None:
+    def __init__(self, session: SparkSession, database: Database, rows: Rows, replaced: tuple[Comparison, ...]) -> None:
         self.session = session
         self.database = database
         self.rows = rows
-        self.bounds = bounds
+        self.replaced = replaced
         self.columns = {column.name: identifier(column.name) for column in rows.columns}
         self._connection: Connection | None = None
 
@@ -144,7 +144,7 @@ class JdbcPublication:
             if keys:
                 self._replace(keys)
                 same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
-                order = ", ".join([*keys, *(f"{column} DESC" for column in self._order())])
+                order = ", ".join([*keys, *(f"{column} DESC" for column in self._order)])
                 selected = (
                     f"SELECT DISTINCT ON ({', '.join(keys)}) {names} FROM {self._staged} s "
                     f"WHERE NOT EXISTS (SELECT FROM {self.table} t WHERE {same}) ORDER BY {order}"
@@ -155,34 +155,25 @@ class JdbcPublication:
 
     def _published(self) -> str:
         """WHERE for the rows of the published windows; all rows without bounds."""
-        windows, tests = self.rows.windows, []
-        size = timedelta(microseconds=windows.size or 0)
-        if self.bounds.from_ is not None:
-            bound = self.bounds.from_ + (timedelta() if windows.start else size)
-            tests.append(f"{self._column(windows.start or windows.end)} >= {moment(bound)}")
-        if self.bounds.to is not None:
-            bound = self.bounds.to - (timedelta() if windows.end else size)
-            tests.append(f"{self._column(windows.end or windows.start)} <= {moment(bound)}")
+        tests = [comparison.sql(self.columns[comparison.column], "TIMESTAMP") for comparison in self.replaced]
         return f" WHERE {' AND '.join(tests)}" if tests else ""
 
-    def _column(self, name: str | None) -> str:
-        return self.columns[name or ""]
-
+    @property
     def _order(self) -> list[str]:
         """What tells the later of two windows, if anything does."""
-        column = self.rows.windows.end or (self.rows.windows.start if self.rows.windows.size else None)
-        return [self._column(column)] if column else []
+        column = order(self.rows)
+        return [self.columns[column]] if column else []
 
     def _replace(self, keys: list[str]) -> None:
         """The rows outside the range whose keys are written now go, unless they are of a later window."""
         same = " AND ".join(f"t.{key} = s.{key}" for key in keys)
-        earlier = "".join(f" AND t.{column} <= s.{column}" for column in self._order())
+        earlier = "".join(f" AND t.{column} <= s.{column}" for column in self._order)
         self.connection.run(f"DELETE FROM {self.table} t USING {self._staged} s WHERE {same}{earlier}")
 
     def _check_keys(self, keys: list[str]) -> None:
         """Of rows with one key Flink keeps the one it writes last: that of the latest window. Raises
         :class:`BackfillError` where two are of one window, because their order is not to be known."""
-        by = ", ".join([*keys, *(column for column in self._order() if column not in keys)])
+        by = ", ".join([*keys, *(column for column in self._order if column not in keys)])
         found = self.connection.run(f"SELECT {by} FROM {self._staged} GROUP BY {by} HAVING count(*) > 1 LIMIT 1")
         if found:
             key = ", ".join(map(str, found[0][: len(keys)]))
