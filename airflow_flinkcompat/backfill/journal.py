@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat import __version__
 from airflow_flinkcompat.backfill.connectors.base import Stated
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.secrets import variables
 from airflow_flinkcompat.backfill.steps import Work
@@ -86,9 +87,7 @@ class Journal:
     def __init__(self, session: SparkSession, place: str) -> None:
         self.session = session
         self.place = place
-        self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
-        system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
-        self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
+        self._files = FileSystem(session, place)
 
     def begin(self, history: Mapping[str, str]) -> tuple[str, ...]:
         """Gives up what an earlier run has finished of a history in another state; what has changed since, if any."""
@@ -120,8 +119,8 @@ class Journal:
 
     def discard(self) -> None:
         """Everything is published: nothing is left to take up, not even where this is broken off half-way."""
-        self._system.delete(self._path(self._history), False)
-        self._system.delete(self._path(self.place), True)
+        self._files.delete(self._history)
+        self._files.delete(self.place)
 
     @property
     def _history(self) -> str:
@@ -132,22 +131,11 @@ class Journal:
 
     def _read(self, entry: str) -> Any:
         """What an entry holds, None when there is none."""
-        path = self._path(entry)
-        if not self._system.exists(path):
-            return None
-        stream = self._system.open(path)
-        try:
-            return json.loads(bytes(stream.readAllBytes()).decode())
-        finally:
-            stream.close()
+        content = self._files.read(entry)
+        return None if content is None else json.loads(content)
 
     def _note(self, entry: str, data: Mapping[str, Any]) -> None:
         """Writes an entry that is there whole or not at all."""
-        draft = self._path(f"{entry}.{uuid.uuid4().hex[:8]}")
-        stream = self._system.create(draft, True)
-        try:
-            stream.write(json.dumps(data).encode())
-        finally:
-            stream.close()
-        if not self._system.rename(draft, self._path(entry)):
-            raise BackfillError(f"the journal {self.place} cannot be written to")
+        draft = f"{entry}.{uuid.uuid4().hex[:8]}"
+        self._files.write(draft, json.dumps(data).encode())
+        self._files.move(draft, entry)

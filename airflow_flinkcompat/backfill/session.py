@@ -79,7 +79,7 @@ def spark_session(
         raise BackfillError(f"a backfill needs Spark ({error}); pip install 'airflow-flinkcompat[spark]'") from None
     active = SparkSession.getActiveSession()
     if active is not None:
-        with _settings(active):
+        with configured(active, SEMANTICS):
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
@@ -113,9 +113,10 @@ def _new_session(master: str, needs: Needs, fast: Mapping[str, str]) -> SparkSes
 
 
 @contextmanager
-def _settings(session: SparkSession) -> Iterator[None]:
-    before = {key: session.conf.get(key, None) for key in SEMANTICS}
-    for key, value in SEMANTICS.items():
+def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """A session with other settings for as long as the block lasts."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
         session.conf.set(key, value)
     try:
         yield

@@ -111,7 +111,7 @@ MORE = "2020-04-15 08:01:00,100.00,G\n"
 
 def _failing_moves(monkeypatch: pytest.MonkeyPatch, first: int, last: int = 10_000) -> None:
     """Moves from the ``first`` to before the ``last``, counted from 0 in all places, fail as on a full disk."""
-    from airflow_flinkcompat.backfill.publishing.files import FileSystem
+    from airflow_flinkcompat.backfill.filesystem import FileSystem
 
     move, number = FileSystem.move, itertools.count()
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill.session import configured
 from tests.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.backfill.scripts import script, table
 
@@ -243,12 +244,8 @@ def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    before = {name: spark.conf.get(name) for name in plain}
-    for name, value in plain.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, earlier in before.items():
-        spark.conf.set(name, earlier or "")
+    with configured(spark, plain):
+        yield spark
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from airflow_flinkcompat.backfill.connectors.folders import PLAIN, Partitioning
 from airflow_flinkcompat.backfill.connectors.lakes import Span, identifier
 from airflow_flinkcompat.backfill.connectors.text import CsvFormat, Format, JsonFormat, decode, format_of
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
 
@@ -91,8 +92,6 @@ class Files:
         return replace(self, span=span) if reads_less else self
 
     def check(self, session: SparkSession) -> None:
-        from airflow_flinkcompat.backfill.publishing.files import FileSystem
-
         if not FileSystem(session, self.place).exists(self.place):
             raise BackfillError(f"table {self.table}: there is nothing at {self.place}")
 

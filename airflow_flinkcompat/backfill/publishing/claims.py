@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.errors import BackfillError
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.backfill.publishing.files import FileSystem
+    from airflow_flinkcompat.backfill.filesystem import FileSystem
 
 _BEAT_SECONDS = 5.0
 _PATIENCE_SECONDS = 30.0

@@ -8,12 +8,11 @@ the folders of their partition, where the sink has partitions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +20,9 @@ from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.connectors.text import encode_line
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.backfill.publishing.claims import Claim
+from airflow_flinkcompat.backfill.session import configured
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.files import Folder
@@ -56,64 +57,6 @@ def overlaps(name: str, other: str) -> bool:
 
     (a, b), (c, d) = bounds(name), bounds(other)
     return a < d and c < b
-
-
-class FileSystem:
-    """The file system of one place, by Hadoop's interface: local disk and whatever else Spark reaches."""
-
-    def __init__(self, session: SparkSession, place: str) -> None:
-        self._path = session._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
-        system = self._path(place).getFileSystem(session._jsc.hadoopConfiguration())
-        # The local file system would keep a checksum file beside every file.
-        self._system: Any = system.getRawFileSystem() if system.getScheme() == "file" else system
-
-    def exists(self, place: str) -> bool:
-        return bool(self._system.exists(self._path(place)))
-
-    def is_file(self, place: str) -> bool:
-        return bool(self._system.exists(self._path(place)) and self._system.getFileStatus(self._path(place)).isFile())
-
-    def entries(self, place: str) -> list[tuple[str, bool, int]]:
-        """(name, whether a folder, bytes) of what lies in a folder, by name."""
-        found = self._system.listStatus(self._path(place))
-        return sorted(
-            (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen())) for status in found
-        )
-
-    def files(self, place: str, depth: int) -> list[tuple[str, int]]:
-        """(name, bytes) of the files ``depth`` visible folders down, by name; a name begins with those folders."""
-        found = []
-        for name, folder, size in self.entries(place):
-            if folder and depth and not name.startswith((".", "_")):
-                found += [(f"{name}/{inner}", bytes) for inner, bytes in self.files(f"{place}/{name}", depth - 1)]
-            elif not folder and not depth:
-                found.append((name, size))
-        return found
-
-    def write(self, place: str) -> None:
-        """An empty file, in place of what is there."""
-        self._system.create(self._path(place), True).close()
-
-    def touch(self, place: str) -> None:
-        """Writes a file that is there only for its time; no folder is made for it."""
-        self._system.createNonRecursive(self._path(place), True, 1024, 1, 1 << 20, None).close()
-
-    def changed(self, place: str) -> int | None:
-        """When a file was last written, as its file system says; None where there is none."""
-        try:
-            return int(self._system.getFileStatus(self._path(place)).getModificationTime())
-        except Py4JJavaError:
-            return None
-
-    def make_folder(self, place: str) -> None:
-        self._system.mkdirs(self._path(place))
-
-    def move(self, place: str, target: str) -> None:
-        if not self._system.rename(self._path(place), self._path(target)):
-            raise BackfillError(f"{place} could not be moved to {target}; check that the place can be written to")
-
-    def delete(self, place: str) -> None:
-        self._system.delete(self._path(place), True)
 
 
 class FilePublication:
@@ -174,7 +117,7 @@ class FilePublication:
         chosen = rows.select(*(F.expr(sql).alias(name) for name, sql in {**fields, **folders}.items()))
         writer = chosen.write.partitionBy(*folders) if folders else chosen.write
         if isinstance(format, ColumnarFormat):
-            with _settings(self.session, _TIMES):
+            with configured(self.session, _TIMES):
                 writer.options(**format.layout).format(format.name).save(f"{self._staged}/rows")
         else:
             writer.text(f"{self._staged}/rows")
@@ -307,16 +250,3 @@ def _hidden(name: str) -> str:
 def _shown(name: str, before: str) -> str:
     """``dt=1/.part-0`` → ``dt=1/part-0``, with what stands before its name."""
     return f"{_folder(name)}{_base(name).removeprefix(before)}"
-
-
-@contextmanager
-def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A writer takes some of its options from the session alone."""
-    before = {key: session.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            session.conf.set(key, old or "")

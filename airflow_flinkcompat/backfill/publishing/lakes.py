@@ -20,7 +20,7 @@ from airflow_flinkcompat.backfill.connectors.lake_tables import DELTA_ALSO, delt
 from airflow_flinkcompat.backfill.connectors.lakes import cast_type, column_type, compared, identifier
 from airflow_flinkcompat.backfill.connectors.ranges import Comparison
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.publishing.files import FileSystem
+from airflow_flinkcompat.backfill.filesystem import FileSystem
 
 _WEEK = 7 * 24 * 3600 * 1000
 _KINDS = {"timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
