@@ -6,20 +6,17 @@ it stands for is a convention, and here it is UTC, as for whoever writes such ti
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.windowing import zone_of
+from airflow_flinkcompat.compat import zones
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import outermost_windows
 from airflow_flinkcompat.plan.program import Program
-
-_OFFSET = re.compile(r"GMT([+-])(\d{1,2})(?::(\d\d))?")
 
 
 def settled(request: BackfillRequest, program: Program) -> BackfillRequest:
@@ -52,7 +49,7 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
         return moment
     found: dict[datetime, str] = {}
     for zone, sink in clocks.items():
-        local = moment.astimezone(_zone(zone))
+        local = moment.astimezone(zones.zone(zone))
         if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
             raise BackfillError(
                 f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the clock of the windows of "
@@ -66,12 +63,3 @@ def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> dat
             "clocks that disagree. Give the local time of the windows, without an offset, or backfill them apart"
         )
     return next(iter(found))
-
-
-def _zone(name: str) -> tzinfo:
-    offset = _OFFSET.fullmatch(name)
-    if offset is None:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    sign, hours, minutes = offset.groups(default="0")
-    length = timedelta(hours=int(hours), minutes=int(minutes))
-    return timezone(length if sign == "+" else -length)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from datetime import timezone
 from typing import TYPE_CHECKING
-from zoneinfo import available_timezones
 
 from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
@@ -16,6 +15,7 @@ from airflow_flinkcompat.backfill.sessions import session_rows
 from airflow_flinkcompat.backfill.slices import legacy_slices_of, slices_of
 from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Sessions, Step
 from airflow_flinkcompat.backfill.windows import DAY, Aligned, Demand, refusal
+from airflow_flinkcompat.compat import zones
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -31,10 +31,6 @@ from airflow_flinkcompat.plan.types import TIMESTAMPS, TimeAttribute
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations
-
-# What Flink takes beside names of the time zone database, and the names it does not take (measured).
-_OFFSET = re.compile(r"GMT[+-]([0-9]|0[0-9]|1[0-8])|GMT[+-](0[0-9]|1[0-7]):[0-5][0-9]|GMT[+-]18:00|UTC")
-_SHORT = {"EST", "MST", "HST", "ROC"}
 
 
 def assign(
@@ -127,24 +123,21 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
             "machine: SET 'table.local-time-zone' = 'UTC' or what that is, or declare the time as TIMESTAMP",
             node.span,
         )
-    if not _is_zone(zone):
+    clock = zones.zone(zone)
+    if clock is None:
         raise Untranslatable(
             f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone database such as "
             "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
             node.span,
         )
     uneven = (node.window.size or 0) % (node.window.slide or 1)
-    if isinstance(node, GroupWindowAggregate) and uneven and not _OFFSET.fullmatch(zone):
+    if isinstance(node, GroupWindowAggregate) and uneven and not isinstance(clock, timezone):
         raise Untranslatable(
             "where clocks change, Flink's older HOP loses rows when its size is no multiple of its slide (measured); "
             "write TABLE(HOP(…))",
             node.span,
         )
     return zone
-
-
-def _is_zone(name: str) -> bool:
-    return bool(_OFFSET.fullmatch(name)) or name in available_timezones() - _SHORT
 
 
 def aggregate_rows(relations: Relations, node: Aggregate) -> Step:

@@ -6,11 +6,10 @@ The protocol is the one of :mod:`~airflow_flinkcompat.compat.handover`. What has
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
 
-from airflow_flinkcompat.compat import clauses
+from airflow_flinkcompat.compat import clauses, zones
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SinkHandOver, SourceStart
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.plan.nodes import (
@@ -181,27 +180,29 @@ def _start(table: Table, first: int, boundary: int, settings: Mapping[str, str])
     column = next(column for column in table.columns if column.name == table.watermark.column)
     instant = column.type.name == "TIMESTAMP_LTZ"
 
-    def written(moment: int, shift: int, fold: int) -> str:
-        """``fold``: which of a local time that comes twice is meant."""
+    def written(moment: int, shift: int, choose: Callable[[Iterable[datetime]], datetime]) -> str:
+        """``choose``: which instant is meant of a local time that comes twice, or that clocks pass over."""
         if not instant:
             return _iso(moment + shift)
         zone = _zone(settings.get("table.local-time-zone"), table)
-        local = (_EPOCH + moment * _MILLISECOND).replace(tzinfo=zone, fold=fold)
-        return (local.astimezone(UTC) + shift * _MILLISECOND).isoformat().replace("+00:00", "Z")
+        local = (_EPOCH + moment * _MILLISECOND).replace(tzinfo=zone)
+        found = choose(local.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+        return (found + shift * _MILLISECOND).isoformat().replace("+00:00", "Z")
 
     startup = {key: value for key, value in table.options if key.startswith("scan.startup.")}
-    return SourceStart(table.name, column.name, delay, written(first, -delay, 0), written(boundary, delay, 1), startup)
+    live_from, history_until = written(first, -delay, min), written(boundary, delay, max)
+    return SourceStart(table.name, column.name, delay, live_from, history_until, startup)
 
 
-def _zone(name: str | None, table: Table) -> ZoneInfo:
-    try:
-        return ZoneInfo(name or "")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        said = f"is {name}, which is not known here" if name else "is not set"
+def _zone(name: str | None, table: Table) -> tzinfo:
+    found = zones.zone(name) if name else None
+    if found is None:
+        said = f"is {name}, which Flink refuses or is not known here" if name else "is not set"
         raise BoundaryError(
             f"table {table.name}: its windows are cut in table.local-time-zone, which {said}; SET it to a zone as UTC "
             "or Europe/Berlin"
-        ) from None
+        )
+    return found
 
 
 def _ownership(sink: str, windows: tuple[str, ...], boundary: datetime, first: int) -> SinkHandOver:

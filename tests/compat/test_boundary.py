@@ -80,13 +80,31 @@ def test_both_sides_of_a_union_are_started() -> None:
     ]
 
 
-def test_instants_are_written_with_their_zone() -> None:
-    zone = "SET 'table.local-time-zone' = 'Europe/Berlin';\n"
+@pytest.mark.parametrize(("zone", "hour"), [("Europe/Berlin", "21"), ("GMT+03:00", "20"), ("UTC", "23")])
+def test_instants_are_written_with_their_zone(zone: str, hour: str) -> None:
+    settings = f"SET 'table.local-time-zone' = '{zone}';\n"
     found = record(
-        windowed("TUMBLE INTERVAL '1' HOUR"), "2026-07-01 00:00:00", source("ts TIMESTAMP_LTZ(3)"), settings=zone
+        windowed("TUMBLE INTERVAL '1' HOUR"), "2026-07-01 00:00:00", source("ts TIMESTAMP_LTZ(3)"), settings=settings
     )
     assert found.boundary == "2026-07-01 00:00:00"
-    assert found.sources[0].live_from == "2026-06-30T21:59:30Z"
+    assert found.sources[0].live_from == f"2026-06-30T{hour}:59:30Z"
+
+
+@pytest.mark.parametrize(
+    ("boundary", "live_from", "history_until"),
+    [
+        # Clocks go from 02:00 to 03:00: the windows after 03:00 reach back to a time that never was.
+        ("2026-03-29 03:00:00", "2026-03-29T00:58:30Z", "2026-03-29T01:00:30Z"),
+        ("2026-03-29 02:30:00", "2026-03-29T00:28:30Z", "2026-03-29T01:30:30Z"),
+        # They go back from 03:00 to 02:00: what has passed the first 02:30 may still bring rows for the second.
+        ("2026-10-25 02:30:00", "2026-10-25T00:28:30Z", "2026-10-25T01:30:30Z"),
+    ],
+)
+def test_instants_where_clocks_change(boundary: str, live_from: str, history_until: str) -> None:
+    window = windowed("HOP INTERVAL '1' MINUTE, INTERVAL '2' MINUTE")
+    zone = "SET 'table.local-time-zone' = 'Europe/Berlin';\n"
+    (found,) = record(window, boundary, source("ts TIMESTAMP_LTZ(3)"), settings=zone).sources
+    assert (found.live_from, found.history_until) == (live_from, history_until)
 
 
 @pytest.mark.parametrize(
