@@ -7,16 +7,17 @@ not; but it trusts the file to be whole, so its size is part of its name.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _ALWAYS = "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseSerialGC -Xshare:auto -Xlog:
 _BRIEF = "-XX:TieredStopAtLevel=1"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DUMP_SECONDS = 120
+_MAKING = "making-"
 _LITTLE_BYTES = 16 << 20
 _LAUNCHER = "SPARK_LAUNCHER_OPTS"  # options of the small JVM with which spark-submit works out its command line
 
@@ -83,10 +85,40 @@ class Archive:
                     return path
         return None
 
+    def clear(self) -> None:
+        """Removes what runs that were killed had begun to make."""
+        for left in self.folder.glob(f"{_MAKING}*"):
+            if (lock := _locked(left)) is not None:
+                with lock:
+                    shutil.rmtree(left, ignore_errors=True)
+
+    @contextmanager
+    def making(self) -> Iterator[Path]:
+        """Where a new archive may be made; what is there at the end goes."""
+        folder = Path(tempfile.mkdtemp(prefix=_MAKING, dir=self.folder))
+        with _locked(folder) or nullcontext():
+            try:
+                yield folder / "classes.jsa"
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
     def keep(self, made: Path) -> None:
         """Takes in an archive that is complete; runs that overlap each bring one."""
         with suppress(OSError):
             made.replace(self.folder / f"{self.name}-{made.stat().st_size}.jsa")
+
+
+def _locked(folder: Path) -> IO[str] | None:
+    """A lock on a folder that ends with this process; None where another one has it, or there are no locks."""
+    with suppress(OSError):
+        file = (folder / "lock").open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+        else:
+            return file
+    return None
 
 
 @contextmanager
@@ -103,19 +135,18 @@ def started_fast(brief: bool) -> Iterator[dict[str, str]]:
         return
     options, unmade = [_ALWAYS, *([_BRIEF] if brief else [])], None
     archive = Archive.here()
-    if archive is not None and (whole := archive.whole()) is not None:
-        options.append(f"-XX:SharedArchiveFile={whole}")
-    elif archive is not None and _writable(archive.folder):
-        unmade = Path(tempfile.mkdtemp(prefix="making-", dir=archive.folder)) / "classes.jsa"
-        options.append(f"-XX:ArchiveClassesAtExit={unmade}")
-    try:
+    with ExitStack() as stack:
+        if archive is not None:
+            archive.clear()
+            if (whole := archive.whole()) is not None:
+                options.append(f"-XX:SharedArchiveFile={whole}")
+            elif _writable(archive.folder):
+                unmade = stack.enter_context(archive.making())
+                options.append(f"-XX:ArchiveClassesAtExit={unmade}")
         with _launched_with(f"{_ALWAYS} {_BRIEF}"), _without_numpy():
             yield {JAVA_OPTIONS: " ".join(options)}
         if unmade is not None and archive is not None and _jvm_ended():
             archive.keep(unmade)
-    finally:
-        if unmade is not None:
-            shutil.rmtree(unmade.parent, ignore_errors=True)
 
 
 def warm(session: SparkSession) -> None:

@@ -38,6 +38,30 @@ def test_without_java_or_a_folder_there_is_no_archive(tmp_path: Path, monkeypatc
     assert startup.Archive.here() is None
 
 
+def test_what_a_killed_run_had_begun_to_make_goes(tmp_path: Path) -> None:
+    """The next run removes it, and nothing of a run that is still at work or of an archive that is whole."""
+    archive = startup.Archive(tmp_path, "4-abc")
+    (tmp_path / "4-abc-5.jsa").write_bytes(b"whole")
+    (tmp_path / "making-older").mkdir()
+    (tmp_path / "making-older" / "classes.jsa").write_bytes(b"half")
+    code = (
+        "import os, sys; from pathlib import Path; from airflow_flinkcompat.backfill.startup import Archive\n"
+        "with Archive(Path(sys.argv[1]), '4-abc').making() as path:\n"
+        "    path.write_bytes(b'half'); print(path.parent.name, flush=True); sys.stdin.read(); os._exit(1)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        theirs = process.stdout.readline().strip()
+        with archive.making() as ours:
+            archive.clear()
+            assert {path.name for path in tmp_path.iterdir()} == {"4-abc-5.jsa", theirs, ours.parent.name}
+        process.kill()
+    assert (tmp_path / theirs / "classes.jsa").read_bytes() == b"half"
+    archive.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["4-abc-5.jsa"]
+
+
 @pytest.mark.slow
 def test_the_first_run_makes_the_archive_and_a_broken_one_harms_nobody(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
