@@ -73,6 +73,10 @@ class AirflowClient:
     def run_state(self, dag_id: str, run_id: str) -> str:
         return str(self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
+    def end_run(self, dag_id: str, run_id: str) -> None:
+        """Mark a run failed, whatever it is doing."""
+        self._request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
+
     def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 180) -> str:
         """The state the run ended in: ``success`` or ``failed``."""
         return self._until(

@@ -1,0 +1,112 @@
+"""Many deployments in a real Airflow: one run each, only the approvers may answer, import errors beside good DAGs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+from demo.airflow_client import AirflowApiError, AirflowClient
+from demo.airflow_instance import AirflowStandalone
+from tests.deploy.jobs import wait_for
+from tests.operators.fakes import script
+
+pytestmark = pytest.mark.slow
+
+DAG_FILE = Path(__file__).parents[2] / "dags" / "flink_deployments.py"
+ORDERS, CLICKS = "redeploy_orders", "redeploy_clicks"
+# The engine is named, so that no Gateway is asked; every change is put to the approvers.
+FILE = """\
+[defaults]
+ledger = "{ledger}"
+changed.poke_interval = 1
+check = {{ engine = "flink", engine_version = "2.3.0", policy = {{ incompatible = "approve" }} }}
+
+[deployments.orders]
+script = "orders.sql"
+approvers = ["ana"]
+
+[deployments.clicks]
+script = "clicks.sql"
+"""
+
+
+@dataclass
+class Site:
+    folder: Path
+    airflow: AirflowStandalone
+
+    @property
+    def client(self) -> AirflowClient:
+        return self.airflow.client
+
+    def first_run(self, dag_id: str) -> str:
+        """The run of a DAG that was just switched on, once its sensor waits in the triggerer."""
+        self.client.unpause(dag_id)
+        wait_for(lambda: self.client.runs(dag_id), f"a run of {dag_id}", 60)
+        (run,) = self.client.runs(dag_id)
+        self.client.wait_for_task(dag_id, run, "changed", ("deferred",))
+        return run
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    root = tmp_path_factory.mktemp("deployments")
+    (root / "dags").mkdir()
+    shutil.copy(DAG_FILE, root / "dags")
+    (root / "jobs.toml").write_text(FILE.format(ledger=root / "ledger"), encoding="utf-8")
+    for name in ("orders", "clicks"):  # both are deployed as they stand
+        text = script().rstrip()  # as Jinja leaves it
+        (root / f"{name}.sql").write_text(text, encoding="utf-8")
+        side = Side(text, engine="flink", engine_version="2.3.0")
+        entry = LedgerEntry(
+            "deployed", side.script, engine="flink", engine_version="2.3.0", sha256=side.sha256, job_id="job-1"
+        )
+        Ledger(root / "ledger", name).append(entry)
+    flink = {"conn_type": "flink", "host": "localhost", "port": 1}
+    config = {"FLINKCOMPAT_DEPLOYMENTS": str(root / "jobs.toml")}
+    airflow = AirflowStandalone(
+        root / "airflow", root / "dags", connections={"flink_default": flink}, config=config, log=print
+    )
+    with airflow:
+        yield Site(root, airflow)
+
+
+def test_one_redeploy_at_a_time_and_approvers_of_its_own(site: Site) -> None:
+    client = site.client
+    first = site.first_run(ORDERS)
+    second = client.trigger(ORDERS)
+    # Its scheduler starts runs of other DAGs meanwhile, and not this one.
+    site.first_run(CLICKS)
+    assert (client.run_state(ORDERS, first), client.run_state(ORDERS, second)) == ("running", "queued")
+
+    (site.folder / "orders.sql").write_text(script(size=5), encoding="utf-8")
+    client.wait_for_question(ORDERS, first, "approve")
+    assert [user["id"] for user in client.question(ORDERS, first, "approve")["assigned_users"]] == ["ana"]
+    with pytest.raises(AirflowApiError, match=r"403 .*is not a respondent"):
+        client.answer(ORDERS, first, "approve", "Resume from savepoint")
+    assert client.run_state(ORDERS, second) == "queued"
+
+    client.end_run(ORDERS, first)
+    client.wait_for_question(ORDERS, second, "approve")
+    assert client.run_state(ORDERS, second) == "running"
+
+
+def test_a_broken_deployment_is_an_import_error_and_no_other_goes_away(site: Site) -> None:
+    file = site.folder / "jobs.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('script = "clicks.sql"', 'skript = "clicks.sql"'), encoding="utf-8")
+    wait_for(lambda: site.client.import_errors(), "Airflow shows an import error", 60)
+    (error,) = site.client.import_errors()
+    assert "flink_deployments.py" in error
+    assert f"{file}: deployment 'clicks': skript: is not known; did you mean script?" in error
+    assert "'orders'" not in error
+    file.write_text(text, encoding="utf-8")
+    wait_for(lambda: not site.client.import_errors(), "the import error goes away", 60)
+    site.client.unpause(ORDERS)
+    site.client.unpause(CLICKS)
