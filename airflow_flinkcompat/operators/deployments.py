@@ -36,7 +36,7 @@ _ANY_TASK = {
 }
 # What a deployment says once for all of its tasks, and what their order decides.
 _SHARED = {"deployment", "script", "settings", "functions", "catalog", "flink_conn_id", "ledger"}
-_DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run", "defaults", "deferrable"}
+_DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run"}
 
 
 class DeploymentsError(ValueError):
