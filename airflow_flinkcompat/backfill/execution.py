@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
-from airflow_flinkcompat.backfill.native import Partials, pieces
+from airflow_flinkcompat.backfill.native import Natives, pieces, reason
 from airflow_flinkcompat.backfill.ordered import HIDDEN, MET, in_sessions, in_time, ranked, with_watermark
 from airflow_flinkcompat.backfill.sampling import ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.sharing import shared
@@ -43,16 +44,17 @@ class Execution:
         work: Work | None = None,
         progress: Callable[[str], None] = lambda line: None,
         by_slices: bool | None = None,
-        native: Callable[[Group], Partials | None] = lambda group: None,
+        native: Natives | None = None,
     ) -> None:
         """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample.
 
         ``native`` says which aggregations get their partials from DuckDB.
         """
         self.session = session
-        self._progress, self._by_slices, self._native = progress, by_slices, native
+        self._progress, self._by_slices, self._native = progress, by_slices, native or Natives(False)
         self._shared = shared(work.writes) if work is not None else frozenset()
         self._frames: dict[Step, DataFrame] = {}
+        self._kept: list[DataFrame] = []
         self._reads: list[tuple[str, str, Observation]] = []
         self._nulls: list[Observation] = []
         self._ties: list[Observation] = []
@@ -91,7 +93,7 @@ class Execution:
 
     def __exit__(self, *_: object) -> None:
         """Forgets the rows kept for several readers; an action later on would compute them again."""
-        for rows in self._frames.values():
+        for rows in (*self._frames.values(), *self._kept):
             rows.unpersist()
 
     def frame(self, step: Step) -> DataFrame:
@@ -156,8 +158,8 @@ class Execution:
     def _group(self, step: Group) -> DataFrame:
         assign, slices = self._windows(step), step.slices
         if assign is not None and slices is not None:
-            if (partials := self._native(step)) is not None:
-                return by_slices(self._native_pieces(partials), assign, slices)
+            if (native := self._native_pieces(step)) is not None:
+                return by_slices(native, assign, slices)
             if self._sliced(assign, slices):
                 pieces = in_pieces(self.frame(assign.input), assign, slices, self._nulls_seen())
                 return by_slices(pieces, assign, slices)
@@ -186,13 +188,27 @@ class Execution:
         )
         return pays
 
-    def _native_pieces(self, partials: Partials) -> DataFrame:
-        """What DuckDB computed of files, counted as rows read by Spark are."""
-        read, seen = partials.read, Observation()
-        self._reads.append((read.table, read.source.place, seen))
-        rows = pieces(self.session, partials).observe(seen, F.expr("coalesce(sum(rows), 0)").alias("rows"))
-        rows = rows.observe(self._nulls_seen(), F.expr("coalesce(sum(nulls), 0)").alias("nulls"))
-        return rows.where(f"{SLICE} IS NOT NULL").drop("rows", "nulls")
+    def _native_pieces(self, step: Group) -> DataFrame | None:
+        """What DuckDB computed of files, counted as rows read by Spark are; None where Spark's operators have to.
+
+        It is computed here and kept, so that a failure costs this and nothing else.
+        """
+        partials = self._native(step, self.session)
+        if partials is None:
+            return None
+        read, nulls = Observation(), Observation()
+        try:
+            rows = pieces(self.session, partials).observe(read, F.expr("coalesce(sum(rows), 0)").alias("rows"))
+            rows = rows.observe(nulls, F.expr("coalesce(sum(nulls), 0)").alias("nulls"))
+            rows = rows.where(f"{SLICE} IS NOT NULL").drop("rows", "nulls").persist()
+            self._kept.append(rows)
+            rows.count()
+        except (PySparkException, Py4JError, OSError) as error:
+            self._native.failed(partials, reason(error))
+            return None
+        self._reads.append((partials.read.table, partials.read.source.place, read))
+        self._nulls.append(nulls)
+        return rows
 
 
 class Sample(Execution):

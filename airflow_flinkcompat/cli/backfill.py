@@ -33,7 +33,7 @@ from airflow_flinkcompat.sql import mask_secrets, read_script
     type=click.Choice(("auto", "off")),
     default="auto",
     show_default=True,
-    help="Whether DuckDB may aggregate parquet files inside Spark's tasks, where that is less work.",
+    help="Whether DuckDB may aggregate files inside Spark's tasks, where that is less work.",
 )
 @click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
 @click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")

@@ -49,7 +49,7 @@ class FlinkBackfillOperator(ScriptOperator):
     :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
     :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
     :param late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
-    :param native: ``auto`` or ``off``: whether DuckDB may aggregate parquet files inside Spark's tasks. (templated)
+    :param native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
     :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
         ones. (templated)
     :param journal: folder where finished parts are kept; default: beside a sink's folder. (templated)

@@ -3,64 +3,28 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, native, run_backfill
-from airflow_flinkcompat.backfill.native import Natives, NotNative
+from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
+from airflow_flinkcompat.backfill.native import Natives, deciding, held
+from airflow_flinkcompat.backfill.native.held import NotNative
 from airflow_flinkcompat.backfill.windows import EPOCH
-from tests.backfill.scripts import script
+from tests.backfill.twice import BOUNDS, QUERY, WINDOWS, decided, job, twice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-COLUMNS = (
-    "ts TIMESTAMP(3), k STRING, i INT, b BIGINT, d DECIMAL(10, 2), day DATE, at_ TIMESTAMP(6), x DOUBLE, "
-    "n INT NOT NULL, WATERMARK FOR ts AS ts"
-)
-RESULTS = (
-    "k STRING, d DECIMAL(10, 2), ws TIMESTAMP(3), we TIMESTAMP(3), n BIGINT, c BIGINT, si INT, sb BIGINT, ab BIGINT, "
-    "sd DECIMAL(38, 2), lo STRING, hi INT, l DATE, h DATE, a TIMESTAMP(6), md DECIMAL(10, 2)"
-)
-QUERY = (
-    "INSERT INTO o SELECT k, d, window_start, window_end, COUNT(*), COUNT(i), SUM(i), SUM(b), AVG(b), SUM(d), MIN(k), "
-    "MAX(i), MIN(day), MAX(day), MAX(at_), MIN(d) FROM {} GROUP BY k, d, window_start, window_end"
-)
-WINDOWS = {
-    "TUMBLE": "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTE, INTERVAL '-3' MINUTE))",
-    "HOP": "TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '4' MINUTE, INTERVAL '10' MINUTE))",
-    "CUMULATE": "TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '20' MINUTE))",
-}
-
-
-def files(place: Path, name: str, columns: str) -> str:
-    return (
-        f"CREATE TABLE {name} ({columns}) WITH ('connector' = 'filesystem', 'path' = '{place}', 'format' = 'parquet', "
-        "'parquet.utc-timezone' = 'true');"
-    )
-
-
-def job(folder: Path, query: str, results: str = RESULTS) -> str:
-    return script(files(folder / "in", "t", COLUMNS), files(folder / "out", "o", results), query)
-
-
-def decided(text: str) -> tuple[list[str], bool]:
-    """What is said of a script's aggregation, and whether it is computed natively."""
-    from airflow_flinkcompat.backfill import plan_backfill
-
-    said: list[str] = []
-    return said, Natives(True, said.append).covers(plan_backfill(BackfillRequest(text, "job.sql")))
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little data is worth it here."""
-    monkeypatch.setattr(native, "ROWS", 1)
-    monkeypatch.setattr(native, "DENSE", 0.0)
+    monkeypatch.setattr(deciding, "ROWS", 1)
+    monkeypatch.setattr(deciding, "DENSE", 0.0)
 
 
 @pytest.fixture
@@ -101,25 +65,12 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", WINDOWS)
-@pytest.mark.parametrize("bounds", [(None, None), ("1969-12-31 23:41", "1970-01-01 00:13")])
+@pytest.mark.parametrize(("kind", "bounds"), [("TUMBLE", BOUNDS[1]), ("HOP", BOUNDS[0]), ("CUMULATE", BOUNDS[1])])
 def test_the_rows_are_those_of_sparks_own_operators(
     spark: SparkSession, history: Path, kind: str, bounds: tuple[str | None, str | None]
 ) -> None:
-    from_, to = (None if moment is None else datetime.fromisoformat(moment) for moment in bounds)
-    text, found = job(history, QUERY.format(WINDOWS[kind])), []
-    for way in ("auto", "off"):
-        said: list[str] = []
-        place = history / way
-        request = BackfillRequest(text, "job.sql", from_=from_, to=to, sinks={"o": str(place)}, native=way)
-        result = run_backfill(request, said.append)
-        assert any("DuckDB aggregates files" in line for line in said) == (way == "auto"), said
-        rows = sorted(map(repr, spark.read.parquet(str(place)).collect()))
-        counts = (result.rows_read, result.rows_dropped, result.sinks[0].rows, result.sinks[0].windows)
-        found.append((rows, counts))
-    assert found[0] == found[1]
-    assert found[0][0]
-    assert found[0][1][1] > 0
+    (said,) = twice(spark, history, job(history, QUERY.format(WINDOWS[kind])), bounds)
+    assert "DuckDB aggregates files" in said
 
 
 @pytest.mark.slow
@@ -148,7 +99,7 @@ def test_what_is_computed_natively(history: Path) -> None:
 @pytest.mark.parametrize(
     ("select", "results", "reason"),
     [
-        ("SUM(x)", "s DOUBLE", "column x is DOUBLE"),
+        ("COUNT(x)", "s BIGINT", "column x is DOUBLE"),
         ("SUM(i * 2)", "s INT", "an aggregate is not over a plain column"),
         ("SUM(n)", "s INT NOT NULL", "column n is NOT NULL, which Spark checks"),
         ("COUNT(DISTINCT i)", "s BIGINT", "an aggregate is DISTINCT"),
@@ -175,12 +126,12 @@ def test_files_of_other_types_few_rows_and_sparse_ones(history: Path, monkeypatc
     said, covered = decided(text.replace("b BIGINT, d", "b INT, d"))
     assert not covered
     assert "column b is BIGINT in a.parquet, not INTEGER" in said[0]
-    monkeypatch.setattr(native, "DENSE", 1e9)
+    monkeypatch.setattr(deciding, "DENSE", 1e9)
     assert "rows per key and slice" in decided(text)[0][0]
-    monkeypatch.setattr(native, "ROWS", 10_000)
+    monkeypatch.setattr(deciding, "ROWS", 10_000)
     assert "1020 rows are too few" in decided(text)[0][0]
     (history / "in" / "d.parquet").write_bytes(b"no parquet at all")
-    assert "DuckDB does not read the files" in decided(text)[0][0]
+    assert "because DuckDB fails: " in decided(text)[0][0]
 
 
 def test_it_can_be_turned_off(history: Path) -> None:
@@ -195,8 +146,19 @@ def test_it_can_be_turned_off(history: Path) -> None:
 
 
 def test_paths_are_literals() -> None:
-    assert native.path_of("file:///a%20b/c") == "/a b/c"
-    assert native.read_parquet(["/it's"]) == "read_parquet(['/it''s'], hive_partitioning = false)"
+    assert held.path_of("file:///a%20b/c") == "/a b/c"
+    assert held.filled_in("[{files}]", ["file:///it's"]) == "['/it''s']"
     for place in ("s3a://bucket/a", "file:///a/*.parquet"):
         with pytest.raises(NotNative):
-            native.path_of(place)
+            held.path_of(place)
+
+
+def test_files_are_those_that_spark_lists(tmp_path: Path) -> None:
+    for name in ("b", "a/c", "_d=1/e", "_f/g", ".h", "a/_i", "j._COPYING_"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x", encoding="utf-8")
+    (tmp_path / "empty").touch()
+    assert held.listed(tmp_path.as_uri()) == tuple((tmp_path / name).as_uri() for name in ("_d=1/e", "a/c", "b"))
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "_f")
+    with pytest.raises(NotNative, match="links to other folders"):
+        held.listed(tmp_path.as_uri())

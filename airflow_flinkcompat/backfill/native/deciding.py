@@ -1,0 +1,137 @@
+"""Which aggregations DuckDB computes: those that are the same for certain, over dense data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.connectors.base import Source
+from airflow_flinkcompat.backfill.connectors.delta import Delta
+from airflow_flinkcompat.backfill.connectors.files import Files
+from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg
+from airflow_flinkcompat.backfill.connectors.text import CsvFormat
+from airflow_flinkcompat.backfill.native.csv import Csv
+from airflow_flinkcompat.backfill.native.held import Held, NotNative, Parquet, filled_in, listed
+from airflow_flinkcompat.backfill.native.queries import Partials, partials_of, wanted_by, windows_of
+from airflow_flinkcompat.backfill.slices import density
+from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Together, Work, reads_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DENSE = 4.0
+"""Rows per key and slice from which on native partials are worth it: with fewer they are nearly as many as the rows."""
+ROWS = 1_000_000
+"""Rows in all files from which on they win back what starting Python beside the tasks costs."""
+SAMPLE = 20_000
+
+
+class Natives:
+    """Decides, once for each aggregation, whether it is computed natively."""
+
+    def __init__(self, wanted: bool, progress: Callable[[str], None] = lambda line: None) -> None:
+        self._wanted, self._progress = wanted, progress
+        self._found: dict[Group, Partials | None] = {}
+        self._held: dict[Held, Held] = {}
+        self._failed: set[str] = set()
+
+    def __call__(self, group: Group, session: SparkSession | None = None) -> Partials | None:
+        """How an aggregation is computed natively, None if not; the reason is told.
+
+        Without a session only what lies in plain files can be looked at; with one, they are listed once more.
+        """
+        if not self._wanted or group.slices is None:
+            return None
+        if session is None and not all(isinstance(read.source, Files) for read in reads_of(group)):
+            return None
+        found = self._found.get(group)
+        if group not in self._found or (session is not None and found is not None and _changed(found)):
+            self._found[group] = self._decided(group, group.slices, session)
+        return self._found[group]
+
+    def covers(self, work: Work) -> bool:
+        """Whether nothing but native aggregations reads rows, so that little is left to Spark's own operators."""
+        return all(self._covered(step) for write in work.writes for step in write.inputs)
+
+    def failed(self, partials: Partials, reason: str) -> None:
+        """Leaves to Spark what DuckDB failed at, and what else it would read of the same table."""
+        self._failed.add(partials.read.source.place)
+        self._progress(
+            f"DuckDB failed over {partials.read.table} ({reason}), so Spark's own operators aggregate all rows again"
+        )
+
+    def _covered(self, step: Step) -> bool:
+        if isinstance(step, Group) and self(step) is not None:
+            return True
+        if isinstance(step, Read):
+            return False
+        return all(self._covered(inner) for inner in (step.inputs if isinstance(step, Together) else (step.input,)))
+
+    def _decided(self, group: Group, slices: Slices, session: SparkSession | None) -> Partials | None:
+        kind = "windows"
+        try:
+            assign = windows_of(group)
+            kind = str(assign.windows.kind)
+            wanted = wanted_by(assign, slices)
+            _check_installed()
+            if wanted.read.source.place in self._failed:
+                raise NotNative("DuckDB failed over its files before")
+            held = _held(wanted.read.source, session)
+            held = self._held.setdefault(held, held)
+            held.check(wanted.columns.values(), wanted.time)
+            partials = partials_of(assign, slices, wanted, held, SAMPLE)
+            found = _dense(partials, assign.windows.slice)
+        except NotNative as reason:
+            self._progress(f"{kind}: Spark's own operators aggregate all rows, because {reason}")
+            return None
+        except Exception as error:  # whatever it is, Spark's own operators do not need it
+            what = next(iter(str(error).splitlines()), type(error).__name__)
+            self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB fails: {what}")
+            return None
+        self._progress(f"{kind}: about {found:.1f} rows per key and slice, so DuckDB aggregates files to slices")
+        return partials
+
+
+def _check_installed() -> None:
+    try:
+        import duckdb  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise NotNative(f"{error.name} is not installed (pip install 'airflow-flinkcompat[native]')") from None
+
+
+def _dense(partials: Partials, slice_: int) -> float:
+    """The rows per key and slice, about. Raises :class:`NotNative` where they are not worth it."""
+    import duckdb
+
+    held = partials.held
+    if held.rows < ROWS:
+        raise NotNative(f"{held.rows} rows are too few for more")
+    with duckdb.connect(config={"threads": 1}) as connection:
+        sample = connection.sql(filled_in(partials.sample, held.files)).fetchall()
+    found = density(sample, slice_, held.rows)
+    if found < DENSE:
+        raise NotNative(f"there are only about {found:.1f} rows per key and slice")
+    return found
+
+
+def _held(source: Source, session: SparkSession | None) -> Held:
+    """The files a source stands for. Raises :class:`NotNative` where DuckDB would not read its rows from them."""
+    match source:
+        case Files(format=CsvFormat() as format):
+            return Csv.of(source, format)
+        case Files():
+            return Parquet(listed(source.place))
+        case Delta() | Iceberg() if session is not None:
+            from airflow_flinkcompat.backfill.native.lakes import data_files
+
+            return data_files(session, source)
+    raise NotNative("it is not read from files")
+
+
+def _changed(partials: Partials) -> bool:
+    source = partials.read.source
+    try:
+        return isinstance(source, Files) and listed(source.place) != partials.held.files
+    except NotNative:
+        return True

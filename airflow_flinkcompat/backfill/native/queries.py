@@ -1,0 +1,193 @@
+"""An aggregation's partials in DuckDB's SQL, where they are the same as Spark's for certain."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
+from airflow_flinkcompat.backfill.connectors.delta import Delta
+from airflow_flinkcompat.backfill.connectors.files import Files
+from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg
+from airflow_flinkcompat.backfill.connectors.text import CsvFormat
+from airflow_flinkcompat.backfill.expressions import spark_type
+from airflow_flinkcompat.backfill.native.held import Held, NotNative, floored, kind_of
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Slices, Where
+from airflow_flinkcompat.plan.types import Column
+
+_COLUMN = re.compile(r"c(\d+)")
+_PARTIAL = re.compile(r"(sum|count|min|max)\((?:c(\d+)|1)\)")
+_WHOLE = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is read below an aggregation: columns of a table by position, and its event time."""
+
+    read: Read
+    columns: dict[int, Column]
+    time: Column
+
+
+@dataclass(frozen=True)
+class Partials:
+    """One aggregation's partials in DuckDB's words, with Spark's types.
+
+    The ``query`` over ``held`` gives the columns of ``schema``: keys, ``slice``, partials, then how many rows were read
+    for the row and how many of those had no time. Rows without a slice are counted only. ``sample`` gives (hash of the
+    keys, slice, time) of the first rows.
+    """
+
+    read: Read
+    held: Held
+    query: str
+    sample: str
+    schema: str
+
+
+def windows_of(group: Group) -> Assign:
+    """The windows of an aggregation. Raises :class:`NotNative` where it is not over windows right above rows."""
+    below = group.input
+    while isinstance(below, Select | Where):
+        below = below.input
+    if not isinstance(below, Assign):
+        raise NotNative("it is not right above a windowing function")
+    return below
+
+
+def wanted_by(assign: Assign, slices: Slices) -> Wanted:
+    """The files and columns below the windows, where only plain columns are in between.
+
+    Raises :class:`NotNative` for whatever is not the same for certain.
+    """
+    if slices.condition != "TRUE":
+        raise NotNative("rows are filtered")
+    if slices.values:
+        raise NotNative("an aggregate is DISTINCT")
+    if assign.zone:
+        raise NotNative(f"windows are cut in the time zone {assign.zone}")
+    positions = {_column(sql) for _, sql in slices.keys}
+    positions |= {place for _, place in map(_call, slices.partials) if place is not None}
+    step, places = assign.input, {position: position for position in {*positions, assign.time}}
+    while isinstance(step, Select):
+        columns = dict(step.columns)
+        places = {position: _column(columns[below]) for position, below in places.items()}
+        step = step.input
+    if not isinstance(step, Read):
+        raise NotNative("rows are filtered or put together before their windows")
+    if step.watermark is not None or step.condition:
+        raise NotNative("late rows or whole folders are left out")
+    found = {position: _stored(step, below, position == assign.time) for position, below in places.items()}
+    time = found[assign.time]
+    if time.type.name != "TIMESTAMP":
+        raise NotNative(f"column {time.name} is {time.type}")
+    return Wanted(step, {position: found[position] for position in positions}, time)
+
+
+def partials_of(assign: Assign, slices: Slices, wanted: Wanted, held: Held, first: int) -> Partials:
+    """The queries over files; the sample is one of so many ``first`` rows. Raises :class:`NotNative`."""
+    schema = []
+    for position, sql in slices.keys:
+        schema.append(f"k{position} {spark_type(wanted.columns[_column(sql)].type)}")
+    schema += ["slice BIGINT"]
+    inner, outer = [], []
+    for i, (function, place) in enumerate(map(_call, slices.partials)):
+        value, kind = _aggregate(function, None if place is None else wanted.columns[place])
+        inner.append(f"{function}({'*' if place is None else f'c{place}'}) AS p{i}")
+        outer.append(f"{value.format(f'p{i}')} AS p{i}")
+        schema.append(f"p{i} {kind}")
+    keys = [f"k{position}" for position, _ in slices.keys]
+    named = [f"{sql} AS k{position}" for position, sql in slices.keys]
+    slice_ = floored("micros", assign.windows.slice, assign.windows.offset)
+    inside = f"CASE WHEN {_spanned(assign)} THEN {slice_} END AS slice"
+    counts = ["count(*) AS rows", "count(*) FILTER (WHERE micros IS NULL) AS nulls"]
+    rows = _rows(wanted, held)
+    grouped = f"SELECT {', '.join([*named, inside, *inner, *counts])} FROM ({rows}) GROUP BY ALL"
+    hashed = f"hash({', '.join(sql for _, sql in slices.keys)})" if keys else "0"
+    return Partials(
+        wanted.read,
+        held,
+        f"SELECT {', '.join([*keys, 'slice', *outer, 'rows', 'nulls'])} FROM ({grouped})",
+        f"SELECT {hashed}, {slice_}, micros FROM ({rows} LIMIT {first}) WHERE micros IS NOT NULL",
+        ", ".join([*schema, "rows BIGINT", "nulls BIGINT"]),
+    )
+
+
+def _rows(wanted: Wanted, held: Held) -> str:
+    """The rows a reader is asked for: columns ``c0`` … and the time, in microseconds."""
+    columns = [f"{held.value(column)} AS c{position}" for position, column in sorted(wanted.columns.items())]
+    rows = f"SELECT {', '.join([*columns, f'{held.micros(wanted.time)} AS micros'])} FROM {held.relation}"
+    source = wanted.read.source
+    if not isinstance(source, Files | Delta | Iceberg) or (span := source.span) is None:
+        return rows
+    if source.columns[span.field] != wanted.time:
+        raise NotNative("rows are left out by another time")
+    time = held.value(wanted.time)
+    bounds = ((">=", span.first), ("<", span.last))
+    asked = (f"({time} IS NULL OR epoch_us({time}) {sign} {micros})" for sign, micros in bounds if micros is not None)
+    return f"{rows} WHERE {' AND '.join(asked) or 'TRUE'}"
+
+
+def _stored(read: Read, position: int, is_time: bool) -> Column:
+    """The column that is read at a position as it is stored."""
+    source, fields, columns = read.source, dict(read.fields), dict(read.columns)
+    if not isinstance(source, Files | Delta | Iceberg):
+        raise NotNative(f"{read.table} is not read from files")
+    if position not in fields:
+        raise NotNative(f"a column of {read.table} is computed")
+    column = source.columns[fields[position]]
+    if isinstance(source, Files) and column.name in source.partitioning.names:
+        raise NotNative(f"column {column.name} is the name of a folder")
+    if not column.type.nullable:
+        raise NotNative(f"column {column.name} is NOT NULL, which Spark checks")
+    kind_of(column)
+    if isinstance(source, Files) and isinstance(source.format, CsvFormat):
+        return column
+    plain = column.type.name == "TIMESTAMP" or columns[position] == f"f{fields[position]}"
+    if not plain or (not is_time and column.type.name == "TIMESTAMP" and column.type.parameters[0] < 6):
+        raise NotNative(f"column {column.name} of type {column.type} is checked by Spark")
+    if isinstance(source, Files) and not (
+        isinstance(source.format, ColumnarFormat) and source.format.name == "parquet"
+    ):
+        raise NotNative(f"{read.table} is kept as {source.format.name}")
+    return column
+
+
+def _column(sql: str) -> int:
+    found = _COLUMN.fullmatch(sql)
+    if found is None:
+        raise NotNative("a key or a time is computed")
+    return int(found[1])
+
+
+def _call(sql: str) -> tuple[str, int | None]:
+    """The function and the position of its argument, None for all rows."""
+    found = _PARTIAL.fullmatch(sql)
+    if found is None or (found[2] is None and found[1] != "count"):
+        raise NotNative("an aggregate is not over a plain column")
+    return found[1], None if found[2] is None else int(found[2])
+
+
+def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
+    """The value of DuckDB's aggregate as Spark would have it, and its type in Spark."""
+    if function == "count" or column is None:
+        return "{}", "BIGINT"
+    kind = column.type
+    if function in ("min", "max") and kind.name != "BOOLEAN":
+        return "{}", str(spark_type(kind))
+    if function == "sum" and kind.name in _WHOLE:
+        # DuckDB adds up in 128 bits; the lower 64 of them are what Flink and Spark have after all their overflows.
+        low = "({0} & 18446744073709551615::HUGEINT)"
+        wrapped = f"CASE WHEN {low} > 9223372036854775807 THEN {low} - 18446744073709551616::HUGEINT ELSE {low} END"
+        return f"CAST({wrapped} AS BIGINT)", "BIGINT"
+    if function == "sum" and kind.name == "DECIMAL":
+        precision, scale = min(kind.parameters[0] + 10, 38), kind.parameters[1]
+        return f"CAST({{}} AS DECIMAL({precision}, {scale}))", f"DECIMAL({precision}, {scale})"
+    raise NotNative(f"{function.upper()} of {kind} is not the same for certain")
+
+
+def _spanned(assign: Assign) -> str:
+    """Whether some window asked for may hold the row; not so without a time."""
+    first, last = assign.windows.span(assign.demand)
+    bounds = [f"micros {sign} {micros}" for sign, micros in ((">=", first), ("<", last)) if micros is not None]
+    return " AND ".join(bounds) or "micros IS NOT NULL"
