@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from airflow_flinkcompat.backfill import BackfillResult
@@ -34,6 +34,13 @@ def table(name: str, columns: str, place: str | Path, format: str = "csv", **opt
     given |= {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
     return f"CREATE TABLE {name} ({columns}) WITH ({pairs})"
+
+
+def filled(name: str, columns: str, place: Path, rows: Iterable[str]) -> str:
+    """CREATE TABLE on a new folder with one csv file of these lines, where nothing stands for NULL."""
+    place.mkdir()
+    (place / "rows.csv").write_text("".join(rows), encoding="utf-8")
+    return table(name, columns, place, csv__null_literal="")
 
 
 def script(*statements: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,20 @@ def cuts(text: str, from_: str, to: str, length: str) -> list[str]:
     assert all(chunk.from_ == bounds.from_ for chunk in found)
     assert [chunk.after for chunk in found] == [None, *(chunk.to for chunk in found[:-1])]
     return [f"{chunk.to:%d %H:%M}" for chunk in found]
+
+
+class Stopped(Exception):
+    """What ends a run half-way."""
+
+
+def stopping_at(begin: str) -> Callable[[str], None]:
+    """Hears a run's progress until it says a line that begins so."""
+
+    def stop(line: str) -> None:
+        if line.startswith(begin):
+            raise Stopped
+
+    return stop
 
 
 @pytest.mark.parametrize(
@@ -207,15 +222,8 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
     run_backfill(asked(sums(HOP, bids), whole))
     request = asked(sums(HOP, bids), parts, chunk=timedelta(hours=2), journal=str(tmp_path / "journal"))
 
-    class Stopped(Exception):
-        pass
-
-    def stop(line: str) -> None:
-        if line.startswith("chunk 2"):
-            raise Stopped
-
     with pytest.raises(Stopped):
-        run_backfill(request, stop)
+        run_backfill(request, stopping_at("chunk 2"))
     assert not parts.exists()
     (journal,) = (tmp_path / "journal").iterdir()
     entries = sorted(path.name for path in journal.iterdir() if path.suffix == ".json")
@@ -242,15 +250,8 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
 def test_chunks_of_another_history_are_computed_anew(run: Run, bids: Path, tmp_path: Path, change: str) -> None:
     request = asked(sums(TUMBLE, bids), tmp_path / "parts", chunk=timedelta(hours=3))
 
-    class Stopped(Exception):
-        pass
-
-    def stop(line: str) -> None:
-        if line.startswith("chunk 1"):
-            raise Stopped
-
     with pytest.raises(Stopped):
-        run_backfill(request, stop)
+        run_backfill(request, stopping_at("chunk 1"))
     file = bids / ("b.csv" if change == "one more file" else "a.csv")
     earlier = file.read_text(encoding="utf-8") if file.exists() else ""
     file.write_text(earlier + "2026-01-01 00:01:00,1000.00,A\n", encoding="utf-8")

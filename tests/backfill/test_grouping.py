@@ -10,7 +10,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from tests.backfill.engines import by_both, turns
-from tests.backfill.scripts import TUMBLE, bids, table
+from tests.backfill.scripts import TUMBLE, bids, filled, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,9 +27,7 @@ def history(folder: Path) -> str:
         time = f"1970-01-01 00:{draw.randrange(4):02d}:{draw.randrange(60):02d}" if draw.random() > 0.05 else ""
         values = draw.choice(["a", "b", ""]), draw.choice(["1", "2", ""]), draw.choice(["", str(draw.randrange(-9, 9))])
         rows.append(f"{time},{','.join(values)}\n")
-    folder.mkdir()
-    (folder / "rows.csv").write_text("".join(rows), encoding="utf-8")
-    return table("t", COLUMNS, folder, csv__null_literal="")
+    return filled("t", COLUMNS, folder, rows)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.steps import Late, Step, Together
 from tests.backfill.engines import by_both, turns
-from tests.backfill.scripts import SUM, SUM_COLUMNS, TUMBLE, Run, bids, lines, script, table
+from tests.backfill.scripts import SUM, SUM_COLUMNS, TUMBLE, Run, bids, filled, lines, script, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,9 +55,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
         f"{time.isoformat(' ', 'milliseconds')}{zone},{draw.choice(['a', 'b', ''])},{draw.randrange(-9, 9)},{number}\n"
         for number, time in enumerate(moments())
     ]
-    folder.mkdir()
-    (folder / "rows.csv").write_text("".join(rows), encoding="utf-8")
-    return table("t", columns, folder, csv__null_literal="")
+    return filled("t", columns, folder, rows)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.steps import Rank, Step, Together
 from tests.backfill.engines import by_both, turns
-from tests.backfill.scripts import TUMBLE, Run, bids, lines, script, table
+from tests.backfill.scripts import TUMBLE, Run, bids, filled, lines, script, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,9 +46,7 @@ def history(folder: Path) -> str:
             f"{number * 7 % 300}.5",
         )
         lines_.append(f"{time}:{second % 60:02d}.{milli:03d},{number},{','.join(values)}\n")
-    folder.mkdir()
-    (folder / "rows.csv").write_text("".join(lines_), encoding="utf-8")
-    return table("t", COLUMNS, folder, csv__null_literal="")
+    return filled("t", COLUMNS, folder, lines_)
 
 
 def query(shape: str, keys: str, order: str, kept: str, shown: bool = False, window: str = WINDOW) -> str:

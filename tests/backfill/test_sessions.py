@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from tests.backfill.engines import by_both, turns
-from tests.backfill.scripts import Run, bids, lines, script, table
+from tests.backfill.scripts import Run, bids, filled, lines, script, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,9 +38,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
         time = f"1969-12-31 23:{60 + second // 60:02d}" if second < 0 else f"1970-01-01 00:{second // 60:02d}"
         values = draw.choice(["a", "b", "c", ""]), draw.choice(["", str(draw.randrange(-9, 9))])
         found.append(f"{time}:{second % 60:02d}.{milli:03d}{zone},{','.join(values)}\n")
-    folder.mkdir()
-    (folder / "rows.csv").write_text("".join(found), encoding="utf-8")
-    return table("t", columns, folder, csv__null_literal="")
+    return filled("t", columns, folder, found)
 
 
 @pytest.mark.slow
