@@ -29,8 +29,8 @@ from airflow_flinkcompat.deploy.store import LedgerError, Store
 
 _log = logging.getLogger(__name__)
 SCHEMA = "flinkcompat-ledger/1"
-DEPLOYED = "deployed"
-HEADS = frozenset({DEPLOYED, "rolled-back", "adopted"})
+DEPLOYED, ADOPTED = "deployed", "adopted"
+HEADS = frozenset({DEPLOYED, "rolled-back", ADOPTED})
 """Kinds of entries that say what is in force: a job that runs the entry's script."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")

@@ -104,7 +104,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
 def judge(side: Side, entries: Sequence[LedgerEntry]) -> Offer:
     """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
     name = side.source
-    head = next((entry for entry in reversed(entries) if entry.kind == "deployed"), None)
+    head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
         return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
     last = next((entry for entry in reversed(entries) if _is_about(entry, side)), None)

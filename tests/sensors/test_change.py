@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
 
-from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.ledger import HEADS, LedgerEntry
 from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint_of
@@ -50,6 +51,16 @@ def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:  # no
     deployed.propose(script(size=5))
     assert trigger.baseline != fingerprint_of(trigger.paths)
     assert look(deployed) == f"orders.sql differs from what entry 4 deployed at {deployed.ledger.entries()[3].at}"
+
+
+@pytest.mark.parametrize("kind", sorted(HEADS))
+def test_what_is_in_force_counts_however_it_came_to_be(kind: str, deployed: Site) -> None:  # noqa: F811
+    head = deployed.ledger.head()
+    assert head is not None
+    deployed.ledger.append(replace(head, kind=kind, script=script(size=5)))
+    assert isinstance(look(deployed), str)
+    deployed.propose(script(size=5))
+    assert not offered(deployed)
 
 
 def test_settings_and_catalog_count_and_the_engines_version_does_not(deployed: Site) -> None:  # noqa: F811

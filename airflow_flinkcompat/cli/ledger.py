@@ -1,0 +1,317 @@
+"""``flinkcompat ledger``: what is deployed, what was tried, and taking over a job that already runs."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.sql import mask_option, mask_secrets, read_script, read_text
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+
+_WIDTH = 80
+# Mappings whose keys are names of options.
+_OPTIONS = ("settings", "effective_settings")
+_COMPARED = ("script", "settings", "functions", "catalog", "engine")
+
+
+@click.group("ledger")
+def ledger_command() -> None:
+    """What is deployed, all that was tried, and taking over a job that already runs."""
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The deployment, where its ledger is, and how to print."""
+    for decorate in (
+        click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True),
+        click.option(
+            "--ledger",
+            "root",
+            metavar="URI",
+            envvar="FLINKCOMPAT_LEDGER",
+            show_envvar=True,
+            required=True,
+            help="Folder or object-store address of the ledgers.",
+        ),
+        click.argument("deployment"),
+    ):
+        command = decorate(command)
+    return command
+
+
+@ledger_command.command("show")
+@_common
+@click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="This entry instead of the head.")
+def show_command(deployment: str, root: str, style: str, number: int | None) -> None:
+    """What is deployed as DEPLOYMENT, and a redeploy that has not come to its end."""
+    with _readable_errors():
+        from airflow_flinkcompat.deploy.steps import Progress
+
+        ledger, entries = _opened(root, deployment)
+        progress = Progress.of(entries)
+        shown = progress.head if number is None else _entry(ledger, entries, number)
+        unfinished = progress.unfinished if number is None else None
+    if style == "json":
+        _print_json({"deployment": deployment, "entry": _masked(shown), "unfinished": _masked(unfinished)})
+        return
+    head = _shown(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
+    if unfinished:
+        head += ["", "a redeploy has not come to its end:", *_summary(unfinished)]
+    elif number is None and entries[-1] is not shown:
+        head += ["", "the last entry:", *_summary(entries[-1])]
+    click.echo("\n".join(head + (_texts(shown) if shown else [])))
+
+
+@ledger_command.command("history")
+@_common
+def history_command(deployment: str, root: str, style: str) -> None:
+    """Every entry of the ledger of DEPLOYMENT, oldest first, a line each."""
+    with _readable_errors():
+        _, entries = _opened(root, deployment)
+    if style == "json":
+        _print_json({"deployment": deployment, "entries": [_masked(entry) for entry in entries]})
+        return
+    rows = [("#", "when (UTC)", "kind", "job", "start", "outcome", "by"), *map(_row, entries)]
+    for number, *cells in rows:
+        widths = (16, 12, 8, 10, 12)
+        line = " ".join([f"{number:>5}", *(cell.ljust(width) for cell, width in zip(cells, widths, strict=False))])
+        click.echo(f"{line} {_shortened(cells[-1], _WIDTH - len(line) - 1)}".rstrip())
+
+
+@ledger_command.command("diff")
+@_common
+@click.argument("old", type=click.IntRange(1), required=False, metavar="[A]")
+@click.argument("new", type=click.IntRange(1), required=False, metavar="[B]")
+def diff_command(deployment: str, root: str, style: str, old: int | None, new: int | None) -> None:
+    """What differs between entries A and B of DEPLOYMENT: script, settings, functions, catalog, engine.
+
+    Without B: between A and what is deployed. Without both: between what was deployed before, and what is now.
+    """
+    with _readable_errors():
+        ledger, entries = _opened(root, deployment)
+        heads = [entry for entry in entries if entry.is_head]
+        if len(heads) < (2 if old is None else 1) and new is None:
+            raise InputError(
+                f"{deployment} was deployed {'once' if heads else 'never'}: name two entries to compare "
+                f"(flinkcompat ledger history {deployment})"
+            )
+        before = heads[-2] if old is None else _entry(ledger, entries, old)
+        after = heads[-1] if new is None else _entry(ledger, entries, new)
+        for entry in (before, after):
+            if not entry.script:
+                raise InputError(f"entry {entry.number} of {deployment} ({entry.kind}) holds no script")
+    parts = {name: _difference(name, before, after) for name in _COMPARED}
+    if style == "json":
+        _print_json({"deployment": deployment, "old": before.number, "new": after.number, **parts})
+        return
+    lines = [line for lines in parts.values() for line in lines]
+    click.echo("\n".join(lines or [f"entries {before.number} and {after.number} of {deployment} do not differ"]))
+
+
+@ledger_command.command("adopt")
+@_common
+@click.option("--job-id", required=True, metavar="ID", help="The job, 32 hexadecimal digits.")
+@click.option("--script", required=True, metavar="FILE", help="The script that it runs.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@click.option("--jobmanager", "url", metavar="URL", default="http://localhost:8081", show_default=True)
+@click.option("--engine-version", metavar="V", help="Flink's version; the cluster's has to be this one.")
+@click.option(
+    "--former-ended", is_flag=True, help="The job that the ledger knows of, or that was being started, ended."
+)
+def adopt_command(
+    deployment: str,
+    root: str,
+    style: str,
+    job_id: str,
+    script: str,
+    settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    url: str,
+    engine_version: str | None,
+    former_ended: bool,
+) -> None:
+    """Take over a job that already runs as DEPLOYMENT: record the script that you say it runs.
+
+    The job is not touched. Its name and its tables are held against the script, as far as the JobManager shows them.
+    """
+    with _readable_errors():
+        from airflow_flinkcompat.deploy import JobManager, Ledger
+        from airflow_flinkcompat.deploy.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.adopt import adopt
+        from airflow_flinkcompat.deploy.store import this_process
+
+        side = Side(
+            read_text(script),
+            parse_settings(settings),
+            tuple(parse_function(text) for text in functions),
+            read_script(catalog).text if catalog else "",
+            "flink",
+            engine_version,
+            script,
+        )
+        side.require_query()
+        ledger = Ledger(root, deployment)
+        with JobManager(endpoint_from_environment(url, jobmanager=True)) as jobmanager:
+            done = adopt(jobmanager, ledger, side, job_id, owner=this_process(), former_ended=former_ended)
+    for warning in done.warnings:
+        click.echo(f"warning: {mask_secrets(warning)}", err=True)
+    if style == "json":
+        _print_json({"deployment": deployment, "entry": _masked(done.entry), "warnings": list(done.warnings)})
+        return
+    job = f"job {job_id} ({mask_secrets(done.job.name)}, {done.job.state})"
+    click.echo(f"adopted: {job} as {deployment}, entry {done.entry.number}")
+    for line in done.compared:
+        click.echo(f"  {mask_secrets(line)}")
+    click.echo(f"  {done.entry.message}")
+
+
+@contextmanager
+def _readable_errors() -> Iterator[None]:
+    """Errors of the layer below as bad input. Raises InputError."""
+    try:
+        from airflow_flinkcompat.deploy import DeployError
+    except ImportError as error:
+        raise _missing(error) from None
+    try:
+        yield
+    except ImportError as error:
+        raise _missing(error) from None
+    except DeployError as error:
+        raise InputError(str(error)) from None
+
+
+def _missing(error: ImportError) -> InputError:
+    return InputError(
+        f"ledger needs more than the bare install ({error.name} is missing): pip install 'airflow-flinkcompat[deploy]'"
+    )
+
+
+def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]]:
+    """The ledger and its entries. Raises InputError where there are none."""
+    from airflow_flinkcompat.deploy import Ledger
+
+    ledger = Ledger(root, deployment)
+    entries = ledger.entries()
+    if not entries:
+        raise InputError(f"no entry in {ledger.directory}: is {deployment!r} the deployment, and {root} its ledger?")
+    return ledger, entries
+
+
+def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> LedgerEntry:
+    found = next((entry for entry in entries if entry.number == number), None)
+    if found is None:
+        raise InputError(f"{ledger.directory} has no entry {number}: the last one is {entries[-1].number}")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ what is shown
+def _masked(entry: LedgerEntry | None) -> dict[str, Any] | None:
+    """The entry as JSON values, every secret in it masked."""
+    if entry is None:
+        return None
+    return {key: _hidden(key, value, key in _OPTIONS) for key, value in entry.to_dict().items()}
+
+
+def _hidden(key: str, value: Any, option: bool) -> Any:
+    if isinstance(value, str):
+        return mask_option(key, value) if option else mask_secrets(value)
+    if isinstance(value, Mapping):
+        return {str(name): _hidden(str(name), each, option) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(key, each, option) for each in value]
+    return value
+
+
+def _print_json(value: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _when(entry: LedgerEntry) -> str:
+    return entry.at[:16].replace("T", " ")
+
+
+def _summary(entry: LedgerEntry) -> list[str]:
+    """What an entry beside the head says, a line each."""
+    lines = [
+        f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
+    ]
+    lines += [f"{name} {value}" for name, value in (("job", entry.job_id), ("savepoint", entry.savepoint)) if value]
+    return [f"  {line}" for line in mask_secrets("\n".join([*lines, entry.message]).strip()).splitlines()]
+
+
+def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
+    """What an entry says, beside its texts."""
+    rows = {
+        "job": entry.job_id,
+        "engine": f"{entry.engine} {entry.engine_version or ''}".strip(),
+        "start mode": entry.start_mode,
+        "savepoint": entry.savepoint,
+        "checkpoint": entry.checkpoint,
+        "outcome": entry.outcome,
+        "report": entry.report_path,
+        "approved by": entry.approved_by,
+        "written by": entry.owner,
+        "side": entry.sha256,
+        "message": entry.message,
+    }
+    lines = [f"{deployment}: entry {entry.number}, {entry.kind} at {_when(entry)} UTC"]
+    lines += [f"  {name:<12} {mask_secrets(value)}" for name, value in rows.items() if value]
+    return lines + [f"  {'seen' if i == 0 else '':<12} {mask_secrets(line)}" for i, line in enumerate(entry.evidence)]
+
+
+def _texts(entry: LedgerEntry) -> list[str]:
+    """Settings, functions, catalog and script of an entry, each under its heading."""
+    lines: list[str] = []
+    for name in ("settings", "functions", "catalog", "script"):
+        if part := _lines(name, entry):
+            lines += ["", f"{name}:", *(f"  {line}".rstrip() for line in part)]
+    return lines
+
+
+def _row(entry: LedgerEntry) -> tuple[str, ...]:
+    return (
+        str(entry.number),
+        _when(entry),
+        entry.kind,
+        (entry.job_id or "")[:8],
+        entry.start_mode or "",
+        entry.outcome or "",
+        entry.approved_by or entry.owner,
+    )
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def _lines(name: str, entry: LedgerEntry) -> list[str]:
+    """One part of a side as lines, secrets masked."""
+    if name == "engine":
+        return [f"{entry.engine} {entry.engine_version or ''}".strip()]
+    if name == "settings":
+        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(entry.settings.items())]
+    if name == "functions":
+        return [
+            mask_secrets(
+                " ".join(str(row.get(key) or "") for key in ("name", "kind", "language", "definition")).strip()
+            )
+            for row in entry.functions
+        ]
+    return mask_secrets(str(getattr(entry, name))).splitlines()
+
+
+def _difference(name: str, old: LedgerEntry, new: LedgerEntry) -> list[str]:
+    """A unified diff of one part; empty where they are alike."""
+    before, after = (f"{name} of entry {each.number}" for each in (old, new))
+    return list(difflib.unified_diff(_lines(name, old), _lines(name, new), before, after, lineterm=""))

@@ -1,0 +1,191 @@
+"""``flinkcompat ledger``: what a reader sees (snapshots), JSON, bad input, no secrets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.store import this_process
+from tests.deploy.jobmanager_stand_in import JobManagerStandIn
+from tests.deploy.object_stores import S3StandIn, serving
+from tests.deploy.test_adopt import JOB, SCRIPT, TASKS
+from tests.test_cli import Run, run
+
+__all__ = ["run"]
+SECRET = "hunter2hunter2"
+FIRST = LedgerEntry(
+    kind="deployed",
+    script="SET 'parallelism.default' = '1';\nINSERT INTO totals SELECT customer, SUM(amount) FROM orders;\n",
+    settings={"table.exec.state.ttl": "1 d", "s3.secret-key": SECRET},
+    functions=({"name": "f", "kind": "scalar", "language": "python", "definition": None},),
+    catalog="CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('password' = 'hunter2hunter2');\n",
+    engine="flink",
+    engine_version="2.3.0",
+    sha256="12" * 32,
+    job_id="1" * 32,
+    start_mode="stateless",
+    owner="airflow:redeploy_orders/scheduled__2026-11-20/deploy",
+    message="RUNNING, verified",
+    at="2026-11-20T09:00:00.000+00:00",
+)
+SECOND = replace(
+    FIRST,
+    script=FIRST.script.replace("SUM(amount)", "SUM(amount), COUNT(*)"),
+    settings={"table.exec.state.ttl": "2 d"},
+    job_id="2" * 32,
+    savepoint="s3://bucket/savepoints/savepoint-1",
+    start_mode="savepoint",
+    outcome="partial",
+    report_path="s3://bucket/ledger/orders/reports/1.json",
+    approved_by="ann",
+    evidence=("restored from the savepoint", "first checkpoint 2.1 MB"),
+    at="2026-11-21T10:30:00.000+00:00",
+)
+STOPPED = LedgerEntry(
+    kind="stopped", script="…", job_id="2" * 32, savepoint="s3://bucket/savepoints/savepoint-2", owner="bob@host:1",
+    message=f"'password' = '{SECRET}'", at="2026-11-21T11:00:00.000+00:00",
+)  # fmt: skip
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    monkeypatch.setenv("FLINKCOMPAT_LEDGER", str(tmp_path / "ledger"))
+    return Ledger(tmp_path / "ledger", "orders")
+
+
+@pytest.fixture
+def full(ledger: Ledger) -> Ledger:
+    rejected = LedgerEntry(kind="rejected", outcome="incompatible", owner="ann", at="2026-11-20T12:00:00+00:00")
+    for entry in (FIRST, rejected, SECOND, STOPPED):
+        ledger.append(entry)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "orders"),
+        ("show", "orders", "--entry", "1"),
+        ("history", "orders"),
+        ("diff", "orders"),
+        ("diff", "orders", "3", "1"),
+        ("diff", "orders", "3", "3"),
+        ("diff", "orders", "--format", "json"),
+    ],
+    ids=" ".join,
+)
+def test_what_a_reader_sees(arguments: tuple[str, ...], full: Ledger, run: Run, snapshot: SnapshotAssertion) -> None:
+    result = run("ledger", *arguments)
+    assert (result.code, result.err) == (0, "")
+    assert SECRET not in result.out
+    assert result.out == snapshot
+    if "json" in arguments:
+        assert json.loads(result.out)["deployment"] == "orders"
+
+
+def test_history_is_80_columns_wide_and_json_holds_everything(full: Ledger, run: Run) -> None:
+    assert max(len(line) for line in run("ledger", "history", "orders").out.splitlines()) <= 80
+    told = json.loads(run("ledger", "history", "orders", "--format", "json").out)
+    assert [entry["number"] for entry in told["entries"]] == [1, 2, 3, 4]
+    assert told["entries"][2]["evidence"] == list(SECOND.evidence)
+    assert SECRET not in json.dumps(told)
+
+
+def test_show_as_json(full: Ledger, run: Run) -> None:
+    told = json.loads(run("ledger", "show", "orders", "--format", "json").out)
+    assert told["deployment"] == "orders"
+    masked = {"catalog": FIRST.catalog.replace(SECRET, "***")}
+    assert told["entry"] == {**json.loads(json.dumps(full.entries()[2].to_dict())), **masked}
+    assert (told["unfinished"]["number"], told["unfinished"]["savepoint"]) == (4, STOPPED.savepoint)
+
+
+def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: SnapshotAssertion) -> None:
+    ledger.append(LedgerEntry(kind="failed", message="refused", owner="ann", at="2026-11-20T12:00:00+00:00"))
+    assert run("ledger", "show", "orders").out == snapshot
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "others"), "no entry in .*/ledger/others: is 'others' the deployment"),
+        (("show", "../x"), "'../x' cannot name a deployment"),
+        (("show", "orders", "--entry", "9"), "has no entry 9: the last one is 4"),
+        (("show", "orders", "--entry", "0"), "0 is not in the range"),
+        (("diff", "orders", "1", "7"), "has no entry 7"),
+        (("diff", "orders", "2"), r"entry 2 of orders \(rejected\) holds no script"),
+        (("history", "orders", "--ledger", "nosuch://x"), "'nosuch://x' cannot be used"),
+        (("adopt", "orders", "--job-id", JOB), "Missing option '--script'"),
+        (("adopt", "orders", "--job-id", JOB, "--script", "none.sql"), "none.sql"),
+        (("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--set", "x"), "setting 'x' is not of the form"),
+        (
+            ("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--jobmanager", "http://127.0.0.1:9"),
+            "the JobManager at http://127.0.0.1:9 does not answer",
+        ),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], message: str, full: Ledger, run: Run) -> None:
+    Path("s.sql").write_text(SCRIPT, encoding="utf-8")
+    result = run("ledger", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert re.search(message, result.err)
+
+
+def test_diff_needs_two_deployments(ledger: Ledger, run: Run) -> None:
+    ledger.append(FIRST)
+    result = run("ledger", "diff", "orders")
+    assert result.code == 2
+    assert "orders was deployed once: name two entries to compare (flinkcompat ledger history orders)" in result.err
+
+
+def test_the_ledger_has_to_be_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FLINKCOMPAT_LEDGER", raising=False)
+    result = run("ledger", "show", "orders")
+    assert result.code == 2
+    assert "--ledger" in result.err
+
+
+@pytest.fixture
+def cluster() -> Iterator[JobManagerStandIn]:
+    stand_in = JobManagerStandIn()
+    with serving(stand_in):
+        yield stand_in
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_adopt(style: str, ledger: Ledger, cluster: JobManagerStandIn, run: Run, snapshot: SnapshotAssertion) -> None:
+    cluster.job(JOB, "nightly", *TASKS)
+    Path("orders.sql").write_text(SCRIPT, encoding="utf-8")
+    given = ("--job-id", JOB, "--script", "orders.sql", "--set", "a=b", "--jobmanager", cluster.url)
+    result = run("ledger", "adopt", "orders", *given, "--format", style)
+    assert result.code == 0
+    assert result.err == "warning: the job is named 'nightly', the script names its job 'order totals'\n"
+    head = ledger.head()
+    assert head is not None
+    assert (head.kind, head.script, head.settings, head.job_id) == ("adopted", SCRIPT, {"a": "b"}, JOB)
+    if style == "json":
+        assert json.loads(result.out)["entry"]["number"] == 1
+    else:
+        assert result.out.replace(this_process(), "(this process)") == snapshot
+    again = run("ledger", "adopt", "orders", *given)
+    assert again.code == 2
+    assert "there is nothing to adopt" in again.err
+
+
+def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address and what the AWS tools read from the environment are enough."""
+    s3 = S3StandIn()
+    with serving(s3):
+        for name, value in {"ENDPOINT_URL": s3.url, "ACCESS_KEY_ID": "k", "SECRET_ACCESS_KEY": "s"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        root = f"s3://{s3.bucket()}/ledger"
+        Ledger(root, "orders").append(FIRST)
+        result = run("ledger", "show", "orders", "--ledger", root)
+    assert (result.code, result.err) == (0, "")
+    assert "orders: entry 1, deployed at 2026-11-20 09:00 UTC" in result.out
