@@ -126,4 +126,5 @@ def _is_about(entry: LedgerEntry, side: Side) -> bool:
 
 def _content(side: Side) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
-    return side.script, dict(side.settings), functions, side.catalog
+    # Jinja drops a last line break that a script adopted on the command line has.
+    return side.script.rstrip(), dict(side.settings), functions, side.catalog.rstrip()
