@@ -64,10 +64,14 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "operators": _modules(
-            "operators.compatibility", "operators.deploy", "operators.approval", "operators.backfill"
+            "operators.compatibility",
+            "operators.deploy",
+            "operators.approval",
+            "operators.rehearsal",
+            "operators.backfill",
         ),
         "sensors": _modules("sensors.change"),
-        "triggers": _modules("triggers.change"),
+        "triggers": _modules("triggers.change", "triggers.deploy"),
         "hooks": _modules("hooks.flink"),
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [

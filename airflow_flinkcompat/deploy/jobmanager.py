@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.rest import ApiError, RestClient
 # States that a job never leaves (FINISHED, also after stop-with-savepoint).
 TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _NOT_FOUND = 404
+_UNKNOWN_JOB = "FlinkJobNotFoundException"
 
 
 class JobManagerError(ApiError):
@@ -49,7 +50,9 @@ class JobManager(RestClient):
         try:
             return super().call(method, path, body, idempotent=idempotent)
         except ApiError as error:
-            raise JobManagerError(str(error), error.status, error.reason) from None
+            # Of a job it does not know, some of its pages answer 500.
+            status = _NOT_FOUND if _UNKNOWN_JOB in error.reason else error.status
+            raise JobManagerError(str(error), status, error.reason) from None
 
     def jobs(self) -> dict[str, JobStatus]:
         """Every job the cluster remembers, by id: name and state only."""

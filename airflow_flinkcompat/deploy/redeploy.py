@@ -61,9 +61,10 @@ def deploy(
     """Deploy ``side`` and return its ``deployed`` ledger entry.
 
     ``checked_old_sha256`` is the hash of the old side that the change was checked against; None: nothing was deployed
-    then. ``owner`` names this run (the same name may take up its own unfinished run at once, and is told what its
-    finished one came to). With nothing deployed the start is stateless; ``savepoint`` is refused then. A stateless
-    restart stops with a savepoint too, so that nothing is lost. ``checkpoint`` is for a compatible change only.
+    then. ``owner`` names this run: the same name may take up its own unfinished run at once, and is told what its
+    finished one came to; None: this process, for every call a new run. With nothing deployed the start is stateless;
+    ``savepoint`` is refused then. A stateless restart stops with a savepoint too, so that nothing is lost.
+    ``checkpoint`` is for a compatible change only.
     ``hand_over`` is the record of the backfill this job goes on from: its start is stateless, and the record, kept in
     the ledger, is of this very script. ``resumed`` is the wait that an earlier call of this run ended in.
 
@@ -89,7 +90,7 @@ def deploy(
     )
     progress = Progress.of(ledger.entries())
     run.last = progress.last
-    if done := _done(run, progress):
+    if owner is not None and (done := _done(run, progress)):
         return done
     if hand_over is not None:
         _check_hand_over(run, progress.head, hand_over)
@@ -118,14 +119,16 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
     engine = run.target.engine()
     _check_engine(run, engine)
     settings = run.job_settings(run.side.settings)
-    run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
-    run.target.validate(run.side.script, settings, source=run.side.source)
+    if not _validated(run, progress):
+        run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
+        run.target.validate(run.side.script, settings, source=run.side.source)
     taken_up = _unfinished_start(run, reached)
     stopped = _old_state(run, progress, taken_up)
     if taken_up is None:
         _check_strangers(run, settings, head)
     template = run.template()
-    run.append(replace(template, kind=DEPLOYING))
+    if run.resumed is None:  # a claim: whoever else holds this run's name goes no further
+        run.append(replace(template, kind=DEPLOYING))
     if head is not None and stopped is None:
         stopped = stop(run, template, head, progress)
     return start(run, template, head, stopped or Stopped(), taken_up)
@@ -220,6 +223,12 @@ def _check_strangers(run: Run, settings: Mapping[str, str], head: LedgerEntry | 
 
 
 # ------------------------------------------------------------------------------ what earlier runs have left behind
+def _validated(run: Run, progress: Progress) -> bool:
+    """Whether an unfinished run has validated this version before it touched anything."""
+    claim = progress.latest(DEPLOYING)
+    return progress.unfinished is not None and claim is not None and claim.sha256 == run.side.sha256
+
+
 def _unfinished_start(run: Run, reached: LedgerEntry | None) -> LedgerEntry | None:
     """The start that an earlier run of this version wrote down and did not see through."""
     if reached is None or reached.kind not in (STARTING, STARTED):

@@ -70,7 +70,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that goes on elsewhere: for a stop (``trigger_id``) or for the proof of a start. Times since the epoch."""
+    """A wait that goes on elsewhere: for a stop (``trigger_id``) or for the proof of a start.
+
+    Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
+    """
 
     job_id: str
     since: float

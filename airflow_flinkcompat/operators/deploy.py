@@ -11,16 +11,19 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name
+from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy import Ledger, LedgerEntry, Target
+    from airflow_flinkcompat.deploy import LedgerEntry
     from airflow_flinkcompat.operators.summary import Summary
 
 _RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
-START_MODES = ("auto-first", "savepoint", "stateless")
+START_MODES = ("auto-first", "savepoint", "checkpoint", "stateless")
+# How long a worker waits for the cluster before the triggerer does.
+_PATIENCE_SECONDS = 20.0
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
@@ -31,14 +34,24 @@ class FlinkSqlDeployOperator(ScriptOperator):
     (``${conn.<id>.<attribute>}``) are resolved from Airflow connections at submission only; literal secrets are
     refused. A start counts only when the job proved that it runs from the state it was given.
 
-    :param start_mode: ``savepoint`` (resume), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+    When the new job does not start, the former script is started again from the savepoint and verified, and the task
+    fails with both reasons. A retry after a kill finds out what was done and goes on from there.
+
+    :param start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
+        changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
         else savepoint. (templated)
     :param check_task_id: the FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
         the same deployment.
     :param approval_task_id: the approval whose answer goes into the ledger; found in the same way.
     :param savepoint_directory: where savepoints go; default: the cluster's. (templated)
     :param settle_seconds: how long the new job is watched without failure.
+    :param stop_timeout: seconds the stop with savepoint may take.
     :param start_timeout: seconds the new job has to prove itself.
+    :param roll_back: start the former script again when the new one does not run.
+    :param keep_savepoints: how many savepoints of this deployment's stops are kept; older ones are disposed of, never
+        the one to go back to. None: all.
+    :param deferrable: wait for the cluster in the triggerer when it takes long.
+    :param poll_interval: seconds between two looks there.
     :param allow_ended: start stateless although the deployed job has ended without this deployment's doing.
     :param hand_over: the record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
         ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless; where
@@ -59,7 +72,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         approval_task_id: str | None = None,
         savepoint_directory: str | None = None,
         settle_seconds: float = 10,
+        stop_timeout: float = 600,
         start_timeout: float = 300,
+        roll_back: bool = True,
+        keep_savepoints: int | None = 5,
+        deferrable: bool = True,
+        poll_interval: float = 5,
         allow_ended: bool = False,
         hand_over: str | Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -72,7 +90,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.approval_task_id = approval_task_id
         self.savepoint_directory = savepoint_directory
         self.settle_seconds = settle_seconds
+        self.stop_timeout = stop_timeout
         self.start_timeout = start_timeout
+        self.roll_back = roll_back
+        self.keep_savepoints = keep_savepoints
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
         self.job_url = ""
@@ -80,18 +103,42 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The ledger entry of the deployment (without the script). Raises AirflowFailException: refused."""
+        return self._go_on(context, None)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Taken up again after a wait in the triggerer."""
+        return self._go_on(context, event["wait"])
+
+    def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy import Waiting
+
         if self.start_mode not in START_MODES:
             raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(START_MODES)}")
-        with readable_errors():
-            summary = summaries.pull(context, self, self.check_task_id)
-            side = self._checked_side(summary)
-            entry = self._deploy(context, side, summary)
+        try:
+            with readable_errors():
+                summary = summaries.pull(context, self, self.check_task_id)
+                side = self._checked_side(summary)
+                entry = self._deploy(context, side, summary, wait)
+        except Waiting as waiting:
+            self._note(f"{waiting}: waiting in the triggerer")
+            trigger = FlinkJobTrigger(
+                self.flink_conn_id, asdict(waiting.wait), float(self.settle_seconds), float(self.poll_interval)
+            )
+            self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = job_url(self.hook.jobmanager_url, entry.job_id)
         result = {key: value for key, value in asdict(entry).items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 
-    def _deploy(self, context: Context, side: Side, summary: Summary) -> LedgerEntry:
-        from airflow_flinkcompat.deploy import Options, ScriptRefused, TargetError, deploy, read_hand_over
+    def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> LedgerEntry:
+        from airflow_flinkcompat.deploy import (
+            Options,
+            ScriptRefused,
+            SubmissionUnknown,
+            TargetError,
+            Wait,
+            deploy,
+            read_hand_over,
+        )
 
         ledger = self.open_ledger()
         approved_by = self._approver(context, summary)
@@ -99,14 +146,15 @@ class FlinkSqlDeployOperator(ScriptOperator):
         options = Options(
             savepoint_directory=self.savepoint_directory,
             settle_seconds=self.settle_seconds,
+            stop_timeout=self.stop_timeout,
             start_timeout=self.start_timeout,
+            roll_back=self.roll_back,
+            keep_savepoints=self.keep_savepoints,
             allow_ended=self.allow_ended,
+            patience=_PATIENCE_SECONDS if self.deferrable else None,
         )
         try:
             with self.hook.get_conn() as target:
-                if done := _done_before(context, ledger, side, target):
-                    self._note(f"job {done.job_id} was deployed by an earlier try of this task (entry {done.number})")
-                    return done
                 return deploy(
                     target,
                     ledger,
@@ -119,8 +167,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     owner=run_name(context),
                     hand_over=hand_over,
                     options=options,
+                    resumed=Wait(**wait) if wait else None,
                     log=self._note,
                 )
+        except SubmissionUnknown:
+            raise
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record(context, ledger, "failed", side, str(error))
             raise
@@ -168,12 +219,3 @@ class FlinkSqlDeployOperator(ScriptOperator):
         from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 
         return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
-
-
-def _done_before(context: Context, ledger: Ledger, side: Side, target: Target) -> LedgerEntry | None:
-    """What an earlier try of this task deployed before it was lost, if that still runs."""
-    head = ledger.head()
-    if head is None or (head.owner, head.sha256) != (run_name(context), side.sha256):
-        return None
-    status = target.status(str(head.job_id))
-    return head if status is not None and not status.terminal else None

@@ -16,13 +16,14 @@ from airflow_flinkcompat.deploy import (
     LedgerEntry,
     LocalFlink,
     Options,
+    RolledBack,
     ScriptRefused,
     SqlGatewayTarget,
     Start,
-    StartFailed,
     TargetError,
     deploy,
 )
+from airflow_flinkcompat.deploy.run import new_id
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 
 pytestmark = pytest.mark.slow
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.slow
 OPTIONS = Options(settle_seconds=2, start_timeout=90)
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one closes minute 0, opens minute 1
 SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # closes minute 1
+FIRST_STEPS = ["deploying", "starting", "started", "deployed"]
 MINUTE_0, MINUTE_1 = 'ann,3,"2026-01-01 00:00:00"', 'ann,12,"2026-01-01 00:01:00"'
 
 
@@ -84,14 +86,22 @@ def test_resume_keeps_state_and_stateless_does_not(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
     side, first = first_deployment(run, files)
-    assert (first.start_mode, first.savepoint, first.number) == ("stateless", None, 3)
-    assert kinds(ledger) == ["deploying", "started", "deployed"]
+    assert (first.start_mode, first.savepoint, first.number) == ("stateless", None, 4)
+    assert kinds(ledger) == FIRST_STEPS
     assert target.running(ledger.deployment) == (first.job_id,)
 
     resumed = run(side, outcome="compatible", approved_by="ann", start_mode="savepoint")
-    assert kinds(ledger)[3:] == ["deploying", "stopped", "started", "deployed"]
+    assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
     assert (resumed.start_mode, resumed.outcome, resumed.approved_by) == ("savepoint", "compatible", "ann")
     assert resumed.savepoint is not None
+    assert f"/{ledger.deployment}/" in resumed.savepoint, "each stop has a folder for itself"
+    assert resumed.evidence[0] == f"restored from {resumed.savepoint}"
+    assert any(
+        re.fullmatch(r"state: [\d,]+ bytes in the first checkpoint, [1-9][\d,]* in the savepoint", line)
+        for line in resumed.evidence
+    )
+    assert resumed.effective_settings["session"]["parallelism.default"] == "1"
+    assert "execution.checkpointing.dir" in resumed.effective_settings["cluster"]
     assert target.restored_from(str(resumed.job_id)) == resumed.savepoint
     assert target.running(ledger.deployment) == (resumed.job_id,)
     files.arrive("2.csv", SECOND)
@@ -128,41 +138,40 @@ def test_wrong_head_is_refused_and_touches_nothing(
 ) -> None:
     side, first = first_deployment(run, files)
     changed = replace(side, settings={**side.settings, "table.exec.mini-batch.enabled": "false"})
-    with pytest.raises(DeployRefused, match=r"checked against 000000000000.* entry 3 .*check the change again"):
+    with pytest.raises(DeployRefused, match=r"checked against 000000000000.* entry 4 .*check the change again"):
         run(changed, checked_old_sha256="0" * 64)
     with pytest.raises(DeployRefused, match="while nothing was deployed"):
         run(changed, checked_old_sha256=None)
-    assert kinds(ledger) == ["deploying", "started", "deployed"]
+    assert kinds(ledger) == FIRST_STEPS
     assert target.running(ledger.deployment) == (first.job_id,)
 
 
-def test_refused_at_submit_then_brought_back(
-    run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
-) -> None:
-    side, first = first_deployment(run, files)
+def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget) -> None:
+    _, first = first_deployment(run, files)
     filtered = Side(files.script(where=" WHERE amount > 1"))
-    with pytest.raises(StartFailed, match="Cannot map checkpoint/savepoint state") as caught:
-        run(filtered)
-    failed = ledger.entries()[-1]
-    assert failed.kind == "failed"
+    with pytest.raises(RolledBack, match="Cannot map checkpoint/savepoint state") as caught:
+        run(filtered, owner="worker")
+    steps = ["deploying", "stopping", "stopped", "starting", "failed", "rolling-back", "rolled-back"]
+    assert kinds(ledger)[4:] == steps
+    failed = ledger.entries()[-3]
     assert failed.savepoint
     assert "Cannot map" in failed.message
     assert len(failed.message) < 900
     message = str(caught.value)
-    assert str(first.job_id) in message
-    assert f"'execution.state-recovery.path' = '{failed.savepoint}'" in message
     assert "\tat " not in message
-    assert target.running(ledger.deployment) == ()
-    assert ledger.head() == first
-
-    back = run(side, start_mode="savepoint")
+    assert "No task of the new job ever ran, so no row was written twice" in message
+    back = ledger.head()
+    assert back is not None
+    assert (back.kind, back.sha256) == ("rolled-back", first.sha256)
+    assert target.running(ledger.deployment) == (back.job_id,)
     assert back.savepoint == failed.savepoint == target.restored_from(str(back.job_id))
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")
+    assert any(line.startswith("state: ") for line in back.evidence) is False, "a way back has nothing to compare with"
 
 
 @pytest.mark.parametrize("restart", ["disable", "exponential-delay"])
-def test_refused_at_restore_is_not_called_deployed(
+def test_refused_at_restore_is_rolled_back(
     restart: str, run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
     side, first = first_deployment(run, files)
@@ -173,15 +182,18 @@ def test_refused_at_restore_is_not_called_deployed(
         ),
         settings={**side.settings, "restart-strategy.type": restart},
     )
-    with pytest.raises(StartFailed, match="StateMigrationException"):
+    with pytest.raises(RolledBack, match="StateMigrationException"):
         run(added)
-    assert kinds(ledger)[3:] == ["deploying", "stopped", "started", "failed"]
-    failed = ledger.entries()[-1]
+    steps = ["deploying", "stopping", "stopped", "starting", "started", "failed", "rolling-back", "rolled-back"]
+    assert kinds(ledger)[4:] == steps
+    failed = ledger.entries()[-3]
     status = target.status(str(failed.job_id))
     assert status is not None
     assert status.terminal, "a job that cannot restore is not left restarting"
-    assert failed.job_id != first.job_id
-    assert target.running(ledger.deployment) == ()
+    back = ledger.head()
+    assert back is not None
+    assert back.job_id not in (failed.job_id, first.job_id)
+    assert target.running(ledger.deployment) == (back.job_id,)
 
 
 def test_sql_that_cannot_run_stops_nothing(run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget) -> None:
@@ -192,7 +204,7 @@ def test_sql_that_cannot_run_stops_nothing(run: Deploy, files: Files, ledger: Le
         run(Side(files.script(select="customer, SUM(price), window_start")))
     with pytest.raises(TargetError, match=r"orders\.sql:7:1: .*do not match"):
         run(Side(files.script(select="customer, window_start")))
-    assert kinds(ledger) == ["deploying", "started", "deployed"]
+    assert kinds(ledger) == FIRST_STEPS
     assert target.running(ledger.deployment) == (first.job_id,)
 
 
@@ -200,7 +212,8 @@ def test_job_that_is_not_the_ledgers_is_refused(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
     side, first = first_deployment(run, files)
-    stranger = target.submit(side.script, {**side.settings, "pipeline.name": ledger.deployment}, Start())
+    stranger = new_id()
+    target.submit(side.script, {**side.settings, "pipeline.name": ledger.deployment}, Start(), job_id=stranger)
     with pytest.raises(DeployRefused, match=f"job {stranger} named '{ledger.deployment}' runs on the cluster"):
         run(side)
     target.cancel(stranger)
@@ -209,7 +222,7 @@ def test_job_that_is_not_the_ledgers_is_refused(
         run(side)
     with pytest.raises(DeployRefused, match="is CANCELED"):
         run(side, options=replace(OPTIONS, allow_ended=True), start_mode="savepoint")
-    assert kinds(ledger) == ["deploying", "started", "deployed"]
+    assert kinds(ledger) == FIRST_STEPS
     again = run(side, options=replace(OPTIONS, allow_ended=True), start_mode="stateless")
     assert target.running(ledger.deployment) == (again.job_id,)
 
@@ -219,10 +232,10 @@ class Interrupted(SqlGatewayTarget):
 
     at: str = ""
 
-    def submit(self, *arguments: Any, **more: Any) -> str:
+    def submit(self, *arguments: Any, **more: Any) -> None:
         if self.at == "submit":
             raise KeyboardInterrupt
-        return super().submit(*arguments, **more)
+        super().submit(*arguments, **more)
 
     def restored_from(self, job_id: str) -> str | None:
         raise KeyboardInterrupt
@@ -238,14 +251,14 @@ def test_interrupted_run_is_taken_up(
         dying.at = at
         with pytest.raises(KeyboardInterrupt):
             run(changed, target=dying, owner="worker-1")
-    expected = ["deploying", "stopped"] if at == "submit" else ["deploying", "stopped", "started"]
-    assert kinds(ledger)[3:] == expected
+    expected = ["deploying", "stopping", "stopped", "starting", *(["started"] if at == "verify" else [])]
+    assert kinds(ledger)[4:] == expected
     left_running = target.running(ledger.deployment)
     with pytest.raises(DeployRefused, match=r"worker-1 is deploying .* wait for it"):
         run(changed, owner="worker-2")
 
     taken_up = run(changed, owner="worker-1")
-    stopped = ledger.entries()[4]
+    stopped = ledger.entries()[6]
     assert (stopped.kind, stopped.job_id) == ("stopped", first.job_id)
     assert taken_up.savepoint == stopped.savepoint == target.restored_from(str(taken_up.job_id))
     assert target.running(ledger.deployment) == (taken_up.job_id,)

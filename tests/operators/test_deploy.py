@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat.handover import HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy.target import TargetError
 from airflow_flinkcompat.operators import FlinkSqlDeployOperator
+from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -185,3 +187,39 @@ def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None
     run, tasks, _ = deployed.checked(script(size=6), hand_over=record.to_json())
     with pytest.raises(AirflowFailException, match="worked out for another script"):
         run.execute(tasks["restart"])
+
+
+def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_flinkcompat.operators.deploy._PATIENCE_SECONDS", 0.1)
+    run, tasks, _ = deployed.checked(script(size=5))
+    tasks["restart"].settle_seconds = 60
+    with pytest.raises(TaskDeferred) as deferred:
+        run.execute(tasks["restart"])
+    assert deferred.value.method_name == "execute_complete"
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, FlinkJobTrigger)
+    assert (trigger.wait["job_id"], trigger.settle_seconds) == ("job-2", 60)
+    assert trigger.wait["proven_since"] == pytest.approx(time.time(), abs=5)
+    assert deployed.kinds()[-1] == "started"
+
+    # Taken up again it neither validates nor claims anew, and what was proved then still counts.
+    before = len(deployed.kinds())
+    event = {"wait": {**trigger.wait, "proven_since": trigger.wait["proven_since"] - 60}}
+    assert run.complete(tasks["restart"], event)["job_id"] == "job-2"
+    assert deployed.kinds()[before:] == ["deployed"]
+    assert deployed.cluster.calls.count("validate") == 2
+
+
+def test_a_worker_that_is_to_wait_does_so(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_flinkcompat.operators.deploy._PATIENCE_SECONDS", 0.1)
+    run, tasks, _ = deployed.checked(script(size=5))
+    tasks["restart"].settle_seconds, tasks["restart"].deferrable = 0.5, False
+    assert run.execute(tasks["restart"])["job_id"] == "job-2"
+
+
+def test_what_was_rolled_back_is_not_tried_again(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.fail = "restore"
+    with pytest.raises(AirflowFailException, match="Rolled back: the script of entry 4 runs again as job job-3"):
+        run.execute(tasks["restart"])
+    assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "CANCELED", "job-3": "RUNNING"}
