@@ -84,8 +84,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink]:
-    """The one real Flink of a run: JobManager, TaskManager and SQL Gateway on loopback."""
+    """The one real Flink of a run, with its Kafka connector: JobManager, TaskManager and SQL Gateway on loopback."""
     from airflow_flinkcompat.deploy import LocalFlink
+    from airflow_flinkcompat.deploy.jars import fetch
 
-    with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16) as flink:
+    jars = [fetch("flink-sql-connector-kafka")]
+    with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16, extra_jars=jars) as flink:
         yield flink

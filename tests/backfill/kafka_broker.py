@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import socket
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
 
+from airflow_flinkcompat.deploy.polling import Overdue, poll
 from tests.backfill.packages import ivy_directory
 
 _VERSION = "4.1.2"
@@ -95,7 +95,7 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
     broker, controller = _free_ports(2)
     configuration = folder / "kraft.properties"
     configuration.write_text(_PROPERTIES.format(broker=broker, controller=controller, folder=folder), encoding="utf-8")
-    java = ["java", _HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{_jars()}/*"]
+    java = ["java", _HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{server_jars()}/*"]
     name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     format = [*java, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(configuration)]
     subprocess.run(format, check=True, capture_output=True, timeout=120)
@@ -110,7 +110,7 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
         process.wait()
 
 
-def _jars() -> Path:
+def server_jars() -> Path:
     """Kafka's server with what it needs at run time; fetched on first use."""
     folder = ivy_directory() / f"kafka-{_VERSION}"
     complete = folder / "complete"
@@ -137,14 +137,15 @@ def _free_ports(count: int) -> list[int]:
 
 def _await(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     """Returns once the broker listens; raises with what it said when it ends before."""
-    end = time.monotonic() + 120
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if process.poll() is not None or time.monotonic() > end:
-                said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
-                raise RuntimeError(f"the broker did not start on {port}: {said}") from None
-            time.sleep(0.1)
-        else:
+
+    def listens() -> bool | None:
+        """None where it has ended."""
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+        return False if process.poll() is None else None
+
+    with suppress(Overdue):
+        if poll(listens, lambda found: found is False, timeout=120):
             return
+    said = log.read_text(encoding="utf-8", errors="replace")[-3000:]
+    raise RuntimeError(f"the broker did not start on {port}: {said}")

@@ -14,6 +14,7 @@ from airflow_flinkcompat.backfill.run import plan_backfill
 from airflow_flinkcompat.backfill.steps import reads_of
 from tests.backfill.engines import by_both
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
+from tests.backfill.topics import held, topic_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,14 +26,6 @@ UTC = {"table.local-time-zone": "UTC"}
 KEYED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), item STRING, total DECIMAL(38, 2)"
 KEYS = "PRIMARY KEY (item, window_start) NOT ENFORCED"
 BY_ITEM = SUM.replace("window_end, SUM", "window_end, item, SUM") + ", item"
-
-
-def topic_table(name: str, columns: str, topic: str, servers: str, connector: str = "kafka", **options: str) -> str:
-    """CREATE TABLE on a topic; keyword arguments are options with ``_`` for ``-`` and ``__`` for ``.``."""
-    given = {"connector": connector, "topic": topic, "properties.bootstrap.servers": servers}
-    given |= {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
-    return f"CREATE TABLE {name} ({columns}) WITH ({pairs})"
 
 
 def planned(source: str, sink: str = "", query: str = SUM) -> str:
@@ -166,19 +159,6 @@ def test_where_reading_starts_and_ends(run: Run, spark: SparkSession, broker: Br
             patch.setenv("FLINKCOMPAT_TEST_SERVERS", broker.servers)
             run(script(source, table("o", "a INT", place), "INSERT INTO o SELECT a FROM t"))
         assert lines(place) == sorted(expected.split())
-
-
-def held(spark: SparkSession, broker: Broker, topic: str) -> dict[str, str]:
-    """The last value of every key that has one."""
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", broker.servers).option("subscribe", topic)
-    rows = (
-        reader.load()
-        .orderBy("partition", "offset")
-        .selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)")
-        .collect()
-    )
-    last = {row.key: row.value for row in rows}
-    return {key: value for key, value in last.items() if value is not None}
 
 
 @pytest.mark.slow

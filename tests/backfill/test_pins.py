@@ -13,8 +13,8 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.backfill.connectors.pins import once, pinned
 from airflow_flinkcompat.backfill.journal import history_of
 from tests.backfill.scripts import BID_COLUMNS, BIDS, FIRST, SECOND, SUM, SUM_COLUMNS, lines, script, table
-from tests.backfill.test_kafka import topic_table
 from tests.backfill.test_lakes import lake
+from tests.backfill.topics import topic_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
