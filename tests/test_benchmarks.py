@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,17 +67,18 @@ def test_every_case_is_a_script_a_backfill_computes(tmp_path: Path) -> None:
         assert source.place == (tmp_path / "in").as_uri()
 
 
-def test_data_and_floor_of_the_smallest_case_can_be_compared(tmp_path: Path) -> None:
-    source = tmp_path / TINY.data
+@pytest.mark.parametrize("case", [TINY, replace(TINY, format="csv")])
+def test_data_and_floor_of_the_smallest_case_can_be_compared(tmp_path: Path, case: Case) -> None:
+    source = tmp_path / case.data
     source.mkdir()
-    make_data(TINY, source)
-    assert len(list(source.iterdir())) == 8
-    duckdb(TINY, source, tmp_path / "a")
+    make_data(case, source)
+    assert len(list(source.glob(f"*.{case.format}"))) == 8
+    duckdb(case, source, tmp_path / "a")
     rows, sum_of_hashes = fingerprint(tmp_path / "a")
     assert rows == (4 * 30 + 4) * 3
-    duckdb(TINY, source, tmp_path / "b")
+    duckdb(case, source, tmp_path / "b")
     assert fingerprint(tmp_path / "b") == (rows, sum_of_hashes)
-    assert fingerprint(tmp_path / TINY.data / "none") == (0, None)
+    assert fingerprint(tmp_path / case.data / "none") == (0, None)
 
 
 def test_goals_are_judged_by_ratios() -> None:

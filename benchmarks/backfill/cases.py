@@ -13,7 +13,7 @@ RESULTS = "k BIGINT, window_start TIMESTAMP(3), window_end TIMESTAMP(3), n BIGIN
 
 @dataclass(frozen=True)
 class Case:
-    """One query over one data set; ``slide`` and ``size`` in minutes, ``slide`` 0 for TUMBLE."""
+    """One query over files of one ``format``; ``slide`` and ``size`` in minutes, ``slide`` 0 for TUMBLE."""
 
     name: str
     kind: str
@@ -22,11 +22,12 @@ class Case:
     rows: int = 20_000_000
     keys: int = 1_000
     ordered: bool = False
+    format: str = "parquet"
 
     @property
     def data(self) -> str:
         """The name of the data set, cases of one share it."""
-        return f"{self.rows}-rows-{self.keys}-keys{'-in-order' if self.ordered else ''}"
+        return f"{self.rows}-rows-{self.keys}-keys{'-in-order' if self.ordered else ''}-{self.format}"
 
     @property
     def window(self) -> str:
@@ -36,15 +37,22 @@ class Case:
 
     def script(self, source: Path, sink: Path) -> str:
         """The Flink SQL script, for Flink and for the backfill."""
+        utc = ", 'parquet.utc-timezone' = 'true'" if self.format == "parquet" else ""
         return (
             f"CREATE TABLE orders ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL '30' SECOND) "
-            f"WITH ('connector' = 'filesystem', 'path' = '{source}', 'format' = 'parquet', "
-            "'parquet.utc-timezone' = 'true');\n"
+            f"WITH ('connector' = 'filesystem', 'path' = '{source}', 'format' = '{self.format}'{utc});\n"
             f"CREATE TABLE results ({RESULTS}) WITH ('connector' = 'filesystem', 'path' = '{sink}', "
             "'format' = 'parquet', 'parquet.utc-timezone' = 'true');\n"
             "INSERT INTO results SELECT k, window_start, window_end, COUNT(*), SUM(v), MAX(v) "
             f"FROM {self.window} GROUP BY k, window_start, window_end;\n"
         )
+
+    def relation(self, source: Path) -> str:
+        """The rows of a folder in DuckDB's SQL."""
+        if self.format == "parquet":
+            return f"'{source}/*.parquet'"
+        columns = "{'ts': 'TIMESTAMP', 'k': 'BIGINT', 'v': 'BIGINT'}"
+        return f"read_csv('{source}/*.csv', columns = {columns}, header = false, auto_detect = false)"
 
     def duckdb(self, source: Path, sink: Path) -> str:
         """The same as DuckDB computes it best: partial results per slice, then the windows."""
@@ -53,7 +61,7 @@ class Case:
         end = f"{start} + to_minutes((i + 1) * {slice_})"
         partials = (
             f"SELECT k, time_bucket(INTERVAL {slice_} MINUTE, ts) AS slice, count(*) AS n, sum(v) AS total, "
-            f"max(v) AS most FROM '{source}/*.parquet' GROUP BY ALL"
+            f"max(v) AS most FROM {self.relation(source)} GROUP BY ALL"
         )
         length = {
             "TUMBLE": f"SELECT k, slice AS s, slice + INTERVAL {self.size} MINUTE AS e, n, total, most FROM p",
@@ -80,5 +88,6 @@ CASES = (
     Case("CUMULATE 5/60 min", "CUMULATE", 5, 60),
     Case("HOP 2/10 min, sparse", "HOP", 2, 10, keys=1_000_000),
     Case("HOP 2/10 min, rows in order of time", "HOP", 2, 10, ordered=True),
+    Case("HOP 2/10 min, 8M rows of csv", "HOP", 2, 10, rows=8_000_000, format="csv"),
 )
 LARGE = Case("HOP 2/10 min, 100M rows", "HOP", 2, 10, rows=100_000_000)

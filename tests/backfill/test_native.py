@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_bac
 from airflow_flinkcompat.backfill.native import Natives, deciding, held
 from airflow_flinkcompat.backfill.native.held import NotNative
 from airflow_flinkcompat.backfill.windows import EPOCH
-from tests.backfill.twice import BOUNDS, QUERY, WINDOWS, decided, job, twice
+from tests.backfill.twice import BOUNDS, FILTER, QUERY, WINDOWS, decided, job, twice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,8 @@ def history(tmp_path: Path) -> Path:
 def test_the_rows_are_those_of_sparks_own_operators(
     spark: SparkSession, history: Path, kind: str, bounds: tuple[str | None, str | None]
 ) -> None:
-    (said,) = twice(spark, history, job(history, QUERY.format(WINDOWS[kind])), bounds)
+    text = job(history, QUERY.format(WINDOWS[kind] + FILTER if kind == "CUMULATE" else WINDOWS[kind]))
+    (said,) = twice(spark, history, text, bounds)
     assert "DuckDB aggregates files" in said
 
 
@@ -114,11 +115,24 @@ def test_what_is_left_to_spark(history: Path, select: str, results: str, reason:
     assert said[0] == f"HOP: Spark's own operators aggregate all rows, because {reason}"
 
 
-def test_filtered_rows_are_left_to_spark(history: Path) -> None:
-    query = f"INSERT INTO o SELECT COUNT(*) FROM {WINDOWS['HOP']} WHERE i > 0 GROUP BY window_start, window_end"
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("i > 0", ""),
+        ("k <> 'it' AND i IS NOT NULL OR day = DATE '2024-01-01' AND NOT (b <= -3)", ""),
+        ("i + 1 > 0", "rows are filtered by more than plain columns and literals"),
+        ("k LIKE 'a%'", "rows are filtered by more than plain columns and literals"),
+        ("k = 'it''s'", "rows are filtered by more than plain columns and literals"),
+        ("d > 1.5", "rows are filtered by more than plain columns and literals"),
+        ("i > b", "rows are filtered by more than plain columns and literals"),
+        ("n > 1", "column n is NOT NULL, which Spark checks"),
+    ],
+)
+def test_filtered_rows(history: Path, condition: str, reason: str) -> None:
+    query = f"INSERT INTO o SELECT COUNT(*) FROM {WINDOWS['HOP']} WHERE {condition} GROUP BY window_start, window_end"
     said, covered = decided(job(history, query, "n BIGINT"))
-    assert not covered
-    assert said == ["HOP: Spark's own operators aggregate all rows, because rows are filtered"]
+    assert covered == (not reason)
+    assert reason in said[0]
 
 
 def test_files_of_other_types_few_rows_and_sparse_ones(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from airflow_flinkcompat.backfill.connectors.delta import Delta
 from airflow_flinkcompat.backfill.connectors.files import Files
 from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg
 from airflow_flinkcompat.backfill.connectors.text import CsvFormat
+from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.native.csv import Csv
 from airflow_flinkcompat.backfill.native.held import Held, NotNative, Parquet, filled_in, listed
 from airflow_flinkcompat.backfill.native.queries import Partials, partials_of, wanted_by, windows_of
@@ -84,6 +85,8 @@ class Natives:
         except NotNative as reason:
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because {reason}")
             return None
+        except BackfillError:  # it is one for Spark as well
+            raise
         except Exception as error:  # whatever it is, Spark's own operators do not need it
             what = next(iter(str(error).splitlines()), type(error).__name__)
             self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB fails: {what}")

@@ -17,7 +17,14 @@ from airflow_flinkcompat.plan.types import Column
 
 _COLUMN = re.compile(r"c(\d+)")
 _PARTIAL = re.compile(r"(sum|count|min|max)\((?:c(\d+)|1)\)")
+# A column by position, and what it is compared with, if not with NULL; conditions are these, put together.
+_TEST = re.compile(
+    r"\(c(\d+) (?:IS NULL|IS NOT NULL|(?:=|<>|<=|>=|<|>) "
+    r"(CAST\('-?\d+' AS (?:TINYINT|SMALLINT|INT|BIGINT)\)|DATE '[\d-]+'|'[^'\\]*'))\)"
+)
+_CONDITION = re.compile(r"(?:\(|\)| AND | OR )*")
 _WHOLE = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
+_LITERALS = {"C": _WHOLE, "D": {"DATE"}, "'": {"VARCHAR"}}  # by their first letter: what may be compared with them
 
 
 @dataclass(frozen=True)
@@ -60,14 +67,14 @@ def wanted_by(assign: Assign, slices: Slices) -> Wanted:
 
     Raises :class:`NotNative` for whatever is not the same for certain.
     """
-    if slices.condition != "TRUE":
-        raise NotNative("rows are filtered")
+    tests = _tests(slices.condition)
     if slices.values:
         raise NotNative("an aggregate is DISTINCT")
     if assign.zone:
         raise NotNative(f"windows are cut in the time zone {assign.zone}")
     positions = {_column(sql) for _, sql in slices.keys}
     positions |= {place for _, place in map(_call, slices.partials) if place is not None}
+    positions |= {position for position, _ in tests}
     step, places = assign.input, {position: position for position in {*positions, assign.time}}
     while isinstance(step, Select):
         columns = dict(step.columns)
@@ -78,6 +85,9 @@ def wanted_by(assign: Assign, slices: Slices) -> Wanted:
     if step.watermark is not None or step.condition:
         raise NotNative("late rows or whole folders are left out")
     found = {position: _stored(step, below, position == assign.time) for position, below in places.items()}
+    for position, literal in tests:
+        if literal and found[position].type.name not in _LITERALS[literal[0]]:
+            raise NotNative(f"rows are filtered by {literal} of {found[position].type}")
     time = found[assign.time]
     if time.type.name != "TIMESTAMP":
         raise NotNative(f"column {time.name} is {time.type}")
@@ -99,16 +109,17 @@ def partials_of(assign: Assign, slices: Slices, wanted: Wanted, held: Held, firs
     keys = [f"k{position}" for position, _ in slices.keys]
     named = [f"{sql} AS k{position}" for position, sql in slices.keys]
     slice_ = floored("micros", assign.windows.slice, assign.windows.offset)
-    inside = f"CASE WHEN {_spanned(assign)} THEN {slice_} END AS slice"
+    inside = f"CASE WHEN {_spanned(assign)} AND {slices.condition} THEN {slice_} END AS slice"
     counts = ["count(*) AS rows", "count(*) FILTER (WHERE micros IS NULL) AS nulls"]
     rows = _rows(wanted, held)
     grouped = f"SELECT {', '.join([*named, inside, *inner, *counts])} FROM ({rows}) GROUP BY ALL"
+    sampled = f"micros IS NOT NULL AND {slices.condition}"
     hashed = f"hash({', '.join(sql for _, sql in slices.keys)})" if keys else "0"
     return Partials(
         wanted.read,
         held,
         f"SELECT {', '.join([*keys, 'slice', *outer, 'rows', 'nulls'])} FROM ({grouped})",
-        f"SELECT {hashed}, {slice_}, micros FROM ({rows} LIMIT {first}) WHERE micros IS NOT NULL",
+        f"SELECT {hashed}, {slice_}, micros FROM ({rows} LIMIT {first}) WHERE {sampled}",
         ", ".join([*schema, "rows BIGINT", "nulls BIGINT"]),
     )
 
@@ -158,6 +169,18 @@ def _column(sql: str) -> int:
     if found is None:
         raise NotNative("a key or a time is computed")
     return int(found[1])
+
+
+def _tests(condition: str) -> list[tuple[int, str]]:
+    """The positions a condition tests, and with which literals, "" for NULL; the words of both engines for it are one.
+
+    Raises :class:`NotNative` for any other condition.
+    """
+    if condition == "TRUE":
+        return []
+    if not _CONDITION.fullmatch(_TEST.sub("", condition)):
+        raise NotNative("rows are filtered by more than plain columns and literals")
+    return [(int(position), literal) for position, literal in _TEST.findall(condition)]
 
 
 def _call(sql: str) -> tuple[str, int | None]:
