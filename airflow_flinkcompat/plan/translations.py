@@ -297,6 +297,8 @@ BRANCHES: dict[str, str] = {"CASE": "case", "IF": "if", "COALESCE": "coalesce", 
 
 AGGREGATES: dict[str, tuple[Translation, ...]] = {
     "COUNT": (_t("{rows}"), _t("{count}", "integer|decimal|double|text|boolean|date|timestamp|ltz")),
+    # -0.0 equals 0.0 and is written otherwise. Flink adds to the first number, Spark to 0.0, so a sum of nothing but
+    # -0.0 keeps its sign there only; of both in one group MIN and MAX take what they meet first.
     "SUM": (_t("CAST({sum} AS {type})", "integer|decimal"), _t("{sum}", "double")),
     "AVG": (
         _t("CAST({sum} div {count} AS {type})", "integer"),

@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.expressions import typed
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Project
 from airflow_flinkcompat.sql import parse_script
-from tests.backfill.engines import turns
+from tests.backfill.engines import by_both, turns
 from tests.backfill.scripts import lines, script, table
 
 if TYPE_CHECKING:
@@ -180,6 +180,22 @@ def test_numbers_that_are_told_apart_otherwise(tmp_path: Path, value: str, query
     assert not lines(tmp_path / "out")
     rows.write_text("2024-01-01 00:00:00,1.5\n2024-01-01 00:00:00,0.0\n", encoding="utf-8")
     run_backfill(BackfillRequest(text))
+
+
+@pytest.mark.usefixtures("spark")
+def test_zeros_with_a_sign_are_equal_if_not_written_so(flink: FlinkBatch, tmp_path: Path) -> None:
+    days = ["-0.0 -0.0", "-0.0 0.0", "0.0 -0.0", "-0.0 NULL", "NULL", "1 -1", "0.0", "-0.0 1 -1", "-0.0"]
+    rows = [f"2024-01-{2 * day + 1:02d} 06:00:00,{x}\n" for day, values in enumerate(days) for x in values.split()]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("".join(rows), encoding="utf-8")
+    source = table("t", "ts TIMESTAMP(3), x DOUBLE, WATERMARK FOR ts AS ts", tmp_path / "in", csv__null_literal="NULL")
+    calls = "SUM(x), AVG(x), MIN(x), MAX(x), SUM(x) FILTER (WHERE x = 0)"
+    out = table("o", "ws TIMESTAMP(3), a DOUBLE, b DOUBLE, c DOUBLE, d DOUBLE, e DOUBLE", "OUT")
+    window = DAYS.replace("TUMBLE", "HOP").replace("INTERVAL '1' DAY", "INTERVAL '1' DAY, INTERVAL '3' DAY")
+    insert = f"INSERT INTO o SELECT window_start, {calls} FROM {window} GROUP BY window_start, window_end"
+    by_flink, by_spark, _ = by_both(flink, tmp_path, [source, out, insert])
+    assert "-0.0" in "".join(by_flink)
+    assert [line.replace("-0.0", "0.0") for line in by_spark] == [line.replace("-0.0", "0.0") for line in by_flink]
 
 
 def test_texts(compare: Compare) -> None:
