@@ -98,13 +98,17 @@ class FlinkHook(BaseHook):
         """How the JobManager is reached. Raises AirflowFailException."""
         return self._endpoint(self.jobmanager_url, jobmanager=True)
 
+    @property
+    def access(self) -> dict[str, Any]:
+        """What ``deploy.access`` makes endpoints of, secrets included."""
+        return {**self._extra, "login": self.connection.login, "password": self.connection.password}
+
     def _endpoint(self, url: str, *, jobmanager: bool = False) -> Endpoint:
         from airflow_flinkcompat.deploy import ApiError
         from airflow_flinkcompat.deploy.access import endpoint
 
-        given = {**self._extra, "login": self.connection.login, "password": self.connection.password}
         try:
-            found = endpoint(url, given, f"connection {self.flink_conn_id!r}", jobmanager=jobmanager)
+            found = endpoint(url, self.access, f"connection {self.flink_conn_id!r}", jobmanager=jobmanager)
         except ApiError as error:
             raise AirflowFailException(str(error)) from None
         for secret in found.secrets:

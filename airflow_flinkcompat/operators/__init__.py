@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
     from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
     from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
+    from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 
 __all__ = [
     "FlinkSqlApprovalOperator",
     "FlinkBackfillOperator",
+    "FlinkRestoreRehearsalOperator",
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
     "Deployment",
@@ -29,6 +31,7 @@ __all__ = [
 _HOMES = {
     "FlinkSqlApprovalOperator": "approval",
     "FlinkBackfillOperator": "backfill",
+    "FlinkRestoreRehearsalOperator": "rehearsal",
     "FlinkSqlCompatibilityOperator": "compatibility",
     "FlinkSqlDeployOperator": "deploy",
     "Deployment": "deployments",

@@ -1,0 +1,83 @@
+"""``flinkcompat rehearse``: what Flink makes of a savepoint of the running job, beside it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_settings
+from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.sql import mask_secrets, read_text
+
+
+@click.command("rehearse")
+@click.argument("old")
+@click.argument("new")
+@click.option("--job-id", required=True, metavar="ID", help="The running job; OLD is its script.")
+@click.option("--gateway", required=True, metavar="URL", help="SQL Gateway, http://host:8083.")
+@click.option("--jobmanager", required=True, metavar="URL", help="JobManager's REST API, http://host:8081.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
+@click.option("--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting of the running job instead.")
+@click.option("--savepoint-directory", metavar="URI", help="Where savepoints go (default: the cluster's own place).")
+@click.option(
+    "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds each job is watched."
+)
+@click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to come up.")
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+def rehearse_command(
+    old: str,
+    new: str,
+    job_id: str,
+    gateway: str,
+    jobmanager: str,
+    settings: tuple[str, ...],
+    old_settings: tuple[str, ...],
+    savepoint_directory: str | None,
+    settle: float,
+    timeout: float,
+    style: str,
+) -> None:
+    """Restore script NEW from a savepoint of the running job, whose script is OLD, beside it and with stand-in sinks.
+
+    The job goes on and is asked for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0:
+    restored (which is no proof of right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard
+    error.
+    """
+    try:
+        from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
+        from airflow_flinkcompat.deploy.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Patience, RehearsalOptions, rehearse
+    except ImportError as error:
+        raise InputError(
+            f"rehearse needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[deploy]'"
+        ) from None
+    shared = parse_settings(settings)
+
+    def side(path: str, own: Mapping[str, str]) -> Side:
+        return Side(read_text(path), {**shared, **own}, engine="flink", source=path)
+
+    sides = side(old, parse_settings(old_settings)), side(new, {})
+    options = RehearsalOptions(savepoint_directory, Patience(settle=settle, start=timeout))
+    # As Ctrl-C: what was started is ended first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with (
+            SqlGateway(endpoint_from_environment(gateway)) as sessions,
+            JobManager(endpoint_from_environment(jobmanager, jobmanager=True)) as jobs,
+        ):
+            found = rehearse(
+                Cluster(sessions, jobs), job_id, *sides, options, lambda line: click.echo(mask_secrets(line), err=True)
+            )
+    except DeployError as error:
+        raise InputError(str(error)) from None
+    if style == "json":
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        click.echo("\n".join(found.lines()))
+    if found.finding is not Finding.RESTORED:
+        sys.exit(1)

@@ -1,0 +1,33 @@
+"""Rehearsing a restore beside the live job: what the new script would take over of its state, before it is stopped.
+
+Names load on first use: the watcher, a process of its own, needs none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal
+    from airflow_flinkcompat.deploy.rehearsal.restoring import Patience
+    from airflow_flinkcompat.deploy.rehearsal.sequence import Cluster, RehearsalOptions, rehearse
+
+_HOMES = {
+    "Cluster": "sequence",
+    "Finding": "report",
+    "Patience": "restoring",
+    "Rehearsal": "report",
+    "RehearsalOptions": "sequence",
+    "rehearse": "sequence",
+}
+
+__all__ = ["Cluster", "Finding", "Patience", "Rehearsal", "RehearsalOptions", "rehearse"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,57 @@
+"""Which operators of a savepoint a restored job did not take, and whether two jobs run the same query.
+
+Measured on Flink 2.3.0: with ignore-unclaimed-state a restore logs ``Skipping savepoint state for operator <id>`` for
+every operator of the savepoint that the program does not have, also for one without any state, between two lines that
+name the job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_STARTING = re.compile(r"Starting job ([0-9a-f]{32}) from savepoint ")
+_SKIPPING = re.compile(r"Skipping savepoint state for operator ([0-9a-f]{32})")
+_RESTORED = re.compile(r"Reset the checkpoint ID of job ([0-9a-f]{32}) to ")
+
+
+def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
+    """Ids of the operators that the restore of ``job_id`` skipped.
+
+    None where the log does not tell: the restore is not in it, or that of another job was logged in between.
+    """
+    skipped: set[str] | None = None
+    for line in lines:
+        boundary = _STARTING.search(line) or _RESTORED.search(line)
+        if boundary and boundary[1] == job_id:
+            if boundary.re is _RESTORED:
+                return None if skipped is None else frozenset(skipped)
+            skipped = set()
+        elif boundary and skipped is not None:
+            return None
+        elif skipped is not None and (found := _SKIPPING.search(line)):
+            skipped.add(found[1])
+    return None
+
+
+_NUMBER = re.compile(r"\[\d+\]")
+_QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\()")
+_NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
+
+
+def query_of(plan: Mapping[str, Any]) -> Counter[str]:
+    """The operators of the query in a job's plan as REST describes them, sinks apart; numbers of operators left out.
+
+    A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; what a sink's connector adds has no
+    number before it.
+    """
+    lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
+    texts = (line.lstrip(" +-:|") for line in lines)
+    return Counter(_NUMBER.sub("", text, count=1) for text in texts if _QUERY_OPERATOR.match(text))
+
+
+def is_of_the_query(name: str) -> bool:
+    """Whether an operator of this name (``GroupAggregate[3]``) is a source or computes, and is not part of a sink."""
+    return _NAME_OF_QUERY_OPERATOR.fullmatch(name) is not None

@@ -1,0 +1,66 @@
+"""Which connectors admit a second reader beside the live job, and what the second one must not share with it.
+
+A connector that is not listed is not known to admit one: nothing is started then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PRIVATE = "{private}"
+"""Stands in an option for a name of the rehearsal's own."""
+
+
+@dataclass(frozen=True)
+class SecondReader:
+    """A connector that admits one. ``options`` replace those of the table; ``forbidden`` options would share."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    forbidden: tuple[str, ...] = ()
+
+    def own_options(self, private: str) -> dict[str, str]:
+        return {key: value.replace(PRIVATE, private) for key, value in self.options.items()}
+
+
+_ALONE = SecondReader()
+# Partitions are assigned, not subscribed to, so a group is only where positions are committed to.
+_KAFKA = SecondReader(
+    {
+        "properties.group.id": PRIVATE,
+        "properties.client.id.prefix": PRIVATE,
+        "properties.commit.offsets.on.checkpoint": "false",
+        "properties.enable.auto.commit": "false",
+    }
+)
+
+ADMITTED: Mapping[str, SecondReader] = {
+    "filesystem": _ALONE,
+    "datagen": _ALONE,
+    "faker": _ALONE,
+    "kafka": _KAFKA,
+    "upsert-kafka": _KAFKA,
+    "jdbc": _ALONE,
+    "iceberg": _ALONE,
+    # Snapshots are kept for a consumer id.
+    "paimon": SecondReader(forbidden=("consumer-id",)),
+}
+
+_ONE_READER = {
+    "mysql-cdc": "two readers of one server id disconnect each other",
+    "postgres-cdc": "a replication slot has one reader",
+    "pulsar": "a subscription keeps the position of its readers",
+    "kinesis": "readers share the throughput of a shard",
+    "rabbitmq": "what one reader takes is gone for the others",
+}
+
+
+def refusal(connector: str) -> str:
+    """Why a source of this connector is not read a second time; empty where it can be."""
+    if connector in ADMITTED:
+        return ""
+    if why := _ONE_READER.get(connector):
+        return why
+    if connector.endswith("-cdc"):
+        return "a change stream may admit one reader only"
+    return "it is not known to admit a second reader"

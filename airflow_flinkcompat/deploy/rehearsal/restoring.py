@@ -1,0 +1,223 @@
+"""One restore of a rehearsal: a script over stand-ins, from a savepoint, until it has proved itself."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.jobmanager import TERMINAL, JobManager, JobStatus
+from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.rehearsal import cluster
+from airflow_flinkcompat.deploy.rehearsal.standins import StandIns, Tables, tables_of
+from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
+from airflow_flinkcompat.deploy.statements import Lookup, Prepared, check_settings, prepare, resolve_settings
+
+# How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
+_REASON_SECONDS = 6.0
+_BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPENDED"})
+
+
+class Untold(DeployError):
+    """What the new script would do cannot be told; the message says why."""
+
+
+class Refused(DeployError):
+    """Flink does not take the state; the message is Flink's own, ``at`` is ``submit``, ``restore`` or ``run``."""
+
+    def __init__(self, message: str, at: str) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+class Version(Protocol):
+    """One side: script and effective settings, as ``compat.Side`` has them."""
+
+    @property
+    def script(self) -> str: ...
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+    @property
+    def source(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A version that may run beside the live job, and the tables that need stand-ins."""
+
+    version: Version
+    prepared: Prepared
+    tables: Tables
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A restore that held: the job, and its own savepoint (None where a bounded job ended by itself)."""
+
+    job_id: str
+    savepoint: str | None
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Times in seconds: watched after the start, for the start, for one savepoint, for cleaning up."""
+
+    settle: float = 5.0
+    start: float = 180.0
+    savepoint: float = 600.0
+    clean_up: float = 120.0
+
+
+class Stage:
+    """Where restores take place. ``private`` names what they have of their own."""
+
+    def __init__(
+        self, gateway: SqlGateway, jobmanager: JobManager, lookup: Lookup, private: str, patience: Patience
+    ) -> None:
+        self._gateway = gateway
+        self._jobmanager = jobmanager
+        self._runner = ScriptRunner(lookup, gateway, jobmanager)
+        self._private = private
+        self._patience = patience
+
+    def check(self, version: Version) -> Checked:
+        """The version, found to be able to run beside the live job. Starts nothing.
+
+        Raises CannotRehearse, and TargetError where Flink does not take the script.
+        """
+        prepared = prepare(version.script, version.source)
+        with self._session(version) as session:
+            self._set_up(session, prepared)
+            rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows
+            tables = tables_of("\n".join(str(row[0]) for row in rows))
+            StandIns(session, self._private).check(tables)
+        return Checked(version, prepared, tables)
+
+    def restore(
+        self,
+        watcher: Watcher,
+        checked: Checked,
+        name: str,
+        savepoint: str,
+        directory: str | None,
+        *,
+        ignore: bool = True,
+    ) -> Restored:
+        """Run the script from ``savepoint`` until every task has restored and its own savepoint is complete.
+
+        ``ignore``: whether state that the program has no operator for is left aside. Raises Refused and Untold.
+        """
+        job_id = uuid.uuid4().hex
+        watcher.job(job_id)
+        self._submit(checked, name, job_id, savepoint, ignore)
+        self._come_up(job_id)
+        if self._settle(job_id).state == "FINISHED":
+            return Restored(job_id, None)
+        trigger = uuid.uuid4().hex
+        watcher.savepoint(job_id, trigger)
+        self._jobmanager.ask_to_stop(job_id, directory, trigger)
+        path = cluster.savepoint_path(self._jobmanager, job_id, trigger, timeout=self._patience.savepoint)
+        watcher.savepoint(job_id, trigger, path)
+        self._jobmanager.wait_terminal(job_id, timeout=self._patience.clean_up)
+        return Restored(job_id, path)
+
+    def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: str) -> None:
+        """Submit the script strictly, every piece of state must be taken, and cancel it. Raises Refused, Untold."""
+        job_id = uuid.uuid4().hex
+        watcher.job(job_id)
+        self._submit(checked, name, job_id, savepoint, ignore=False)
+        self._jobmanager.cancel(job_id, timeout=self._patience.clean_up)
+
+    def _session(self, version: Version) -> AbstractContextManager[Session]:
+        check_settings(version.settings)
+        return self._gateway.session(resolve_settings(version.settings, self._runner.resolve))
+
+    def _set_up(self, session: Session, prepared: Prepared) -> None:
+        for statement in prepared.setup:
+            self._runner.run(session, statement, statement.text)
+
+    def _submit(self, checked: Checked, name: str, job_id: str, savepoint: str, ignore: bool) -> None:
+        config = {
+            "$internal.pipeline.job-id": job_id,
+            "pipeline.name": name,
+            "table.dml-sync": "false",
+            "execution.state-recovery.path": savepoint,
+            "execution.state-recovery.claim-mode": "NO_CLAIM",
+            "execution.state-recovery.ignore-unclaimed-state": str(ignore).lower(),
+            # A failure is to show, and nothing to stay behind.
+            "restart-strategy.type": "disable",
+            "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
+        }
+        try:
+            with self._session(checked.version) as session:
+                self._set_up(session, checked.prepared)
+                StandIns(session, self._private).put(checked.tables)
+                self._runner.run(session, checked.prepared.job, checked.prepared.job_sql, config)
+        except TargetError as error:
+            if "checkpoint/savepoint" in str(error):
+                raise Refused(str(error), "submit") from None
+            raise Untold(str(error)) from None
+
+    def _come_up(self, job_id: str) -> None:
+        """Until every task runs, so that none restores any more."""
+        self._watched(job_id, lambda seen: not seen.tasks_running, self._patience.start, "come up")
+
+    def _settle(self, job_id: str) -> JobStatus:
+        """Until nothing has failed for a while; how it was last seen."""
+        begin = time.monotonic()
+
+        def is_early(_seen: JobStatus) -> bool:
+            return time.monotonic() - begin < self._patience.settle
+
+        return self._watched(job_id, is_early, self._patience.settle + self._patience.start, "go on", ran=True)
+
+    def _watched(
+        self, job_id: str, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
+    ) -> JobStatus:
+        """Look until the job, which may end by itself, is not pending. Raises Refused and Untold.
+
+        ``ran``: every task was seen running before.
+        """
+
+        def look() -> JobStatus | None:
+            seen = self._jobmanager.status(job_id)
+            if seen is not None and (seen.failure or seen.state in _BAD_STATES):
+                self._fail(job_id, ran)
+            return seen
+
+        try:
+            status = poll(look, lambda seen: seen is None or (not seen.terminal and pending(seen)), timeout=timeout)
+        except Overdue as overdue:
+            seen = overdue.last
+            slots = self._jobmanager.get("overview")
+            raise Untold(
+                f"the job did not {what} within {timeout:.0f} s: it is {seen.state if seen else 'unknown'}, "
+                f"{slots['slots-available']} of {slots['slots-total']} slots are free"
+            ) from None
+        assert status is not None
+        return status
+
+    def _fail(self, job_id: str, ran: bool) -> None:
+        """Raises Refused or Untold, once the reason is known."""
+        try:
+            seen = poll(
+                lambda: self._jobmanager.status(job_id),
+                lambda seen: seen is None or not seen.failure or seen.state not in TERMINAL,
+                timeout=_REASON_SECONDS,
+            )
+        except Overdue as overdue:
+            seen = overdue.last
+        why = (seen.failure if seen else None) or "no reason is given"
+        if seen is not None and seen.state == "CANCELED":
+            raise Untold(f"the job was cancelled by someone else ({why})")
+        if cluster.failed_at_restore(self._jobmanager, job_id):
+            raise Refused(why, "restore")
+        if ran:
+            raise Refused(why, "run")
+        raise Untold(f"the job failed before it ran, not over its state: {why}")

@@ -1,0 +1,291 @@
+"""The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.gateway import SqlGateway
+from airflow_flinkcompat.deploy.jobmanager import JobManager
+from airflow_flinkcompat.deploy.rehearsal import cluster as asking
+from airflow_flinkcompat.deploy.rehearsal.claims import is_of_the_query, query_of, skipped_by_log
+from airflow_flinkcompat.deploy.rehearsal.cleaning import clean_up
+from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal
+from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Patience, Refused, Restored, Stage, Untold, Version
+from airflow_flinkcompat.deploy.rehearsal.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.rehearsal.standins import CannotRehearse
+from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
+from airflow_flinkcompat.deploy.statements import Lookup, prepare
+from airflow_flinkcompat.deploy.target import no_connections
+
+_log = logging.getLogger(__name__)
+_ROLES = ("control", "new", "strict")
+# How long (seconds) a job whose submission was not answered may still come up.
+_COMING_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the live job runs. ``access``: settings of ``deploy.access`` for the watcher; None: the environment's."""
+
+    gateway: SqlGateway
+    jobmanager: JobManager
+    lookup: Lookup = no_connections
+    access: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """``savepoint_directory`` None: the cluster's own."""
+
+    savepoint_directory: str | None = None
+    patience: Patience = field(default_factory=Patience)
+
+
+def rehearse(
+    cluster: Cluster,
+    job_id: str,
+    old: Version,
+    new: Version,
+    options: RehearsalOptions | None = None,
+    log: Callable[[str], None] = _log.info,
+) -> Rehearsal:
+    """Rehearse the restore of ``new`` from the state of the running job ``job_id``, whose script is ``old``.
+
+    The live job is asked for one savepoint and for nothing else. What is started beside it is ended, and the savepoints
+    disposed of, however this ends: by this process, or by a child of it when it is killed. Raises DeployRefused and
+    ScriptRefused: the input is wrong; another DeployError: Gateway or JobManager cannot be asked at all. What comes up
+    later is a finding, ``could not tell``.
+    """
+    for version in (old, new):
+        prepare(version.script, version.source)
+    live = cluster.jobmanager.status(job_id)
+    if live is None:
+        raise DeployRefused(f"the cluster knows no job {job_id}: `GET jobs/overview` lists those it does")
+    token = uuid.uuid4().hex
+    run = _Run(cluster, job_id, live.name, old, new, options or RehearsalOptions(), log, token)
+    try:
+        sides = run.check()
+    except (Untold, CannotRehearse) as error:
+        return Rehearsal(Finding.UNTOLD, str(error), job_id=job_id, live="not touched")
+    return run.rehearse(*sides)
+
+
+class _Run:
+    def __init__(
+        self,
+        cluster: Cluster,
+        job_id: str,
+        name: str,
+        old: Version,
+        new: Version,
+        options: RehearsalOptions,
+        log: Callable[[str], None],
+        token: str,
+    ) -> None:
+        self.cluster, self.jobmanager = cluster, cluster.jobmanager
+        self.job_id, self.name = job_id, name
+        self.old, self.new = old, new
+        self.options, self.log, self.token = options, log, token
+        self.stage = Stage(
+            cluster.gateway, cluster.jobmanager, cluster.lookup, f"flinkcompat-rehearsal-{token}", options.patience
+        )
+        self.basis: list[str] = []
+        self.restored_before = self._restores()
+
+    # ---------------------------------------------------------------------------------- before anything is started
+    def check(self) -> tuple[Checked, Checked]:
+        """Both sides, found to be able to run beside the live job. Raises Untold and CannotRehearse."""
+        live = self.jobmanager.status(self.job_id)
+        if live is None or not live.tasks_running or live.state != "RUNNING":
+            raise Untold(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
+        sides = self._checked(self.old), self._checked(self.new)
+        self._cancel_leftovers()
+        needed = asking.slots_of(self.jobmanager.get(f"jobs/{self.job_id}"))
+        if missing := asking.missing_slots(self.jobmanager, needed):
+            raise Untold(f"no slots for a second job: {missing}")
+        return sides
+
+    def _checked(self, version: Version) -> Checked:
+        self.log(f"checking what {version.source} reads and writes")
+        try:
+            return self.stage.check(version)
+        except CannotRehearse:
+            raise
+        except DeployError as error:
+            raise Untold(f"{version.source} cannot be planned: {error}") from None
+
+    def _cancel_leftovers(self) -> None:
+        pattern = re.compile(rf"{re.escape(self.name)} rehearsal ({'|'.join(_ROLES)}) [0-9a-f]{{32}}")
+        for job in self.jobmanager.jobs().values():
+            if pattern.fullmatch(job.name) and not job.terminal:
+                self.log(f"cancelling {job.job_id}, left by an earlier rehearsal")
+                self.jobmanager.cancel(job.job_id)
+
+    # ------------------------------------------------------------------------------------------------ the sequence
+    def rehearse(self, old: Checked, new: Checked) -> Rehearsal:
+        watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access)
+        coming = _COMING_SECONDS
+        left: list[str] = []
+        try:
+            try:
+                found = self._find(watcher, old, new)
+                coming = 0.0
+            except (Untold, CannotRehearse) as error:
+                found = Rehearsal(Finding.UNTOLD, str(error))
+            except DeployError as error:
+                found = Rehearsal(Finding.UNTOLD, f"the cluster could not be asked: {error}")
+        finally:
+            self.log("cleaning up")
+            left = clean_up(self.jobmanager, watcher.started, timeout=self.options.patience.clean_up, coming=coming)
+            if left:
+                watcher.leave()
+            else:
+                watcher.dismiss()
+        return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
+
+    def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:
+        self.log(f"taking a savepoint of {self.job_id}, which goes on")
+        trigger = uuid.uuid4().hex
+        watcher.savepoint(self.job_id, trigger)
+        directory = self.options.savepoint_directory
+        savepoint = asking.take_savepoint(
+            self.jobmanager, self.job_id, directory, trigger, timeout=self.options.patience.savepoint
+        )
+        watcher.savepoint(self.job_id, trigger, savepoint)
+        saved = self._stored(savepoint)
+        self.log(f"control: {self.old.source} from {savepoint}")
+        try:
+            control = self._restore(watcher, old, "control", savepoint)
+        except Refused as refused:
+            raise Untold(
+                f"the control, the old script itself, was refused at {refused.at}: is it the script that job "
+                f"{self.job_id} runs, with the same settings? {refused}"
+            ) from None
+        left_by_control = self._skipped(control, saved)
+        self._check_control(control, saved, left_by_control)
+        self.log(f"rehearsing {self.new.source}")
+        try:
+            new = self._restore(watcher, proposed, "new", savepoint)
+        except Refused as refused:
+            return Rehearsal(Finding.REFUSED, str(refused), at=refused.at)
+        left_by_new = self._skipped(new, saved)
+        dropped = left_by_new - left_by_control
+        if dropped and control.savepoint:
+            # Operators without state are skipped too: Flink itself says whether any of these held some.
+            self.log("asking Flink about what was dropped")
+            try:
+                self.stage.submit_only(watcher, proposed, self._name("strict"), control.savepoint)
+            except Refused as refused:
+                found = Rehearsal(Finding.REFUSED, str(refused), at=refused.at)
+                return _with_states(found, saved, left_by_control, left_by_new, None)
+        elif dropped:
+            raise Untold("the control ended by itself before Flink could be asked about what the new script dropped")
+        own = self._stored(new.savepoint) if new.savepoint else None
+        return _with_states(Rehearsal(Finding.RESTORED), saved, left_by_control, left_by_new, own)
+
+    def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: str) -> Restored:
+        return self.stage.restore(watcher, checked, self._name(role), savepoint, self.options.savepoint_directory)
+
+    def _name(self, role: str) -> str:
+        return f"{self.name} rehearsal {role} {self.token}"
+
+    # ------------------------------------------------------------------------------------------ what state was taken
+    def _stored(self, savepoint: str) -> tuple[StoredOperator, ...] | None:
+        try:
+            return read_snapshot(savepoint)
+        except SnapshotUnreadable as error:
+            self._rest_on(f"the savepoint's metadata cannot be read: {error}")
+            return None
+
+    def _rest_on(self, basis: str) -> None:
+        if basis not in self.basis:
+            self.basis.append(basis)
+
+    def _skipped(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
+        """Ids of the operators of the savepoint that the job did not take. Raises Untold."""
+        try:
+            found = skipped_by_log(self.jobmanager.lines("jobmanager/log"), restored.job_id)
+        except DeployError:
+            found = None
+        if found is not None:
+            self._rest_on("operators by the JobManager's log")
+            return found
+        own = self._stored(restored.savepoint) if restored.savepoint else None
+        if saved is None or own is None:
+            raise Untold(
+                "which state was taken cannot be told: the JobManager's log does not say it, and the savepoints' "
+                "metadata cannot be read from here"
+            )
+        self._rest_on("operators by the metadata of both savepoints")
+        return frozenset(each.id for each in saved) - frozenset(each.id for each in own)
+
+    def _check_control(
+        self,
+        control: Restored,
+        saved: tuple[StoredOperator, ...] | None,
+        skipped: frozenset[str],
+    ) -> None:
+        """Raises Untold unless the control is the live job's query and left nothing aside but the state of sinks."""
+        live, same = (query_of(self.jobmanager.get(f"jobs/{job}/plan")) for job in (self.job_id, control.job_id))
+        if differing := [*(live - same), *(same - live)]:
+            raise Untold(
+                f"the control is not what job {self.job_id} runs: {self.old.source} must be its script, with the "
+                f"settings it was started with. First difference: {min(differing)}"
+            )
+        if not skipped:
+            return
+        own = self._stored(control.savepoint) if control.savepoint else None
+        if saved is None or own is None:
+            raise Untold(
+                "the control left operators of the savepoint aside, and without the savepoints' metadata it cannot be "
+                "told whether they belong to sinks only: make the savepoint directory readable from here"
+            )
+        strange = [each.name for each in saved if each.has_state and each.id in skipped and is_of_the_query(each.name)]
+        known = {each.id for each in saved}
+        strange += [each.name or each.id for each in own if each.has_state and each.id not in known]
+        if strange:
+            raise Untold(
+                "with stand-ins for the sinks even the old script does not take all of the query's state "
+                f"({', '.join(strange)}): the stand-ins change its topology"
+            )
+
+    def _restores(self) -> int:
+        return int((self.jobmanager.checkpoints(self.job_id).get("counts") or {}).get("restored", 0))
+
+    def _live(self) -> str:
+        """How the live job is seen afterwards."""
+        try:
+            status = self.jobmanager.status(self.job_id)
+            restarts = self._restores() - self.restored_before
+        except DeployError as error:
+            return f"could not be looked at: {error}"
+        if status is None:
+            return "the cluster does not know it any more"
+        return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
+
+
+def _with_states(
+    found: Rehearsal,
+    saved: Iterable[StoredOperator] | None,
+    by_control: frozenset[str],
+    by_new: frozenset[str],
+    own: Iterable[StoredOperator] | None,
+) -> Rehearsal:
+    """With the operators that hold state, sorted by what became of them; ``own`` are those of the new script."""
+    if saved is None:
+        return found
+    held = [each for each in saved if each.has_state]
+    known = {each.id for each in held}
+    return replace(
+        found,
+        claimed=tuple(each for each in held if each.id not in by_new),
+        dropped=tuple(each for each in held if each.id in by_new - by_control),
+        unclaimed=tuple(each for each in held if each.id in by_control),
+        begun=None if own is None else tuple(each for each in own if each.has_state and each.id not in known),
+    )
