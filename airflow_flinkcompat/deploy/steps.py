@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.ledger import HEADS, LedgerEntry
 
 DEPLOYING, STOPPING, STOPPED, STARTING, STARTED = "deploying", "stopping", "stopped", "starting", "started"
 DEPLOYED, FAILED, ROLLING_BACK, ROLLED_BACK = "deployed", "failed", "rolling-back", "rolled-back"
-STEPS = frozenset({DEPLOYING, STOPPING, STOPPED, STARTING, STARTED, DEPLOYED, ROLLING_BACK, ROLLED_BACK})
+STEPS = HEADS | {DEPLOYING, STOPPING, STOPPED, STARTING, STARTED, ROLLING_BACK}
 # After one of these a run has more to do.
 _OPEN = frozenset({DEPLOYING, STOPPING, STOPPED, STARTING, STARTED, ROLLING_BACK})
 

@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployRefused, JobManager, Ledger, LedgerEntry, ScriptRefused
+from airflow_flinkcompat.deploy import (
+    DeployRefused,
+    JobManager,
+    Ledger,
+    LedgerConflict,
+    LedgerEntry,
+    Options,
+    ScriptRefused,
+    StartMode,
+)
 from airflow_flinkcompat.deploy.adopt import Adoption, adopt
+from airflow_flinkcompat.deploy.run import Run
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import serving
+from tests.deploy.pretended import Pretended
 
 SCRIPT = """\
 CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('connector' = 'datagen');
@@ -100,6 +111,13 @@ def test_unknown_job(take: Adopt, cluster: JobManagerStandIn) -> None:
     cluster.job("c" * 32, "ended", state="FINISHED")
     with pytest.raises(DeployRefused, match=rf"knows no job {OTHER}; .* not ended: {JOB} \(order totals, RUNNING\)$"):
         take(job_id=OTHER)
+
+
+def test_a_redeploy_that_goes_on_notices(take: Adopt, ledger: Ledger) -> None:
+    run = Run(Pretended(), ledger, SIDE, StartMode.AUTO_FIRST, {}, "bob", Options(), print)
+    take()
+    with pytest.raises(LedgerConflict):
+        run.append(replace(run.template(), kind="deploying"))
 
 
 @pytest.mark.parametrize("job_id", ["", "a" * 31, "A" * 32, "../overview", "a" * 32 + "\n"])

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_path: Path) -> None:
     files, ledger, job_id = Files(tmp_path), Ledger(tmp_path / "ledger", "adopted-orders"), new_id()
     old = Side(files.script(), SETTINGS, engine="flink", source="orders.sql")
-    new = Side(files.script(select="customer, SUM(amount) * 100, window_start"), SETTINGS, engine="flink", source="orders.sql")
+    other = files.script(select="customer, SUM(amount) * 100, window_start")
+    new = Side(other, SETTINGS, engine="flink", source="orders.sql")
     files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")])
     with (
         SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target,
