@@ -168,7 +168,7 @@ class Parts:
 
     def deployed(self) -> LedgerEntry:
         """What runs now, by the ledger. Raises DemoError."""
-        head = next((entry for entry in reversed(self.entries()) if entry.kind == "deployed"), None)
+        head = next((entry for entry in reversed(self.entries()) if entry.is_head), None)
         if head is None:
             raise DemoError("the ledger holds no deployment")
         return head

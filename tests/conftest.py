@@ -35,6 +35,10 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
 
+THOROUGH = settings().max_examples >= 1000
+"""Whether this is ``make test-full``: only there the tests marked ``full`` are run."""
+
+
 def _skips_fail() -> bool:
     return bool(os.environ.get("CI") or os.environ.get("FLINKCOMPAT_NO_SKIPS"))
 
@@ -77,7 +81,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not THOROUGH:
+        left = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     order = {parts: place for place, parts in enumerate(dict.fromkeys(REAL.values()))}
     items.sort(key=lambda item: order.get(_scope(item.nodeid), len(order)))
 

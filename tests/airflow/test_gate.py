@@ -42,7 +42,7 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
     # The next run waits, in the triggerer, until the script changes. What cannot be told is asked, and rejected.
     run = gate.run()
     gate.wait(run, "changed", "deferred")
-    assert "is what entry 3 deployed" in gate.log(run, "changed")
+    assert "is what entry 4 deployed" in gate.log(run, "changed")
     gate.propose(script(gate, minutes=9))
     client.wait_for_question(DAG_ID, run, "approve")
     question = client.question(DAG_ID, run, "approve")

@@ -27,7 +27,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 Told = tuple[World, Feed, dict[str, Step], list[str]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+# The gate of test_gate runs the same DAG in make test.
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1200)]
 
 
 def processes_of(root: Path) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
+from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, BIDS, SUM, SUM_COLUMNS, TUMBLE, Run, lines, script, table
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ def _staging(postgres: Postgres) -> bool:
     return bool(staged(postgres))
 
 
-@pytest.mark.parametrize("moment", [_staging, _inserting])
+@pytest.mark.parametrize("moment", turns([_staging, _inserting], 1))
 def test_a_killed_run_leaves_the_table_alone_and_the_next_one_cleans_up(
     run: Run, postgres: Postgres, bid: str, tmp_path: Path, moment: Callable[[Postgres], bool]
 ) -> None:

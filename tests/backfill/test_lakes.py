@@ -240,6 +240,7 @@ def test_several_rows_of_one_primary_key(
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
     run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from itertools import islice, pairwise
 from random import Random
 
@@ -18,21 +19,28 @@ from tests.planning import Planned, local_planner, read
 STEPS = 6
 """Changes in a row, so that most scripts stand in two pairs."""
 SEED = 20251
-WALKS = 50 if settings().max_examples < 1000 else 150
-"""More with HYPOTHESIS_PROFILE=thorough (make test-full). Planning a script takes about a tenth of a second."""
+THOROUGH = settings().max_examples >= 1000
+WALKS = 150 if THOROUGH else 17
+"""One of three parts of the first 51 walks, another every day; all and more with HYPOTHESIS_PROFILE=thorough (make
+test-full). Planning a script takes about a tenth of a second."""
+FIRST = 0 if THOROUGH else date.today().toordinal() % 3 * WALKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def walks(seed: int, number: int) -> Iterator[list[tuple[str, Model, str]]]:
-    """Per walk: what was changed, the query after it, and its text; the first step is another spelling alone."""
+def walks(seed: int, first: int, number: int) -> Iterator[list[tuple[str, Model, str]]]:
+    """Some of a seed's walks. Per step: what was changed, the query after it, and its text.
+
+    The first step is another spelling alone.
+    """
     random = Random(seed)
-    for model in islice(models(random), number):
+    for place, model in enumerate(islice(models(random), first + number)):
         steps = [("", model, render(model, random)), ("spelled otherwise", model, render(model, random))]
         for _ in range(STEPS):
             name, model = changed(random, model)
             steps.append((name, model, render(model, random)))
-        yield steps
+        if place >= first:
+            yield steps
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Pair:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Planned]:
     """What Flink makes of every generated script."""
-    scripts = list(dict.fromkeys(text for steps in walks(SEED, WALKS) for _, _, text in steps))
+    scripts = list(dict.fromkeys(text for steps in walks(SEED, FIRST, WALKS) for _, _, text in steps))
     with local_planner(tmp_path_factory.mktemp("planner")) as planner:
         return dict(zip(scripts, planner.plan((script, {}) for script in scripts), strict=True))
 
@@ -73,7 +81,7 @@ def pairs(planned: dict[str, Planned]) -> list[Pair]:
 
     return [
         judged(name, old, new)
-        for steps in walks(SEED, WALKS)
+        for steps in walks(SEED, FIRST, WALKS)
         for (_, _, old), (name, _, new) in pairwise(steps)
         if old in taken and new in taken
     ]
@@ -81,7 +89,7 @@ def pairs(planned: dict[str, Planned]) -> list[Pair]:
 
 def test_flink_takes_what_is_generated(planned: dict[str, Planned]) -> None:
     refused = [f"{found}\n{script}" for script, found in planned.items() if not isinstance(found, tuple)]
-    assert len(refused) <= 0.1 * len(planned), "\n\n".join(refused[:5])
+    assert len(refused) <= 0.15 * len(planned), "\n\n".join(refused[:5])
 
 
 def test_compatible_changes_are_planned_alike(pairs: list[Pair], record_property: pytest.RecordProperty) -> None:
@@ -89,9 +97,9 @@ def test_compatible_changes_are_planned_alike(pairs: list[Pair], record_property
     seen = Counter(f"{pair.static.outcome.value}, {'other' if pair.differences else 'same'} plan" for pair in pairs)
     print(f"\n{len(pairs)} pairs: {dict(seen)}")
     record_property("pairs", dict(seen))
-    assert len(pairs) >= 300
-    assert seen["compatible, same plan"] >= 60
-    assert seen["incompatible, other plan"] >= 60
+    assert len(pairs) >= 5 * WALKS
+    assert seen["compatible, same plan"] >= 1.1 * WALKS
+    assert seen["incompatible, other plan"] >= 1.1 * WALKS
     wrong = [pair for pair in pairs if pair.static.outcome is Outcome.COMPATIBLE and pair.differences]
     assert not wrong, f"{len(wrong)} false compatible\n\n" + "\n\n".join(map(str, wrong[:3]))
 
@@ -107,6 +115,6 @@ def test_plans_settle_only_what_was_unknown(pairs: list[Pair]) -> None:
 def test_another_spelling_is_the_same_plan(pairs: list[Pair]) -> None:
     """So a difference in the plans is one of the query, and the comparison knows what carries no meaning."""
     spelled = [pair for pair in pairs if pair.name == "spelled otherwise"]
-    assert len(spelled) >= 40
+    assert len(spelled) >= 0.8 * WALKS
     for pair in spelled:
         assert not [*pair.differences, *pair.sharpened.warnings], str(pair)
