@@ -8,10 +8,7 @@ lost savepoint.
 
 from __future__ import annotations
 
-import getpass
 import logging
-import os
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +18,7 @@ from airflow_flinkcompat.deploy import retention
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
-from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, StartFailed, Wait, as_mapping
+from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, Wait, as_mapping
 from airflow_flinkcompat.deploy.starting import roll_back, start
 from airflow_flinkcompat.deploy.statements import JOB_NAME, prepare
 from airflow_flinkcompat.deploy.steps import (
@@ -37,6 +34,7 @@ from airflow_flinkcompat.deploy.steps import (
     Progress,
 )
 from airflow_flinkcompat.deploy.stopping import Stopped, last_checkpoint, stop
+from airflow_flinkcompat.deploy.store import this_process
 from airflow_flinkcompat.deploy.target import EngineInfo, StartMode, Target
 
 _log = logging.getLogger(__name__)
@@ -83,7 +81,7 @@ def deploy(
         side,
         StartMode(start_mode),
         context,
-        owner or default_owner(),
+        owner or this_process(),
         options or Options(),
         log,
         resumed,
@@ -100,15 +98,6 @@ def deploy(
     entry = _deploy(run, progress)
     retention.dispose_old(run)
     return entry
-
-
-def default_owner() -> str:
-    """This process: ``user@host:pid``."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's nameless user
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}:{os.getpid()}"
 
 
 def _deploy(run: Run, progress: Progress) -> LedgerEntry:
@@ -277,6 +266,3 @@ def _old_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> St
 
 def _short(sha256: str | None) -> str:
     return (sha256 or "?")[:12]
-
-
-__all__ = ["Deployable", "Options", "RolledBack", "StartFailed", "deploy", "default_owner"]
