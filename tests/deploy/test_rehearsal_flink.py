@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -28,8 +27,10 @@ SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # closes minute 1
 MINUTE_0, MINUTE_1 = 'ann,3,"2026-01-01 00:00:00"', 'ann,12,"2026-01-01 00:01:00"'
 NAME = "rehearsed"
 
-# FLINKCOMPAT_REHEARSALS=all, as `make test-full` sets it, runs every pair.
-MEASURED = pairs() if os.environ.get("FLINKCOMPAT_REHEARSALS") == "all" else turns(pairs(), few=2)
+# One that Flink takes and one that it refuses, others every day; every pair in `make test-full`.
+TAKEN = [pair for pair in pairs() if pair.outcome.startswith("restored")]
+REFUSED = [pair for pair in pairs() if pair.outcome.startswith("refused")]
+MEASURED = [*turns(TAKEN, few=1), *turns(REFUSED, few=1)]
 
 
 @pytest.fixture

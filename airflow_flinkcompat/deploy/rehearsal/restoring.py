@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy.execution import ScriptRunner, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import TERMINAL, JobManager, JobStatus
 from airflow_flinkcompat.deploy.polling import Overdue, poll
@@ -26,6 +26,10 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "SUSPEND
 
 class Untold(DeployError):
     """What the new script would do cannot be told; the message says why."""
+
+
+class Unanswered(Untold):
+    """The Gateway did not answer a submission to its end: the job may still come up."""
 
 
 class Refused(DeployError):
@@ -159,6 +163,8 @@ class Stage:
                 self._set_up(session, checked.prepared)
                 StandIns(session, self._private).put(checked.tables)
                 self._runner.run(session, checked.prepared.job, checked.prepared.job_sql, config)
+        except SubmissionUnknown as error:
+            raise Unanswered(str(error)) from None
         except TargetError as error:
             if "checkpoint/savepoint" in str(error):
                 raise Refused(str(error), "submit") from None

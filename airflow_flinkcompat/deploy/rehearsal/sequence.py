@@ -16,7 +16,16 @@ from airflow_flinkcompat.deploy.rehearsal import cluster as asking
 from airflow_flinkcompat.deploy.rehearsal.claims import is_of_the_query, query_of, skipped_by_log
 from airflow_flinkcompat.deploy.rehearsal.cleaning import clean_up
 from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal
-from airflow_flinkcompat.deploy.rehearsal.restoring import Checked, Patience, Refused, Restored, Stage, Untold, Version
+from airflow_flinkcompat.deploy.rehearsal.restoring import (
+    Checked,
+    Patience,
+    Refused,
+    Restored,
+    Stage,
+    Unanswered,
+    Untold,
+    Version,
+)
 from airflow_flinkcompat.deploy.rehearsal.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.rehearsal.standins import CannotRehearse
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
@@ -130,16 +139,18 @@ class _Run:
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, old: Checked, new: Checked) -> Rehearsal:
         watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access)
-        coming = _COMING_SECONDS
+        coming = _COMING_SECONDS  # also after an interruption: a submission may be under way
         left: list[str] = []
         try:
             try:
                 found = self._find(watcher, old, new)
-                coming = 0.0
-            except (Untold, CannotRehearse) as error:
+            except Unanswered as error:
                 found = Rehearsal(Finding.UNTOLD, str(error))
             except DeployError as error:
-                found = Rehearsal(Finding.UNTOLD, f"the cluster could not be asked: {error}")
+                found = Rehearsal(Finding.UNTOLD, str(error))
+                coming = 0.0
+            else:
+                coming = 0.0
         finally:
             self.log("cleaning up")
             left = clean_up(self.jobmanager, watcher.started, timeout=self.options.patience.clean_up, coming=coming)
