@@ -16,6 +16,10 @@ from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError
 
 _NOT_FOUND = 404
 _OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
+_DURATION = re.compile(r"(?P<number>\d+) *(?P<unit>ms|s|min|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "": 0.001}
+# Of statistics that are renewed after a time nobody here can read.
+_LONG_AGE = 60.0
 # How many metrics are asked for at once; an address may not grow without bounds.
 _METRICS_AT_ONCE = 50
 
@@ -132,6 +136,15 @@ def ever_ran(jobmanager: JobManager, job_id: str) -> bool | None:
     except JobManagerError:
         return None
     return False
+
+
+def statistics_age(jobmanager: JobManager) -> float:
+    """How long in seconds the JobManager shows checkpoint statistics without renewing them (3 by default)."""
+    explicit = cluster_options(jobmanager).get("rest.cache.checkpoint-statistics.timeout")
+    if explicit is None:
+        return float(jobmanager.get("config")["refresh-interval"]) / 1000
+    match = _DURATION.fullmatch(explicit.strip())
+    return int(match["number"]) * _SECONDS[match["unit"]] if match else _LONG_AGE
 
 
 def keeps_checkpoints(jobmanager: JobManager, job_id: str) -> bool:

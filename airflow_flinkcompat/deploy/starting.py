@@ -6,13 +6,14 @@ import time
 from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.execution import SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
 from airflow_flinkcompat.deploy.rest import ApiError
 from airflow_flinkcompat.deploy.run import RolledBack, Run, StartFailed, Wait, Waiting, new_id
 from airflow_flinkcompat.deploy.statements import set_options
 from airflow_flinkcompat.deploy.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
-from airflow_flinkcompat.deploy.stopping import Stopped
+from airflow_flinkcompat.deploy.stopping import Stopped, saved_state
 from airflow_flinkcompat.deploy.target import Start, StartMode
 from airflow_flinkcompat.deploy.verify import Proof, Unproven, VerificationFailed, verify_start
 
@@ -38,7 +39,7 @@ def start(
         if taken_up.kind == STARTING:
             _submit(run, template, run.side.source)
             template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
-        proof = _proved(run, template, stopped)
+        proof = _proved(run, template, stopped, head)
     except _Refused as error:
         raise _failed(run, template, str(error), head) from None
     settings = {
@@ -68,7 +69,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     template = replace(template, job_id=begun.job_id)
     try:
         _submit(run, template, f"ledger entry {head.number}")
-        proof = _proved(run, template, Stopped())
+        proof = _proved(run, template, Stopped(), None)
     except _Refused as error:
         left = _end(run, template.job_id)
         message = f"{failed.message}. Rolling back failed too: {error}"
@@ -111,8 +112,15 @@ def _submit(run: Run, template: LedgerEntry, source: str) -> None:
     )
 
 
-def _proved(run: Run, template: LedgerEntry, former: Stopped) -> Proof:
+def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None) -> Proof:
     """Wait for the job's proof. Raises _Refused, Waiting."""
+
+    def state() -> TakenState | None:
+        # Right after the stop the cluster may have shown older statistics.
+        if former.state is not None or head is None:
+            return former.state
+        return saved_state(run, str(head.job_id), template.savepoint)
+
     job_id = str(template.job_id)
     given = Start(None if template.start_mode == StartMode.STATELESS else template.savepoint)
     wait = Wait(job_id, time.time(), 0)
@@ -123,7 +131,7 @@ def _proved(run: Run, template: LedgerEntry, former: Stopped) -> Proof:
             run.target,
             job_id,
             given,
-            state=former.state,
+            state=state,
             offsets=former.offsets,
             settle_seconds=run.options.settle_seconds,
             timeout=left if patience is None else min(left, patience),

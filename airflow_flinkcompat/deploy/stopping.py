@@ -12,10 +12,11 @@ from upath import UPath
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
-from airflow_flinkcompat.deploy.polling import Overdue
+from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.run import Run, StartFailed, Wait, new_id
 from airflow_flinkcompat.deploy.steps import FAILED, STOPPED, STOPPING, Progress
 from airflow_flinkcompat.deploy.target import StartMode
+from airflow_flinkcompat.deploy.verify import same_place
 
 _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
@@ -54,7 +55,8 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
         run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
         stopped = _stopped(run, template, stopping)
     stopped = replace(stopped, offsets=stopping.state.get("offsets", {}))
-    run.append(replace(stopping, kind=STOPPED, savepoint=stopped.savepoint, state=stopped.to_dict(), owner=run.owner))
+    done = replace(stopping, kind=STOPPED, savepoint=stopped.savepoint, state=stopped.to_dict(), owner=run.owner)
+    run.append(replace(done, at=""))
     run.log(f"stopped; its state is in {stopped.savepoint}")
     return stopped
 
@@ -99,7 +101,13 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
         ) from None
     except _StopFailed as error:
         raise _not_stopped(run, template, stopping, str(error)) from None
-    return Stopped(savepoint, run.target.taken_state(job_id, "savepoint"))
+    return Stopped(savepoint, saved_state(run, job_id, savepoint))
+
+
+def saved_state(run: Run, job_id: str, savepoint: str | None) -> TakenState | None:
+    """What the cluster shows of the savepoint by which a job ended; None while its statistics are older than that."""
+    taken = run.target.taken_state(job_id, "savepoint")
+    return taken if taken is not None and same_place(taken.path, savepoint) else None
 
 
 class _StopFailed(DeployError):
@@ -159,6 +167,10 @@ def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
     status = run.target.status(job_id)
     if status is not None and not status.terminal:
         run.target.cancel(job_id)
+    ended = time.monotonic()
+    # A checkpoint that was the last one before may have made room for another since.
+    age = run.target.statistics_age()
+    poll(lambda: time.monotonic() - ended, lambda seconds: seconds < age, timeout=age + 1)
     taken = run.target.taken_state(job_id, "completed")
     if taken is None:  # forgotten by the cluster: the one that was written down
         return Stopped(stopping.checkpoint)

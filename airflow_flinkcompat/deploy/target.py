@@ -116,6 +116,9 @@ class Target(Protocol):
     def taken_state(self, job_id: str, kind: str) -> TakenState | None:
         """The latest ``completed`` checkpoint or ``savepoint`` of a job, sized as far as the target shows it."""
 
+    def statistics_age(self) -> float:
+        """How old in seconds what ``taken_state`` tells may be."""
+
     def keeps_checkpoints(self, job_id: str) -> bool:
         """Whether the job's checkpoints outlive its cancellation."""
 
@@ -224,6 +227,9 @@ class SqlGatewayTarget:
 
     def taken_state(self, job_id: str, kind: str) -> TakenState | None:
         return evidence.taken_state(self._jobmanager, job_id, kind)
+
+    def statistics_age(self) -> float:
+        return evidence.statistics_age(self._jobmanager)
 
     def keeps_checkpoints(self, job_id: str) -> bool:
         return evidence.keeps_checkpoints(self._jobmanager, job_id)

@@ -52,7 +52,7 @@ def verify_start(
     settle_seconds: float,
     timeout: float,
     log: Callable[[str], None],
-    state: TakenState | None = None,
+    state: Callable[[], TakenState | None] = lambda: None,
     offsets: Mapping[str, int] | None = None,
     proven_since: float | None = None,
     clock: Callable[[], float] = time.time,
@@ -60,10 +60,10 @@ def verify_start(
     """Wait until the job has proved itself.
 
     Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
-    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's ``state`` was dropped and no
-    source stands before ``offsets``. A job over bounded input may end by itself (FINISHED). ``proven_since`` (since
-    the epoch) is when an earlier call saw the settle time begin. Raises VerificationFailed (Unproven: the time is
-    over); other DeployErrors mean that the target could not be asked.
+    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's ``state`` (asked for last) was
+    dropped and no source stands before ``offsets``. A job over bounded input may end by itself (FINISHED).
+    ``proven_since`` (since the epoch) is when an earlier call saw the settle time begin. Raises VerificationFailed
+    (Unproven: the time is over); other DeployErrors mean that the target could not be asked.
     """
     watch = _Watch(target, job_id, start, settle_seconds, log, clock, proven_since=proven_since)
     try:
@@ -77,7 +77,7 @@ def verify_start(
     lines.append(f"{status.completed_checkpoints} checkpoints completed, no failure for {settle_seconds:g} s")
     if start.savepoint:
         found = (
-            compare_state(state, target.taken_state(job_id, "completed")),
+            compare_state(state(), target.taken_state(job_id, "completed")),
             compare_offsets(offsets or {}, target.source_offsets(job_id)),
         )
         lines += [line for said, _ in found for line in said]

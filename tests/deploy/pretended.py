@@ -118,6 +118,9 @@ class Pretended:
     def taken_state(self, job_id: str, kind: str) -> TakenState | None:
         return self.states.get((job_id, kind))
 
+    def statistics_age(self) -> float:
+        return 0.0
+
     def keeps_checkpoints(self, job_id: str) -> bool:
         return self.retained
 

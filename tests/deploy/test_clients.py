@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from airflow_flinkcompat.deploy import ApiError, Endpoint, GatewayError, JobManager, JobManagerError, SqlGateway
+from airflow_flinkcompat.deploy.evidence import statistics_age
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
@@ -271,6 +272,18 @@ def test_status_of_a_job() -> None:
     assert (status.name, status.state, status.tasks_running) == ("orders", "RESTARTING", False)
     assert (status.completed_checkpoints, status.failure) == (4, "StateMigrationException: no")
     assert client.restored_from("j") == "file:/sp"
+
+
+@pytest.mark.parametrize(
+    ("explicit", "seconds"), [(None, 3), ("500", 0.5), ("250 ms", 0.25), ("10 s", 10), ("2 min", 120), ("PT1H", 60)]
+)
+def test_age_of_statistics(explicit: str | None, seconds: float) -> None:
+    rows = [{"key": "rest.cache.checkpoint-statistics.timeout", "value": explicit}] if explicit else []
+    answers: dict[str, list[Answer]] = {
+        "GET /jobmanager/config": [httpx.Response(200, json=rows)],
+        "GET /config": [ok(**{"refresh-interval": 3000})],
+    }
+    assert statistics_age(jobmanager(Server(answers))) == seconds
 
 
 def test_unknown_job_has_no_status() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -290,11 +291,45 @@ def test_job_that_failed_goes_on_from_its_last_checkpoint(target: Pretended, led
 
 def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.states["job-1", "savepoint"] = TakenState("s", {"v": VertexState("sum", 1, 100)})
     target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
+    # Right after the stop the cluster still shows an older savepoint.
+    target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
+    taken = TakenState("file:/sp/orders/stop-1/job-1", {"v": VertexState("sum", 1, 100)})
+    target.before["submit"] = lambda: target.states.update({("job-1", "savepoint"): taken})
     with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
         run(target, ledger, V2)
     assert target.running("orders") == ("job-3",)
+
+
+def test_statistics_of_another_savepoint_are_not_compared(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
+    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
+    assert "state sizes: not compared, the JobManager does not show them" in run(target, ledger, V2).evidence
+
+
+def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.retained = True
+    target.states["job-1", "completed"] = TakenState("file:/chk-7")
+
+    def renewed() -> float:  # statistics may be seconds old, and checkpoint 7 is gone when 8 has completed
+        assert target.now["job-1"] == "CANCELED"
+        target.states["job-1", "completed"] = TakenState("file:/chk-8")
+        return 0.0
+
+    target.statistics_age = renewed  # type: ignore[method-assign]
+    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").savepoint == "file:/chk-8"
+
+
+def test_every_step_has_its_own_time(target: Pretended, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = itertools.count()
+    now = lambda _zone: datetime(2026, 1, 1, next(hours), tzinfo=UTC)  # noqa: E731
+    monkeypatch.setattr("airflow_flinkcompat.deploy.ledger.datetime", SimpleNamespace(now=now))
+    run(target, ledger, V1)
+    run(target, ledger, V2)
+    times = [entry.at for entry in ledger.entries()]
+    assert len(set(times)) == len(times) == 10
 
 
 def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended, ledger: Ledger) -> None:
