@@ -119,6 +119,13 @@ def test_queries_are_told_from_sinks() -> None:
     assert sum(live.values()) == 3
     assert live == query_of(plan("[15]:Sink(table=[blackhole])", 13))
     assert live != query_of(plan("[15]:Sink(table=[blackhole])", 13, keys="b"))
+    named, renamed, cast = (
+        query_of(
+            {"plan": {"nodes": [{"description": f"[4]:Calc(select=[UPPER(a){first}, CAST(b AS {kind}){second}])"}]}}
+        )
+        for first, kind, second in ((" AS x", "INT", ""), ("", "INT", " AS y"), (" AS x", "BIGINT", ""))
+    )
+    assert named == renamed != cast
     assert all(map(is_of_the_query, ("Source: orders[8]", "GroupAggregate[3]")))
     assert not any(map(is_of_the_query, ("totals[9]: Writer", "Sink: totals[9]", "end: Writer", "StreamingFileWriter")))
 

@@ -38,18 +38,39 @@ def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
 
 _NUMBER = re.compile(r"\[\d+\]")
 _QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\()")
+# Calc( and select=[ are open.
+_IN_SELECT = 2
 _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
 
 
 def query_of(plan: Mapping[str, Any]) -> Counter[str]:
-    """The operators of the query in a job's plan as REST describes them, sinks apart; numbers of operators left out.
+    """The operators of the query in a job's plan as REST describes them, sinks apart.
 
     A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; what a sink's connector adds has no
-    number before it.
+    number before it. Left out are the numbers, and the names a Calc gives: before a sink they are the sink's.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)
-    return Counter(_NUMBER.sub("", text, count=1) for text in texts if _QUERY_OPERATOR.match(text))
+    return Counter(_unnamed(_NUMBER.sub("", text, count=1)) for text in texts if _QUERY_OPERATOR.match(text))
+
+
+def _unnamed(text: str) -> str:
+    """``:Calc(select=[a, CAST(b AS INT) AS c])`` without ``AS c``; anything but a Calc as it is."""
+    if not text.startswith(":Calc("):
+        return text
+    kept, depth, naming = [], 0, False
+    for place, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif depth == _IN_SELECT and (character in ",]"):
+            naming = False
+        elif depth == _IN_SELECT and text.startswith(" AS ", place):
+            naming = True
+        if character in ")]}":
+            depth -= 1
+        if not naming:
+            kept.append(character)
+    return "".join(kept)
 
 
 def is_of_the_query(name: str) -> bool:
