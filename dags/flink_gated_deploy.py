@@ -22,6 +22,7 @@ with DAG(
             name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "orders"),
             script=os.environ.get("FLINKCOMPAT_SCRIPT", "orders.sql"),
             changed={"poke_interval": 5},
+            deploy=json.loads(os.environ.get("FLINKCOMPAT_DEPLOY", "{}")),
             # Where history lies, where its results go, and which span: {"tables": …, "sinks": …, "from_": …, "to": …}
             backfill=json.loads(os.environ.get("FLINKCOMPAT_BACKFILL", "{}")),
         )

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
 START_MODES = ("auto-first", "savepoint", "checkpoint", "stateless")
-# How long a worker waits for the cluster before the triggerer does.
-_PATIENCE_SECONDS = 20.0
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
@@ -51,6 +49,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     :param keep_savepoints: how many savepoints of this deployment's stops are kept; older ones are disposed of, never
         the one to go back to. None: all.
     :param deferrable: wait for the cluster in the triggerer when it takes long.
+    :param patience: seconds a worker waits before the triggerer does.
     :param poll_interval: seconds between two looks there.
     :param allow_ended: start stateless although the deployed job has ended without this deployment's doing.
     :param hand_over: the record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
@@ -77,6 +76,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         roll_back: bool = True,
         keep_savepoints: int | None = 5,
         deferrable: bool = True,
+        patience: float = 20,
         poll_interval: float = 5,
         allow_ended: bool = False,
         hand_over: str | Mapping[str, Any] | None = None,
@@ -95,6 +95,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.roll_back = roll_back
         self.keep_savepoints = keep_savepoints
         self.deferrable = deferrable
+        self.patience = patience
         self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
@@ -151,7 +152,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             roll_back=self.roll_back,
             keep_savepoints=self.keep_savepoints,
             allow_ended=self.allow_ended,
-            patience=_PATIENCE_SECONDS if self.deferrable else None,
+            patience=self.patience if self.deferrable else None,
         )
         try:
             with self.hook.get_conn() as target:

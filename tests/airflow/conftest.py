@@ -89,6 +89,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory, local_flink: LocalFlink) -> I
             "FLINKCOMPAT_DEPLOYMENT": DEPLOYMENT,
             "FLINKCOMPAT_SCRIPT": str(root / "orders.sql"),
             "FLINKCOMPAT_BACKFILL": json.dumps(backfill),
+            "FLINKCOMPAT_DEPLOY": json.dumps({"patience": 2, "poll_interval": 1}),
         },
         log=print,
     )

@@ -36,6 +36,8 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
     assert client.wait_for_run(DAG_ID, run) == "success"
     states = client.task_states(DAG_ID, run)
     assert states["deploy_first"] == "success"
+    assert "waiting in the triggerer" in gate.log(run, "deploy_first")
+    assert "deployed: job" in gate.log(run, "deploy_first")
     assert {states[task] for task in ("resume", "restart", "approve", "backfill")} == {"skipped"}
     wait_for(lambda: gate.files.rows() == [MINUTE_0], "minute 0 is written")
 

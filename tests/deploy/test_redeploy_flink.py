@@ -196,6 +196,40 @@ def test_refused_at_restore_is_rolled_back(
     assert target.running(ledger.deployment) == (back.job_id,)
 
 
+def test_state_that_was_dropped_without_a_word_is_rolled_back(
+    run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster that is told to ignore state nobody claims: Flink starts the job, and its windows are empty."""
+    first_deployment(run, files)
+    options = Start.options.fget  # type: ignore[attr-defined]
+    ignoring = property(lambda self: {**options(self), "execution.state-recovery.ignore-unclaimed-state": "true"})
+    monkeypatch.setattr(Start, "options", ignoring)
+    with pytest.raises(RolledBack, match=r"is RUNNING, but state was dropped: no operator of the new job took that of"):
+        run(Side(files.script(where=" WHERE amount > 1")))
+    files.arrive("2.csv", SECOND)
+    wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")
+
+
+def test_old_savepoints_go_and_a_retained_checkpoint_is_a_start(
+    run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
+) -> None:
+    retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    side, _ = first_deployment(run, files, settings={**SETTINGS, **retained})
+    options = replace(OPTIONS, keep_savepoints=1)
+    old, kept = (run(side, options=options).savepoint for _ in range(2))
+    folders = [Path(str(path).removeprefix("file:")) for path in (old, kept)]
+    assert [folder.is_dir() for folder in folders] == [False, True]
+    assert [entry.savepoint for entry in ledger.entries() if entry.kind == "disposed"] == [old]
+
+    entry = run(side, start_mode="checkpoint", outcome="compatible", options=options)
+    assert entry.start_mode == "checkpoint"
+    assert "/chk-" in str(entry.savepoint)
+    assert target.restored_from(str(entry.job_id)) == entry.savepoint
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    files.arrive("2.csv", SECOND)
+    wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before")
+
+
 def test_sql_that_cannot_run_stops_nothing(run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget) -> None:
     _, first = first_deployment(run, files)
     with pytest.raises(

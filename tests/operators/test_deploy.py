@@ -189,10 +189,9 @@ def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None
         run.execute(tasks["restart"])
 
 
-def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_flinkcompat.operators.deploy._PATIENCE_SECONDS", 0.1)
+def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
-    tasks["restart"].settle_seconds = 60
+    tasks["restart"].settle_seconds, tasks["restart"].patience = 60, 0.1
     with pytest.raises(TaskDeferred) as deferred:
         run.execute(tasks["restart"])
     assert deferred.value.method_name == "execute_complete"
@@ -210,10 +209,10 @@ def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, monkeypatch: pytes
     assert deployed.cluster.calls.count("validate") == 2
 
 
-def test_a_worker_that_is_to_wait_does_so(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_flinkcompat.operators.deploy._PATIENCE_SECONDS", 0.1)
+def test_a_worker_that_is_to_wait_does_so(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
-    tasks["restart"].settle_seconds, tasks["restart"].deferrable = 0.5, False
+    tasks["restart"].settle_seconds, tasks["restart"].patience = 0.5, 0.1
+    tasks["restart"].deferrable = False
     assert run.execute(tasks["restart"])["job_id"] == "job-2"
 
 
