@@ -36,7 +36,7 @@ g-earlyfire-add ga-alias-subquery rj-unchanged tn-rank-add ms-unchanged ij-narro
 _WRONG_WITHOUT_A_WORD = """w-mod-max-min w-size-1to2-ws g-mod-max-min t-mod-agg-sum-max ga-reorder-sametypes
 oa-rows-2-to-4 tn-n-up rj-keys-reorder dd-ra-to-rd"""
 _REFUSED_AT_RESTORE = """w-add-agg w-tumble-to-hop w-distinct-add g-add-agg t-order-col u-add-agg x-source-b-int
-ga-key-type oa-add-count tn-part-add rj-key-add mr-part-add ga-key-notnull"""
+ga-key-type oa-add-count tn-part-add rj-key-add ij-input-add-col ga-key-notnull"""
 _REFUSED_AT_SUBMIT = """w-reorder w-tumble-to-session w-filter-nonwindow-add x-onephase g-proctime g-add-key
 x-maxparallelism-change x-stmtset-add-samesource x-stmtset-remove ga-key-del ga-minibatch-on oa-where-add rj-third-add
 ms-two-sources-add-last"""

@@ -117,9 +117,7 @@ class Stage:
 
         ``ignore``: whether state that the program has no operator for is left aside. Raises Refused and Untold.
         """
-        job_id = uuid.uuid4().hex
-        watcher.job(job_id)
-        self._submit(checked, name, job_id, savepoint, ignore)
+        job_id = self._submit(watcher, checked, name, savepoint, ignore)
         self._come_up(job_id)
         if self._settle(job_id).state == "FINISHED":
             return Restored(job_id, None)
@@ -133,9 +131,7 @@ class Stage:
 
     def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: str) -> None:
         """Submit the script strictly, every piece of state must be taken, and cancel it. Raises Refused, Untold."""
-        job_id = uuid.uuid4().hex
-        watcher.job(job_id)
-        self._submit(checked, name, job_id, savepoint, ignore=False)
+        job_id = self._submit(watcher, checked, name, savepoint, ignore=False)
         self._jobmanager.cancel(job_id, timeout=self._patience.clean_up)
 
     def _session(self, version: Version) -> AbstractContextManager[Session]:
@@ -146,7 +142,10 @@ class Stage:
         for statement in prepared.setup:
             self._runner.run(session, statement, statement.text)
 
-    def _submit(self, checked: Checked, name: str, job_id: str, savepoint: str, ignore: bool) -> None:
+    def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: str, ignore: bool) -> str:
+        """The id of the job, which the watcher knows before there is one. Raises Refused and Untold."""
+        job_id = uuid.uuid4().hex
+        watcher.job(job_id)
         config = {
             "$internal.pipeline.job-id": job_id,
             "pipeline.name": name,
@@ -162,13 +161,18 @@ class Stage:
             with self._session(checked.version) as session:
                 self._set_up(session, checked.prepared)
                 StandIns(session, self._private).put(checked.tables)
-                self._runner.run(session, checked.prepared.job, checked.prepared.job_sql, config)
+                started = self._runner.run(session, checked.prepared.job, checked.prepared.job_sql, config).job_id
         except SubmissionUnknown as error:
             raise Unanswered(str(error)) from None
         except TargetError as error:
             if "checkpoint/savepoint" in str(error):
                 raise Refused(str(error), "submit") from None
             raise Untold(str(error)) from None
+        if started != job_id:
+            if started:
+                watcher.job(started)
+            raise Untold(f"the SQL Gateway started job {started or 'without an id'} instead of {job_id}")
+        return job_id
 
     def _come_up(self, job_id: str) -> None:
         """Until every task runs, so that none restores any more."""

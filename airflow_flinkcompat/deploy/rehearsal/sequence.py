@@ -138,7 +138,11 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, old: Checked, new: Checked) -> Rehearsal:
-        watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access)
+        try:
+            watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access)
+        except OSError as error:
+            why = f"nothing was started, because what would end it when this process dies cannot run: {error}"
+            return Rehearsal(Finding.UNTOLD, why, job_id=self.job_id, live="not touched")
         coming = _COMING_SECONDS  # also after an interruption: a submission may be under way
         left: list[str] = []
         try:
