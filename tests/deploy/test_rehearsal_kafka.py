@@ -1,0 +1,147 @@
+"""A rehearsal beside a job on Kafka: its consumer group and its transactions stay its own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from airflow_flinkcompat.deploy import JobManager, LocalFlink, SqlGateway
+from airflow_flinkcompat.deploy.jars import fetch
+from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, rehearse
+from tests.backfill.kafka_broker import Broker, kafka_broker, server_jars
+from tests.deploy.jobs import wait_for
+from tests.deploy.rehearsals import QUICK, Script, running
+
+pytestmark = pytest.mark.slow
+
+GROUP = "orders-live"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with kafka_broker(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def jvm(broker: Broker) -> Iterator[Any]:
+    """A JVM with Kafka's own client."""
+    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
+    port, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=f"{server_jars()}/*",
+        javaopts=["-Xmx128m", "-XX:+UseSerialGC"],
+        die_on_exit=True,
+        return_proc=True,
+        redirect_stderr=subprocess.DEVNULL,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        process.stdin.close()
+        process.wait(timeout=30)
+
+
+def positions(broker: Broker, jvm: Any) -> dict[str, dict[str, int]]:
+    """Consumer group → committed position by partition."""
+    properties = jvm.java.util.Properties()
+    properties.setProperty("bootstrap.servers", broker.servers)
+    admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+    try:
+        groups = [row.groupId() for row in admin.listConsumerGroups().all().get()]
+        found = {name: admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata().get() for name in groups}
+        return {
+            name: {str(part): offsets[part].offset() for part in offsets.keySet()} for name, offsets in found.items()
+        }
+    finally:
+        admin.close()
+
+
+def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committed") -> list[str]:
+    """The values that a reader sees; ``read_uncommitted``: those of open transactions too."""
+    properties = jvm.java.util.Properties()
+    text = "org.apache.kafka.common.serialization.StringDeserializer"
+    for key, value in {
+        "bootstrap.servers": broker.servers,
+        "isolation.level": isolation,
+        "key.deserializer": text,
+        "value.deserializer": text,
+        "enable.auto.commit": "false",
+    }.items():
+        properties.setProperty(key, value)
+    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
+    try:
+        partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
+        partitions = jvm.java.util.ArrayList()
+        partitions.add(partition)
+        consumer.assign(partitions)
+        consumer.seekToBeginning(partitions)
+        seen: list[str] = []
+        while records := list(consumer.poll(jvm.java.time.Duration.ofSeconds(1)).records(partition)):
+            seen += [str(record.value()) for record in records]
+        return seen
+    finally:
+        consumer.close()
+
+
+def test_positions_and_transactions_are_untouched(
+    local_flink: LocalFlink, broker: Broker, jvm: Any, tmp_path: Path
+) -> None:
+    source, sink = broker.topic(jvm), broker.topic(jvm)
+    text = f"""
+    ADD JAR '{fetch("flink-sql-connector-kafka")}';
+    CREATE TABLE orders (who STRING, met TIMESTAMP_LTZ(3) METADATA FROM 'timestamp') WITH (
+      'connector' = 'kafka', 'topic' = '{source}', 'properties.bootstrap.servers' = '{broker.servers}',
+      'properties.group.id' = '{GROUP}', 'scan.startup.mode' = 'earliest-offset', 'format' = 'csv');
+    CREATE TABLE shouted (who STRING, met TIMESTAMP_LTZ(3) METADATA FROM 'timestamp') WITH (
+      'connector' = 'kafka', 'topic' = '{sink}', 'properties.bootstrap.servers' = '{broker.servers}', 'format' = 'csv',
+      'sink.delivery-guarantee' = 'exactly-once', 'sink.transactional-id-prefix' = 'orders-live',
+      'properties.transaction.timeout.ms' = '600000');
+    INSERT INTO shouted SELECT UPPER(who), met FROM orders;
+    """
+    # Only checkpoints that are asked for: each commits positions and transactions.
+    old = Script(text, {"parallelism.default": "1", "execution.checkpointing.interval": "1 h"}, "orders.sql")
+    with (
+        SqlGateway(local_flink.gateway_url) as gateway,
+        JobManager(local_flink.jobmanager_url) as jobs,
+        running(gateway, jobs, old, "kafka") as job_id,
+    ):
+        broker.send(jvm, source, [(None, "ann"), (None, "ben"), (None, "cid")])
+        _checkpoint(jobs, job_id, lambda: positions(broker, jvm).get(GROUP) == {f"{source}-0": 3})
+        wait_for(lambda: values(broker, jvm, sink) == ["ANN", "BEN", "CID"], "the first rows are committed")
+        # Read by the live job and part of its savepoint; neither their position nor their rows are committed.
+        broker.send(jvm, source, [(None, "dan"), (None, "eve")])
+        wait_for(lambda: len(values(broker, jvm, sink, "read_uncommitted")) == 5, "all rows were read and written")
+        before = positions(broker, jvm)
+
+        found = rehearse(Cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
+
+        assert found.finding is Finding.RESTORED, found.lines()
+        (claimed,) = found.claimed or ()
+        assert claimed.name.startswith("Source: ")
+        assert found.unclaimed, "the sink's transactions are in the savepoint, and no stand-in took them"
+        assert (found.live, found.left) == ("RUNNING, no restart meanwhile", ())
+        assert positions(broker, jvm) == before == {GROUP: {f"{source}-0": 3}}
+        assert values(broker, jvm, sink) == ["ANN", "BEN", "CID"]
+        _checkpoint(jobs, job_id, lambda: positions(broker, jvm) == {GROUP: {f"{source}-0": 5}})
+        wait_for(lambda: values(broker, jvm, sink) == ["ANN", "BEN", "CID", "DAN", "EVE"], "the others are committed")
+
+
+def _checkpoint(jobs: JobManager, job_id: str, seen: Any) -> None:
+    jobs.request_checkpoint(job_id)
+
+    def look() -> bool:
+        if not seen():
+            jobs.request_checkpoint(job_id)  # what was asked for may have come before the rows
+            return False
+        return True
+
+    wait_for(look, "a checkpoint has committed the positions")
