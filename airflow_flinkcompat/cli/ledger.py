@@ -256,6 +256,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "job": entry.job_id,
         "engine": f"{entry.engine} {entry.engine_version or ''}".strip(),
         "start mode": entry.start_mode,
+        "sources": "; ".join(row["words"] for row in entry.offsets),
         "savepoint": entry.savepoint,
         "checkpoint": entry.checkpoint,
         "outcome": entry.outcome,

@@ -60,7 +60,8 @@ class SourceStart:
             return ""
         return (
             f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, and the script "
-            f"starts it {seen}: let the reviewed script start it early enough, or from the group's offsets set to there"
+            f"starts it {seen}: choose its source offsets ({self.live_from}, earliest), or let the reviewed script "
+            "start it early enough, or from the group's offsets set to there"
         )
 
 

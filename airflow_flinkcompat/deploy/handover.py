@@ -8,7 +8,9 @@ from typing import Any
 from upath import UPath
 
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver
+from airflow_flinkcompat.deploy.choices import SourceOffsets
 from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.offsets import check_start
 
 
 def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
@@ -28,8 +30,8 @@ def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
         ) from None
 
 
-def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool) -> None:
-    """Raises DeployRefused where the job that would start does not go on from that backfill."""
+def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool, offsets: SourceOffsets) -> None:
+    """Raises DeployRefused where the job that would start, its sources at ``offsets``, does not go on from it."""
     try:
         record.check(sha256)
     except BoundaryError as error:
@@ -40,5 +42,4 @@ def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool) 
             "from a savepoint: deploy with start mode stateless, or leave the hand-over out"
         )
     for source in record.sources:
-        if missed := source.misses():
-            raise DeployRefused(missed)
+        check_start(offsets, source)

@@ -67,6 +67,8 @@ class LedgerEntry:
     job_id: str | None = None
     savepoint: str | None = None
     start_mode: str | None = None
+    # Where the sources of that start begin, one row each: path of the table, choice, options, words.
+    offsets: tuple[Mapping[str, Any], ...] = ()
     outcome: str | None = None
     report_path: str | None = None
     approved_by: str | None = None
@@ -106,7 +108,7 @@ class LedgerEntry:
         known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
         if not isinstance(known.get("kind"), str) or not isinstance(known.get("number"), int):
             raise ValueError("kind or number is missing")
-        lists = {name: tuple(row.get(name, ())) for name in ("functions", "evidence", "passes_over")}
+        lists = {name: tuple(row.get(name, ())) for name in ("functions", "offsets", "evidence", "passes_over")}
         return cls(**{**known, **lists})
 
 

@@ -15,10 +15,12 @@ from datetime import UTC, datetime
 
 from airflow_flinkcompat.compat.handover import HandOver, fingerprint
 from airflow_flinkcompat.deploy import retention
+from airflow_flinkcompat.deploy.choices import SourceOffsets
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, Wait, as_mapping
+from airflow_flinkcompat.deploy.sourcing import planned, require_savepoint
 from airflow_flinkcompat.deploy.starting import roll_back, start
 from airflow_flinkcompat.deploy.statements import JOB_NAME, prepare
 from airflow_flinkcompat.deploy.steps import (
@@ -52,6 +54,7 @@ def deploy(
     approved_by: str | None = None,
     owner: str | None = None,
     hand_over: HandOver | None = None,
+    offsets: SourceOffsets | str | Mapping[str, str] | None = None,
     options: Options | None = None,
     resumed: Wait | None = None,
     log: Callable[[str], None] = _log.info,
@@ -64,7 +67,10 @@ def deploy(
     ``savepoint`` is refused then. A stateless restart stops with a savepoint too, so that nothing is lost.
     ``checkpoint`` is for a compatible change only.
     ``hand_over`` is the record of the backfill this job goes on from: its start is stateless, and the record, kept in
-    the ledger, is of this very script. ``resumed`` is the wait that an earlier call of this run ended in.
+    the ledger, is of this very script. ``offsets``: where the sources begin, one choice for all or by table:
+    ``as-stored`` (the only one with state), ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or
+    ``script``, by the script's own options, which is what a stateless start does by default. ``resumed`` is the wait
+    that an earlier call of this run ended in.
 
     Raises DeployRefused (nothing touched), RolledBack (the former script runs again), StartFailed (nothing runs),
     Waiting (see ``Options.patience``), or another DeployError (call again: what was begun is taken up).
@@ -85,6 +91,7 @@ def deploy(
         options or Options(),
         log,
         resumed,
+        SourceOffsets.of(offsets),
     )
     progress = Progress.of(ledger.entries())
     run.last = progress.last
@@ -108,11 +115,15 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
     engine = run.target.engine()
     _check_engine(run, engine)
     settings = run.job_settings(run.side.settings)
-    if not _validated(run, progress):
-        run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
-        run.target.validate(run.side.script, settings, source=run.side.source)
     taken_up = _unfinished_start(run, reached)
+    begins = taken_up is None and (head is None or run.mode is StartMode.STATELESS)
+    if begins or not _validated(run, progress):
+        run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
+    beginnings = planned(run, head, settings) if begins else ()
+    if not begins and not _validated(run, progress):
+        run.target.validate(run.side.script, settings, source=run.side.source)
     stopped = _old_state(run, progress, taken_up)
+    require_savepoint(beginnings, head, stopped)
     if taken_up is None:
         _check_strangers(run, settings, head)
     template = run.template()
@@ -120,7 +131,7 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
         run.append(replace(template, kind=DEPLOYING))
     if head is not None and stopped is None:
         stopped = stop(run, template, head, progress)
-    return start(run, template, head, stopped or Stopped(), taken_up)
+    return start(run, template, head, stopped or Stopped(), taken_up, beginnings)
 
 
 def _done(run: Run, progress: Progress) -> LedgerEntry | None:
@@ -146,6 +157,8 @@ def _check_mode(run: Run, head: LedgerEntry | None, outcome: str | None) -> None
             f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
             f"{StartMode.AUTO_FIRST}"
         )
+    if head is not None and run.mode is not StartMode.STATELESS:
+        run.offsets.require_stored()
     if run.mode is StartMode.CHECKPOINT and outcome != "compatible":
         raise DeployRefused(
             f"start mode {run.mode} is for compatible changes only (a checkpoint is no way back), and the outcome of "
@@ -157,7 +170,8 @@ def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: HandOver) ->
     functions = [as_mapping(function) for function in run.side.functions]
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
-    check_hand_over(hand_over, fingerprint(run.side.script, run.side.settings, functions, run.side.catalog), resumes)
+    sha256 = fingerprint(run.side.script, run.side.settings, functions, run.side.catalog)
+    check_hand_over(hand_over, sha256, resumes, run.offsets)
     for line in hand_over.lines():
         run.log(line)
 
@@ -256,11 +270,21 @@ def _old_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> St
         taken = last_checkpoint(run, job_id)
         return Stopped(taken.path, taken)
     seen = f"is {status.state}" if status else "is unknown to the cluster"
+    left = run.target.final_savepoint(job_id) if status else None
     raise DeployRefused(
         f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and no deployment has stopped "
-        "it: there is no savepoint to go on from. Find out why it ended; then go on from its last checkpoint (start "
+        f"it: there is no savepoint to go on from{_left_in(left, head)}. Find out why it ended; then go on from its last checkpoint (start "
         "mode checkpoint, where checkpoints are retained and the change is compatible), or restart it stateless with "
         "ended jobs allowed"
+    )
+
+
+def _left_in(savepoint: str | None, head: LedgerEntry) -> str:
+    if savepoint is None:
+        return ""
+    return (
+        f", but the one of whoever stopped it, {savepoint}: start the script of entry {head.number} from it again, and "
+        "`flinkcompat ledger adopt` that job"
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
+from airflow_flinkcompat.deploy.choices import SourceOffsets
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
 from airflow_flinkcompat.deploy.polling import Overdue, poll
@@ -103,6 +104,7 @@ class Run:
     options: Options
     log: Callable[[str], None]
     resumed: Wait | None = None
+    offsets: SourceOffsets = field(default_factory=SourceOffsets)
     last: int = field(default=0)
 
     def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:

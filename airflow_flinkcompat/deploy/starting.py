@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.execution import SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.offsets import Beginning, settle, tables, with_state
+from airflow_flinkcompat.deploy.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.rest import ApiError
 from airflow_flinkcompat.deploy.run import RolledBack, Run, StartFailed, Wait, Waiting, new_id
 from airflow_flinkcompat.deploy.statements import set_options
@@ -21,11 +24,17 @@ _SUBMISSIONS = 3
 
 
 def start(
-    run: Run, template: LedgerEntry, head: LedgerEntry | None, stopped: Stopped, taken_up: LedgerEntry | None
+    run: Run,
+    template: LedgerEntry,
+    head: LedgerEntry | None,
+    stopped: Stopped,
+    taken_up: LedgerEntry | None,
+    beginnings: Sequence[Beginning] = (),
 ) -> LedgerEntry:
     """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
 
-    Raises RolledBack, StartFailed, Waiting, and other DeployErrors where nobody knows yet: call again.
+    ``beginnings``: where its sources begin when it starts without state. Raises RolledBack, StartFailed, Waiting, and
+    other DeployErrors where nobody knows yet: call again.
     """
     if taken_up is None:
         from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
@@ -33,8 +42,16 @@ def start(
         template = replace(
             template, start_mode=str(StartMode.STATELESS if from_nothing else resumed), savepoint=stopped.savepoint
         )
+        try:
+            begun = tuple(each.to_dict() for each in settle(beginnings, stopped.savepoint))
+        except PositionsUnknown as error:
+            raise _failed(run, template, f"the job was not started: {error}", head) from None
+        template = replace(template, offsets=begun if from_nothing else with_state(stopped.savepoint))
+        for row in template.offsets:
+            run.log(row["words"])
         taken_up = run.append(replace(template, kind=STARTING, job_id=new_id()))
-    template = replace(template, start_mode=taken_up.start_mode, savepoint=taken_up.savepoint, job_id=taken_up.job_id)
+    taken = {name: getattr(taken_up, name) for name in ("start_mode", "savepoint", "job_id", "offsets")}
+    template = replace(template, **taken)
     try:
         if taken_up.kind == STARTING:
             _submit(run, template, run.side.source)
@@ -64,6 +81,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         run.append(replace(run.template_of(head), kind=FAILED, savepoint=failed.savepoint, message=message))
         return StartFailed(f"{message}.\n{way_back(run, failed.savepoint, head)}")
     template = replace(run.template_of(head), start_mode=str(StartMode.SAVEPOINT), savepoint=failed.savepoint)
+    template = replace(template, offsets=with_state(failed.savepoint))
     if begun is None:
         begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
     template = replace(template, job_id=begun.job_id)
@@ -88,10 +106,15 @@ class _Refused(DeployError):
     """The job does not run from the state it was given, for certain."""
 
 
+def _given(entry: LedgerEntry) -> Start:
+    stateless = entry.start_mode == StartMode.STATELESS
+    return Start(None if stateless else entry.savepoint, tables(entry.offsets))
+
+
 def _submit(run: Run, template: LedgerEntry, source: str) -> None:
     """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused."""
     job_id = str(template.job_id)
-    given = Start(None if template.start_mode == StartMode.STATELESS else template.savepoint)
+    given = _given(template)
     settings = run.job_settings(template.settings)
     unknown: DeployError | None = None
     for _ in range(_SUBMISSIONS):
@@ -122,7 +145,7 @@ def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry 
         return saved_state(run, str(head.job_id), template.savepoint)
 
     job_id = str(template.job_id)
-    given = Start(None if template.start_mode == StartMode.STATELESS else template.savepoint)
+    given = _given(template)
     wait = Wait(job_id, time.time(), 0)
     left, patience = run.left(run.options.start_timeout, wait), run.options.patience
     resumed = run.resumed

@@ -11,6 +11,7 @@ from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.evidence import TakenState
+from airflow_flinkcompat.deploy.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.run import Run, StartFailed, Wait, new_id
@@ -150,15 +151,31 @@ def _not_stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, reason:
     run.append(replace(template, kind=FAILED, job_id=stopping.job_id, message=message))
     if status is not None and not status.terminal:
         return StartFailed(f"{message}\nIt goes on as before; nothing was started. Mend the cause, then deploy again")
-    checkpoint = f"its latest checkpoint was {stopping.checkpoint}" if stopping.checkpoint else "it had no checkpoint"
+    checkpoint, words = _left(run, stopping, status)
+    message = (
+        f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
+    )
+    if checkpoint is None:
+        return StartFailed(f"{message}What is left is a stateless start, with ended jobs allowed")
     return StartFailed(
-        f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; "
-        f"{checkpoint}. "
-        "To go on from retained state by hand, in one session of the SQL Gateway:\n"
-        f"  SET 'execution.state-recovery.path' = '{stopping.checkpoint or '…'}';\n"
+        f"{message}To go on from it by hand, in one session of the SQL Gateway:\n"
+        f"  SET 'execution.state-recovery.path' = '{checkpoint}';\n"
         "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
         "  and the statements that `flinkcompat ledger show` prints; then `flinkcompat ledger adopt` the job"
     )
+
+
+def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[str | None, str]:
+    """The checkpoint left by a job that ended without a savepoint, and what is known of it."""
+    job_id = str(stopping.job_id)
+    if status is None:  # the cluster has forgotten it
+        if stopping.checkpoint is None:
+            return None, "it had no checkpoint before the stop"
+        return stopping.checkpoint, f"its latest checkpoint was {stopping.checkpoint} (a later one would lie beside it)"
+    if status.state == "CANCELED" and not run.target.keeps_checkpoints(job_id):
+        return None, "its checkpoints went with it: they are not retained on cancellation"
+    taken = _last_completed(run, job_id)
+    return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
 
 
 def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
@@ -167,20 +184,29 @@ def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
     status = run.target.status(job_id)
     if status is not None and not status.terminal:
         run.target.cancel(job_id)
-    ended = time.monotonic()
-    # A checkpoint that was the last one before may have made room for another since.
-    age = run.target.statistics_age()
-    poll(lambda: time.monotonic() - ended, lambda seconds: seconds < age, timeout=age + 1)
-    taken = run.target.taken_state(job_id, "completed")
+    taken = _last_completed(run, job_id)
     if taken is None:  # forgotten by the cluster: the one that was written down
         return Stopped(stopping.checkpoint)
     return Stopped(taken.path, taken)
 
 
+def savepoint_root(run: Run) -> str | None:
+    """Where this deployment's savepoints go; None: the cluster names no place."""
+    if run.options.savepoint_directory is not None:
+        return run.options.savepoint_directory
+    options = run.target.cluster_options()
+    return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+
+
+def _last_completed(run: Run, job_id: str) -> TakenState | None:
+    """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
+    ended = time.monotonic()
+    age = run.target.statistics_age()
+    poll(lambda: time.monotonic() - ended, lambda seconds: seconds < age, timeout=age + 1)
+    return run.target.taken_state(job_id, "completed")
+
+
 def _directory(run: Run, trigger_id: str) -> str | None:
     """A folder for this one stop, so that a savepoint found there is its own; None: the cluster names no place."""
-    root = run.options.savepoint_directory
-    if root is None:
-        options = run.target.cluster_options()
-        root = next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+    root = savepoint_root(run)
     return f"{root.rstrip('/')}/{run.ledger.deployment}/{trigger_id}" if root else None

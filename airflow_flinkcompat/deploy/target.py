@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from airflow_flinkcompat.deploy import evidence
 from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.execution import ScriptRunner, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.gateway import GatewayError, Session, SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import JobManager, JobStatus
 from airflow_flinkcompat.deploy.rest import Endpoint
+from airflow_flinkcompat.deploy.sources import Sources, sources_of
 from airflow_flinkcompat.deploy.statements import (
     Lookup,
     Prepared,
@@ -22,10 +23,13 @@ from airflow_flinkcompat.deploy.statements import (
     prepare,
     resolve_settings,
 )
+from airflow_flinkcompat.deploy.tables import TablePath, overlay
 from airflow_flinkcompat.sql import Placeholder
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"
+# Names the table that carries other options.
+_PRIVATE = "flinkcompat"
 _SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
 
 
@@ -51,9 +55,13 @@ class EngineInfo:
 
 @dataclass(frozen=True)
 class Start:
-    """The state one start is given: the path of a savepoint or checkpoint, or None for an empty one."""
+    """The state one start is given: the path of a savepoint or checkpoint, or None for an empty one.
+
+    ``tables``: options laid over tables it reads, by which its sources begin elsewhere than the script says.
+    """
 
     savepoint: str | None = None
+    tables: Mapping[TablePath, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def mode(self) -> StartMode:
@@ -77,8 +85,18 @@ class Target(Protocol):
 
     def engine(self) -> EngineInfo: ...
 
-    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> None:
-        """Have the engine read and plan the script; nothing is started or stopped."""
+    def validate(
+        self,
+        script: str,
+        settings: Mapping[str, str],
+        *,
+        source: str = "<script>",
+        tables: Mapping[TablePath, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Have the engine read and plan the script; nothing is started or stopped. ``tables`` as in ``Start``."""
+
+    def sources(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> Sources:
+        """Validate, and say what the job reads."""
 
     def submit(
         self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "<script>"
@@ -173,19 +191,32 @@ class SqlGatewayTarget:
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self._gateway.info()[1])
 
-    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> None:
+    def validate(
+        self,
+        script: str,
+        settings: Mapping[str, str],
+        *,
+        source: str = "<script>",
+        tables: Mapping[TablePath, Mapping[str, str]] | None = None,
+    ) -> None:
         """EXPLAIN the job in a session of its own. DDL runs there for real: in a lasting catalog it takes effect."""
         prepared = self._prepare(script, settings, source)
         with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
+            self._run_setup(session, prepared, tables or {})
+            self._explain(session, prepared)
+
+    def sources(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> Sources:
+        prepared = self._prepare(script, settings, source)
+        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
             self._run_setup(session, prepared)
-            self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift)
+            return sources_of(session, self._explain(session, prepared))
 
     def submit(
         self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "<script>"
     ) -> None:
         prepared = self._prepare(script, settings, source)
         with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
-            self._run_setup(session, prepared)
+            self._run_setup(session, prepared, start.tables)
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
             config = {**start.options, "table.dml-sync": "false", _JOB_ID: job_id}
             try:
@@ -250,6 +281,18 @@ class SqlGatewayTarget:
         check_settings(settings)
         return prepare(script, source)
 
-    def _run_setup(self, session: Session, prepared: Prepared) -> None:
+    def _run_setup(
+        self, session: Session, prepared: Prepared, tables: Mapping[TablePath, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
         for statement in prepared.setup:
             self._runner.run(session, statement, statement.text)
+        for path, options in tables.items():
+            try:
+                overlay(session, path, options, _PRIVATE)
+            except GatewayError as error:
+                failed = SubmissionUnknown if error.unanswered else TargetError
+                raise failed(f"{prepared.job.span}: table {path[2]} cannot be given other options: {error}") from None
+
+    def _explain(self, session: Session, prepared: Prepared) -> str:
+        rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows
+        return "\n".join(str(row[0]) for row in rows)

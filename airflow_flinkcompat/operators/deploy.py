@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import LedgerEntry
     from airflow_flinkcompat.operators.summary import Summary
 
-_RETURNED = ("number", "at", "job_id", "savepoint", "start_mode", "engine", "engine_version", "sha256", "approved_by")
+_RETURNED = (
+    "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
+)  # fmt: skip
 START_MODES = ("auto-first", "savepoint", "checkpoint", "stateless")
 
 
@@ -55,10 +57,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
     :param hand_over: the record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
         ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless; where
         the sources have to start is logged, and the ledger keeps it. (templated)
+    :param source_offsets: where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment
+        in ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
+        its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A stateless
+        start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
     """
 
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over",
+        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     ui_color = "#e6f4ea"
@@ -80,11 +86,15 @@ class FlinkSqlDeployOperator(ScriptOperator):
         poll_interval: float = 5,
         allow_ended: bool = False,
         hand_over: str | Mapping[str, Any] | None = None,
+        source_offsets: str | Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if start_mode not in START_MODES and "{{" not in start_mode:
             raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(START_MODES)}")
+        if "{{" not in f"{source_offsets} {start_mode}":
+            _check_offsets(source_offsets, start_mode)
+        self.source_offsets = source_offsets
         self.start_mode = start_mode
         self.check_task_id = check_task_id
         self.approval_task_id = approval_task_id
@@ -167,6 +177,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     approved_by=approved_by,
                     owner=run_name(context),
                     hand_over=hand_over,
+                    offsets=self.source_offsets,
                     options=options,
                     resumed=Wait(**wait) if wait else None,
                     log=self._note,
@@ -220,3 +231,16 @@ class FlinkSqlDeployOperator(ScriptOperator):
         from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 
         return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
+
+
+def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
+    """Raises ValueError, which the import of the DAG shows."""
+    from airflow_flinkcompat.deploy.choices import SourceOffsets
+    from airflow_flinkcompat.deploy.errors import DeployRefused
+
+    try:
+        offsets = SourceOffsets.of(given)
+        if start_mode in ("savepoint", "checkpoint"):
+            offsets.require_stored()
+    except DeployRefused as error:
+        raise ValueError(f"source_offsets: {error}") from None

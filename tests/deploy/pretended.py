@@ -11,7 +11,9 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Start
 from airflow_flinkcompat.deploy.evidence import TakenState
+from airflow_flinkcompat.deploy.sources import Sources
 from airflow_flinkcompat.deploy.statements import prepare
+from airflow_flinkcompat.deploy.tables import TablePath
 
 
 def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +34,9 @@ class Pretended:
     calls: list[str] = field(default_factory=list)
     submitted: list[Mapping[str, str]] = field(default_factory=list)
     starts: list[tuple[str, Start]] = field(default_factory=list)
+    # What a script reads, and the options with which validation was asked for.
+    reads: dict[str, Sources] = field(default_factory=dict)
+    tried: list[Mapping[TablePath, Mapping[str, str]]] = field(default_factory=list)
     stops: dict[str, str] = field(default_factory=dict)
     states: dict[tuple[str, str], TakenState] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
@@ -56,11 +61,23 @@ class Pretended:
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self.version)
 
-    def validate(self, script: str, settings: Mapping[str, str], *, source: str = "") -> None:
+    def validate(
+        self,
+        script: str,
+        settings: Mapping[str, str],
+        *,
+        source: str = "",
+        tables: Mapping[TablePath, Mapping[str, str]] | None = None,
+    ) -> None:
         prepare(script, source)
         self._call("validate")
+        self.tried.append(tables or {})
         if self.refuse:
             raise self.refuse
+
+    def sources(self, script: str, settings: Mapping[str, str], *, source: str = "") -> Sources:
+        self.validate(script, settings, source=source)
+        return self.reads.get(script, Sources())
 
     def submit(self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "") -> None:
         self._call("submit")

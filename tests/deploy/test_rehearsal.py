@@ -157,6 +157,12 @@ def test_tables_are_those_of_the_planner() -> None:
             ("hive", "shop", "rates"): frozenset({"properties.group.id", "scan.startup.mode"}),
         },
     )
+    with pytest.raises(CannotRehearse, match=r"'LogicalLegacySink.* is not understood"):
+        tables_of(
+            EXPLAINED.replace(
+                "LogicalSink(table=[default_catalog.default_database.other]", "LogicalLegacySink(name=[o]"
+            )
+        )
     with pytest.raises(CannotRehearse, match="names no sink"):
         tables_of("== Abstract Syntax Tree ==\n")
     with pytest.raises(CannotRehearse, match=r"'c\.d\.a\.b' .* is not understood"):

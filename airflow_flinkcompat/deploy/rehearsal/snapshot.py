@@ -36,24 +36,53 @@ class StoredOperator:
     has_state: bool
 
 
+@dataclass(frozen=True)
+class StoredList:
+    """A list of operator state: its bytes, and where in them each element begins."""
+
+    name: str
+    begins: tuple[int, ...]
+    content: bytes
+
+
 def read_snapshot(path: str) -> tuple[StoredOperator, ...]:
     """The operators of the savepoint at ``path`` (path or URI of its folder). Raises SnapshotUnreadable."""
+    return parse_snapshot(_read(f"{path}/_metadata"))
+
+
+def read_lists(path: str, name: str) -> tuple[StoredList, ...]:
+    """The lists of that name in the savepoint at ``path``, of every operator. Raises SnapshotUnreadable."""
+    reader = _Reader(_read(f"{path}/_metadata"))
+    _parsed(reader)
+    lists = [(begins, place) for found, begins, place in reader.lists if found == name]
+    # What does not stand in the metadata is in a file beside it, or one whose full path is given.
+    return tuple(
+        StoredList(
+            name, begins, place if isinstance(place, bytes) else _read(place if ":" in place else f"{path}/{place}")
+        )
+        for begins, place in lists
+    )
+
+
+def _read(path: str) -> bytes:
     try:
-        # Flink writes file:/x for file:///x.
-        file = UPath(re.sub(r"^file:/+", "file:///", path)) / "_metadata"
+        file = UPath(re.sub(r"^file:/+", "file:///", path))  # Flink writes file:/x for file:///x
         if file.stat().st_size > _LARGEST:
-            raise SnapshotUnreadable(f"the metadata of {path} is larger than {_LARGEST >> 20} MiB")
-        content = file.read_bytes()
+            raise SnapshotUnreadable(f"{path} is larger than {_LARGEST >> 20} MiB")
+        content: bytes = file.read_bytes()
+        return content
     except SnapshotUnreadable:
         raise
     except Exception as error:  # a store raises whatever its own library does
         raise SnapshotUnreadable(f"{path} cannot be read from here ({type(error).__name__})") from None
-    return parse_snapshot(content)
 
 
 def parse_snapshot(content: bytes) -> tuple[StoredOperator, ...]:
     """The operators of a ``_metadata`` file. Raises SnapshotUnreadable."""
-    reader = _Reader(content)
+    return _parsed(_Reader(content))
+
+
+def _parsed(reader: _Reader) -> tuple[StoredOperator, ...]:
     try:
         return _operators(reader)
     except (struct.error, UnicodeDecodeError):
@@ -80,7 +109,7 @@ def _operator(reader: _Reader, named: bool) -> StoredOperator:
         reader.text()  # the uid a program gave
     identity = reader.take(16).hex()
     reader.skip(8)  # parallelism, maximum parallelism
-    has_state = _stream(reader)  # of the coordinator
+    has_state = _stream(reader) is not None  # of the coordinator
     subtasks = reader.number()  # -1: every subtask has finished
     for _ in range(max(subtasks, 0)):
         if reader.number() >= 0:  # a negative index: a finished subtask, which has none
@@ -104,11 +133,14 @@ def _partitioned(reader: _Reader) -> bool:
         return False
     if kind != _PARTITIONED:
         raise SnapshotUnreadable(f"an operator state of kind {kind} is not known here")
+    lists = []
     for _ in range(reader.number()):
-        reader.text()
+        name = reader.text()
         reader.skip(1)
-        reader.skip(8 * reader.number())
-    _stream(reader)
+        lists.append((name, tuple(reader.long() for _ in range(reader.number()))))
+    place = _stream(reader)
+    if place is not None:
+        reader.lists += [(name, begins, place) for name, begins in lists]
     return True
 
 
@@ -126,20 +158,22 @@ def _keyed(reader: _Reader) -> bool:
     return True
 
 
-def _stream(reader: _Reader) -> bool:
+def _stream(reader: _Reader) -> bytes | str | None:
+    """What a handle holds, or the path of the file that does: a full one, or one below the savepoint's folder."""
     kind = reader.byte()
     if kind == _BYTES:
         reader.text()
-        reader.skip(reader.number())
-    elif kind == _FILE:
+        return reader.take(reader.number())
+    if kind == _FILE:
         reader.skip(8)
-        reader.text()
-    elif kind == _RELATIVE:
-        reader.text()
+        return reader.text()
+    if kind == _RELATIVE:
+        path = reader.text()
         reader.skip(8)
-    elif kind != _NOTHING:
+        return path
+    if kind != _NOTHING:
         raise SnapshotUnreadable(f"a state handle of kind {kind} is not known here")
-    return kind != _NOTHING
+    return None
 
 
 class _Reader:
@@ -148,6 +182,8 @@ class _Reader:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0
+        # Lists of operator state as they are met: name, where elements begin, and what or which file holds them.
+        self.lists: list[tuple[str, tuple[int, ...], bytes | str]] = []
 
     def take(self, count: int) -> bytes:
         if count < 0 or self._at + count > len(self._content):
@@ -163,6 +199,9 @@ class _Reader:
 
     def number(self) -> int:
         return int.from_bytes(self.take(4), "big", signed=True)
+
+    def long(self) -> int:
+        return int.from_bytes(self.take(8), "big", signed=True)
 
     def unsigned(self) -> int:
         return int.from_bytes(self.take(4), "big")

@@ -8,19 +8,27 @@ a temporary table of the same path, which shadows the real one in this session a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.gateway import GatewayError, Session
 from airflow_flinkcompat.deploy.rehearsal.readers import ADMITTED, refusal
-from airflow_flinkcompat.sql import Flink, nodes, parse_statement
+from airflow_flinkcompat.deploy.tables import (
+    TableError,
+    TablePath,
+    declaration,
+    options_of,
+    overlay,
+    path_of,
+    scans_of,
+    shadow,
+)
+from airflow_flinkcompat.sql import Flink, nodes
 
 _SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
-_SCAN = re.compile(r"LogicalTableScan\(table=\[\[(.*?)\]\](?P<rest>.*)$")
-_HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")
 _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
-TablePath = tuple[str, str, str]
 
 
 class CannotRehearse(DeployError):
@@ -38,27 +46,18 @@ class Tables:
 def tables_of(explained: str) -> Tables:
     """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse: it is not understood."""
     tree = explained.partition("== Optimized")[0]
-    sinks = [_path(match[1], ".") for line in tree.splitlines() if (match := _SINK.search(line.strip()))]
-    sources: dict[TablePath, frozenset[str]] = {}
-    for line in tree.splitlines():
-        if match := _SCAN.search(line):
-            path = _path(match[1], ", ")
-            sources[path] = sources.get(path, frozenset()) | _hinted(match["rest"])
+    # What is not a sink's name would be written to for real.
+    roots = [line for line in tree.splitlines() if line and line[0] not in " +:="]
+    if strange := [line for line in roots if not _SINK.match(line)]:
+        raise CannotRehearse(f"in Flink's EXPLAIN {strange[0][:60]!r} is not understood")
+    try:
+        sinks = [path_of(match[1], ".") for line in roots if (match := _SINK.match(line))]
+        sources = {path: frozenset(hinted) for path, hinted in scans_of(explained).items()}
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
     if not sinks:
         raise CannotRehearse("Flink's EXPLAIN names no sink of this job")
     return Tables(tuple(dict.fromkeys(sinks)), sources)
-
-
-def _path(text: str, separator: str) -> TablePath:
-    parts = text.split(separator)
-    if len(parts) != 3:
-        raise CannotRehearse(f"the table {text!r} in Flink's EXPLAIN is not understood")
-    return parts[0], parts[1], parts[2]
-
-
-def _hinted(text: str) -> frozenset[str]:
-    found = (option for match in _HINT_OPTIONS.finditer(text) for option in match["options"].split(", "))
-    return frozenset(option.partition("=")[0] for option in found)
 
 
 class StandIns:
@@ -73,7 +72,7 @@ class StandIns:
         if both := [path for path in tables.sinks if path in tables.sources]:
             raise CannotRehearse(f"{_shown(both)} is read and written by this job: no stand-in can be both")
         for path, hinted in tables.sources.items():
-            options = _options(self._declaration(path))
+            options = options_of(self._declaration(path))
             connector = options.get("connector", "")
             if why := refusal(connector):
                 named = connector or "no connector is named"
@@ -85,47 +84,39 @@ class StandIns:
                 )
 
     def put(self, tables: Tables) -> None:
-        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse, GatewayError."""
+        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse."""
         for path in tables.sinks:
-            declaration = self._declaration(path)
-            self._replace(path, declaration, sink_ddl(declaration))
+            declared = self._declaration(path)
+            temporary = bool(declared.args.get("temporary"))
+            with _understood():
+                shadow(self._session, path, sink_ddl(declared), temporary=temporary)
         for path in tables.sources:
-            declaration = self._declaration(path)
-            if own := ADMITTED[_options(declaration)["connector"]].own_options(self._private):
-                # By LIKE, so that the real options stay where they are.
-                stage = f"`{path[0]}`.`{path[1]}`.`{self._private} {path[2]}`"
-                options = ", ".join(f"'{key}' = '{value}'" for key, value in own.items())
-                self._execute(
-                    f"CREATE TEMPORARY TABLE {stage} WITH ({options}) LIKE {_quoted(path)} (OVERWRITING OPTIONS)"
-                )
-                self._replace(path, declaration, f"CREATE TEMPORARY TABLE {_quoted(path)} LIKE {stage}")
-
-    def _replace(self, path: TablePath, declaration: nodes.CreateTable, ddl: str) -> None:
-        if declaration.args.get("temporary"):
-            self._execute(f"DROP TEMPORARY TABLE {_quoted(path)}")
-        self._execute(ddl)
+            if own := ADMITTED[options_of(self._declaration(path))["connector"]].own_options(self._private):
+                with _understood():
+                    overlay(self._session, path, own, self._private)
 
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
-        ((text, *_), *_) = self._execute(f"SHOW CREATE TABLE {_quoted(path)}")
-        tree = parse_statement(str(text))
-        if not isinstance(tree, nodes.CreateTable):
-            raise CannotRehearse(f"the declaration of {path[2]} is not understood")
-        return tree
-
-    def _execute(self, sql: str) -> tuple[tuple[object, ...], ...]:
-        try:
-            return self._session.execute(sql).rows
-        except GatewayError as error:
-            raise CannotRehearse(f"no stand-in could be made: {error}") from None
+        with _understood():
+            return declaration(self._session, path)
 
 
-def sink_ddl(declaration: nodes.CreateTable) -> str:
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
+    except GatewayError as error:
+        raise CannotRehearse(f"no stand-in could be made: {error}") from None
+
+
+def sink_ddl(declared: nodes.CreateTable) -> str:
     """A table of the same path, columns, partitions and primary key that swallows its rows.
 
     Metadata that is written becomes a plain column. A sink that takes retractions (print) is given no primary key: with
     one, the stand-in would take upserts and the planner put an operator with state in front of it.
     """
-    tree = declaration.copy()
+    tree = declared.copy()
     columns = []
     for column in tree.args["columns"]:
         if isinstance(column, nodes.PhysicalColumn):
@@ -133,7 +124,7 @@ def sink_ddl(declaration: nodes.CreateTable) -> str:
         elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
             columns.append(nodes.PhysicalColumn(this=column.this, kind=column.args["kind"]))
     keys = tree.args.get("constraints")
-    if _options(declaration).get("connector") in _SINK_CONNECTORS_OF_ROWS:
+    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS:
         keys = None
     ddl = nodes.CreateTable(
         this=tree.this,
@@ -150,14 +141,6 @@ def _option(key: str, value: str) -> nodes.Option:
     from sqlglot import exp
 
     return nodes.Option(this=exp.Literal.string(key), expression=exp.Literal.string(value))
-
-
-def _options(declaration: nodes.CreateTable) -> dict[str, str]:
-    return {option.this.name: option.expression.name for option in declaration.args.get("options") or ()}
-
-
-def _quoted(path: TablePath) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in path)
 
 
 def _shown(paths: Iterable[TablePath]) -> str:

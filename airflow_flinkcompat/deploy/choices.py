@@ -1,0 +1,95 @@
+"""What can be asked for of the sources of a start: where they begin. Loads quickly, for DAGs are parsed often."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from airflow_flinkcompat.deploy.errors import DeployRefused
+
+_CHOICES = "as-stored, earliest, latest, script, or a moment as 2026-01-31T00:00:00Z"
+_IGNORED = (
+    "with a savepoint or checkpoint every source goes on from the offset stored there, and Flink ignores where else it "
+    "is told to begin: leave the offsets out (or say as-stored), or start stateless"
+)
+
+
+class Offset(StrEnum):
+    """``AS_STORED``: where the former job stood. ``SCRIPT``: by the options of the script itself."""
+
+    AS_STORED = "as-stored"
+    SCRIPT = "script"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where a source is to begin; ``at`` is the moment of ``TIMESTAMP``, with its zone."""
+
+    kind: Offset
+    at: datetime | None = None
+
+    @classmethod
+    def of(cls, text: object) -> Choice:
+        """Raises DeployRefused."""
+        if isinstance(text, str) and text in set(Offset) - {Offset.TIMESTAMP}:
+            return cls(Offset(text))
+        try:
+            at = datetime.fromisoformat(str(text))
+        except ValueError:
+            raise DeployRefused(f"source offsets {text!r} are not known: write {_CHOICES}") from None
+        if at.tzinfo is None:
+            raise DeployRefused(f"source offsets {text!r} name no zone: write a moment as 2026-01-31T00:00:00Z")
+        return cls(Offset.TIMESTAMP, at)
+
+    def __str__(self) -> str:
+        return iso(self.at) if self.at else str(self.kind)
+
+
+@dataclass(frozen=True)
+class SourceOffsets:
+    """What was asked for: of every source, and of single tables, by name (``orders``, ``shop.orders`` …)."""
+
+    every: Choice | None = None
+    tables: Mapping[str, Choice] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: SourceOffsets | str | Mapping[str, str] | None) -> SourceOffsets:
+        """A choice, a mapping of table to choice, or JSON text of one. Raises DeployRefused."""
+        if isinstance(given, SourceOffsets):
+            return given
+        if given is None or given == "":
+            return cls()
+        if isinstance(given, str) and given.lstrip().startswith("{"):
+            try:
+                given = json.loads(given)
+            except ValueError as error:
+                raise DeployRefused(f"source offsets {given!r} are no JSON: {error}") from None
+        if isinstance(given, Mapping):
+            return cls(tables={str(table): Choice.of(text) for table, text in given.items()})
+        return cls(Choice.of(given))
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return (*([self.every] if self.every else []), *self.tables.values())
+
+    def of_table(self, path: Sequence[str]) -> Choice | None:
+        """What was asked for of a table, by its full path or the end of it."""
+        parts = [part for part in path if part]
+        names = (".".join(parts[i:]) for i in range(len(parts)))
+        return next((self.tables[name] for name in names if name in self.tables), self.every)
+
+    def require_stored(self) -> None:
+        """For a start with state. Raises DeployRefused."""
+        if other := [str(choice) for choice in self.choices if choice.kind is not Offset.AS_STORED]:
+            raise DeployRefused(f"source offsets {', '.join(other)} cannot be had: {_IGNORED}")
+
+
+def iso(at: datetime, precision: str = "auto") -> str:
+    """In UTC."""
+    return at.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
