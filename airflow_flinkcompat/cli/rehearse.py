@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import click
 
@@ -63,10 +64,9 @@ def rehearse_command(
 
     sides = side(old, parse_settings(old_settings)), side(new, {})
     options = RehearsalOptions(savepoint_directory, Patience(settle=settle, start=timeout))
-    # As Ctrl-C: what was started is ended first.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with (
+            _term_as_interrupt(),
             SqlGateway(endpoint_from_environment(gateway)) as sessions,
             JobManager(endpoint_from_environment(jobmanager, jobmanager=True)) as jobs,
         ):
@@ -81,3 +81,13 @@ def rehearse_command(
         click.echo("\n".join(found.lines()))
     if found.finding is not Finding.RESTORED:
         sys.exit(1)
+
+
+@contextmanager
+def _term_as_interrupt() -> Iterator[None]:
+    """TERM is heard as Ctrl-C is: what was started is ended first."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
