@@ -147,10 +147,10 @@ def statistics_age(jobmanager: JobManager) -> float:
     return int(match["number"]) * _SECONDS[match["unit"]] if match else _LONG_AGE
 
 
-def keeps_checkpoints(jobmanager: JobManager, job_id: str) -> bool:
-    """Whether the job's checkpoints outlive its cancellation (``RETAIN_ON_CANCELLATION``)."""
+def keeps_checkpoints(jobmanager: JobManager, job_id: str, state: str = "CANCELED") -> bool:
+    """Whether the job's checkpoints outlive an end in this state: a cancellation (``RETAIN_ON_CANCELLATION``), say."""
     kept = jobmanager.get(f"jobs/{job_id}/checkpoints/config").get("externalization") or {}
-    return bool(kept.get("enabled")) and not kept.get("delete_on_cancellation")
+    return bool(kept.get("enabled")) and not (state == "CANCELED" and kept.get("delete_on_cancellation"))
 
 
 def cluster_options(jobmanager: JobManager) -> dict[str, str]:

@@ -273,9 +273,9 @@ def _old_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> St
     left = run.target.final_savepoint(job_id) if status else None
     raise DeployRefused(
         f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and no deployment has stopped "
-        f"it: there is no savepoint to go on from{_left_in(left, head)}. Find out why it ended; then go on from its last checkpoint (start "
-        "mode checkpoint, where checkpoints are retained and the change is compatible), or restart it stateless with "
-        "ended jobs allowed"
+        f"it: there is no savepoint to go on from{_left_in(left, head)}. Find out why it ended; "
+        "then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained and the change is "
+        "compatible), or restart it stateless with ended jobs allowed"
     )
 
 

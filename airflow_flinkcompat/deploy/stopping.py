@@ -172,8 +172,9 @@ def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[st
         if stopping.checkpoint is None:
             return None, "it had no checkpoint before the stop"
         return stopping.checkpoint, f"its latest checkpoint was {stopping.checkpoint} (a later one would lie beside it)"
-    if status.state == "CANCELED" and not run.target.keeps_checkpoints(job_id):
-        return None, "its checkpoints went with it: they are not retained on cancellation"
+    if not run.target.keeps_checkpoints(job_id, status.state):
+        option = "execution.checkpointing.externalized-checkpoint-retention"
+        return None, f"its checkpoints went with it, because '{option}' does not keep them"
     taken = _last_completed(run, job_id)
     return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
 

@@ -137,8 +137,8 @@ class Target(Protocol):
     def statistics_age(self) -> float:
         """How old in seconds what ``taken_state`` tells may be."""
 
-    def keeps_checkpoints(self, job_id: str) -> bool:
-        """Whether the job's checkpoints outlive its cancellation."""
+    def keeps_checkpoints(self, job_id: str, state: str = "CANCELED") -> bool:
+        """Whether the job's checkpoints outlive an end in this state."""
 
     def source_offsets(self, job_id: str) -> Mapping[str, int]:
         """Next offset by source partition, where connectors show it."""
@@ -262,8 +262,8 @@ class SqlGatewayTarget:
     def statistics_age(self) -> float:
         return evidence.statistics_age(self._jobmanager)
 
-    def keeps_checkpoints(self, job_id: str) -> bool:
-        return evidence.keeps_checkpoints(self._jobmanager, job_id)
+    def keeps_checkpoints(self, job_id: str, state: str = "CANCELED") -> bool:
+        return evidence.keeps_checkpoints(self._jobmanager, job_id, state)
 
     def source_offsets(self, job_id: str) -> Mapping[str, int]:
         return evidence.source_offsets(self._jobmanager, job_id)

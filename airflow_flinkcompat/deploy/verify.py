@@ -148,7 +148,7 @@ class _Watch:
         """What is not proved yet; empty when all is."""
         if status.state != "FINISHED":
             if not status.tasks_running:
-                return f"it is {status.state}, and not every task runs"
+                return f"it is {status.state}, and not every task runs (are there slots for all of them?)"
             if self.running_since is None:
                 self.running_since = self.clock()
             if not status.completed_checkpoints:

@@ -138,7 +138,7 @@ class Pretended:
     def statistics_age(self) -> float:
         return 0.0
 
-    def keeps_checkpoints(self, job_id: str) -> bool:
+    def keeps_checkpoints(self, job_id: str, state: str = "CANCELED") -> bool:
         return self.retained
 
     def source_offsets(self, job_id: str) -> Mapping[str, int]:

@@ -142,6 +142,50 @@ def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("state", "retained", "checkpoint", "said"),
+    [
+        ("FAILED", True, "file:/chk-8", r"its latest checkpoint is file:/chk-8\. .*recovery\.path' = 'file:/chk-8'"),
+        (
+            "CANCELED",
+            False,
+            "file:/chk-8",
+            "went with it, because 'execution.*does not keep them.* is a stateless start",
+        ),
+        ("FAILED", True, None, "it had no checkpoint.* is a stateless start, with ended jobs allowed"),
+        (None, True, None, r"its latest checkpoint was file:/chk-7 \(a later one would lie beside it\)"),
+    ],
+)
+def test_job_that_ends_while_it_is_stopped(
+    state: str | None, retained: bool, checkpoint: str | None, said: str, target: Pretended, ledger: Ledger
+) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "completed"] = TakenState("file:/chk-7")
+    target.fail, target.retained = "result", retained
+
+    def end() -> None:
+        target.stops["stop-1"] = ""
+        if state is None:
+            del target.jobs["job-1"]
+        else:
+            target.end("job-1", state)
+        target.states.pop(("job-1", "completed"))
+        if checkpoint:
+            target.states["job-1", "completed"] = TakenState(checkpoint)
+
+    target.before["stop"] = end
+    with pytest.raises(StartFailed, match=f"(?s)Nothing of orders runs now.*{said}"):
+        run(target, ledger, V2)
+
+
+def test_savepoint_of_whoever_stopped_the_job_is_named(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.end("job-1", "FINISHED")
+    target.final_savepoint = lambda _: "file:/by-hand"  # type: ignore[method-assign]
+    with pytest.raises(DeployRefused, match=r"but the one of whoever stopped it, file:/by-hand: .* ledger adopt"):
+        run(target, ledger, V2)
+
+
 def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.stops["stop-1"] = "result", ""  # the cluster knows the stop and does not do it
