@@ -65,6 +65,7 @@ test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a
 test-full: export HYPOTHESIS_PROFILE := thorough
 test-full: export FLINKCOMPAT_FUZZ_CASES := 10000
 test-full: export FLINKCOMPAT_KILLS := 12
+test-full: export FLINKCOMPAT_FAULTS := all
 test-full: test demo ## make test with many more examples for each property, then make demo
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running

@@ -1,0 +1,53 @@
+"""How much of the matrices of faults a run goes through, and the dated results of whole ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+ALL = os.environ.get("FLINKCOMPAT_FAULTS") == "all"
+"""The whole of every matrix, as ``make test-full`` asks for; its results are written down."""
+
+
+def sample(points: Sequence[T], few: int) -> list[T]:
+    """All of them, or a few, others every day, far from one another."""
+    if ALL or len(points) <= few:
+        return list(points)
+    step = len(points) / few
+    first = date.today().timetuple().tm_yday
+    return [points[(first + int(turn * step)) % len(points)] for turn in range(few)]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one case. ``fault`` says where it was hit, ``outcome`` what the retry came to."""
+
+    scenario: str
+    fault: str
+    outcome: str
+    seconds: float
+    wrong: str = ""
+
+
+def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str] = ()) -> None:
+    """The results of a whole matrix, as ``NAME-DATE.json`` and ``.md``."""
+    today = datetime.now(UTC).date().isoformat()
+    rows = [asdict(result) for result in results]
+    (RESULTS / f"{name}-{today}.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    wrong = [result for result in results if result.wrong]
+    lines = [f"# {title}, {today}", "", *notes, ""]
+    lines += [f"{len(results)} cases, {len(wrong)} of them wrong.", ""]
+    lines += ["| Scenario | Fault | What the retry came to | Seconds |", "|---|---|---|---|"]
+    for result in results:
+        outcome = f"**{result.wrong}**" if result.wrong else result.outcome
+        fault, outcome = (text.replace("|", "\\|").replace("\n", " ") for text in (result.fault, outcome))
+        lines.append(f"| {result.scenario} | {fault} | {outcome} | {result.seconds:.1f} |")
+    (RESULTS / f"{name}-{today}.md").write_text("\n".join(lines) + "\n", "utf-8")
