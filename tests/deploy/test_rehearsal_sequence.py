@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -75,7 +75,8 @@ class Pretended:
         if path.endswith("/plan"):
             job_id = path.split("/")[1]
             return {"plan": {"nodes": [{"description": text} for text in self.queries.get(job_id, QUERY)]}}
-        return {"vertices": [{"parallelism": 1}]}
+        vertices = (("a", "Source: s[1] -> Watermark[2]"), ("b", "GroupAggregate[3] -> Calc[4]"))
+        return {"vertices": [{"id": letter * 32, "name": name, "parallelism": 1} for letter, name in vertices]}
 
     def lines(self, path: str) -> Iterator[str]:
         if not self.log:
@@ -217,6 +218,15 @@ def test_without_metadata_it_goes_as_far_as_flink_tells(monkeypatch: pytest.Monk
     result = found(Pretended(control=nothing, new=nothing, stored=unreadable), monkeypatch)
     assert (result.finding, result.claimed, result.begun) == (Finding.RESTORED, None, None)
     assert "no permission" in " ".join(result.basis)
+
+
+def test_first_operators_are_named_by_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the savepoint stores no names, as with Flink 1.20."""
+    nameless = tuple(replace(each, name="") for each in SAVED)
+    result = found(Pretended(stored={"saved": nameless}), monkeypatch)
+    assert [each.name for each in result.claimed or ()] == ["Source: s[1]", "GroupAggregate[3]"]
+    dropped = Pretended(stored={"saved": nameless}, control=frozenset({AGGREGATE, WRITER}))
+    assert "GroupAggregate[3]" in found(dropped, monkeypatch).reason
 
 
 def test_what_stays_behind_is_left_to_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Which operators of a savepoint a restored job did not take, and whether two jobs run the same query.
 
-Measured on Flink 2.3.0: with ignore-unclaimed-state a restore logs ``Skipping savepoint state for operator <id>`` for
-every operator of the savepoint that the program does not have, also for one without any state, between two lines that
-name the job.
+Measured on Flink 2.3.0 and 1.20.3: with ignore-unclaimed-state a restore logs ``Skipping savepoint state for operator
+<id>`` for every operator of the savepoint that the program does not have, also for one without any state, between two
+lines that name the job.
 """
 
 from __future__ import annotations

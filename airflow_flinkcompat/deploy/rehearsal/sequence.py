@@ -173,7 +173,7 @@ class _Run:
             self.jobmanager, self.job_id, directory, trigger, timeout=self.options.patience.savepoint
         )
         watcher.savepoint(self.job_id, trigger, savepoint)
-        saved = self._stored(savepoint)
+        saved = self._stored(savepoint, self.job_id)
         self.log(f"control: {self.old.source} from {savepoint}")
         try:
             control = self._restore(watcher, old, "control", savepoint)
@@ -201,7 +201,7 @@ class _Run:
                 return _with_states(found, saved, left_by_control, left_by_new, None)
         elif dropped:
             raise Untold("the control ended by itself before Flink could be asked about what the new script dropped")
-        own = self._stored(new.savepoint) if new.savepoint else None
+        own = self._stored(new.savepoint, new.job_id)
         return _with_states(Rehearsal(Finding.RESTORED), saved, left_by_control, left_by_new, own)
 
     def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: str) -> Restored:
@@ -211,12 +211,19 @@ class _Run:
         return f"{self.name} rehearsal {role} {self.token}"
 
     # ------------------------------------------------------------------------------------------ what state was taken
-    def _stored(self, savepoint: str) -> tuple[StoredOperator, ...] | None:
+    def _stored(self, savepoint: str | None, job_id: str) -> tuple[StoredOperator, ...] | None:
+        """The operators in a savepoint of the job; None where there is none, or it cannot be read."""
+        if savepoint is None:
+            return None
         try:
-            return read_snapshot(savepoint)
+            stored = read_snapshot(savepoint)
         except SnapshotUnreadable as error:
             self._rest_on(f"the savepoint's metadata cannot be read: {error}")
             return None
+        # Flink 1.20 stores no names; the REST API knows those of the first operator of each chain.
+        vertices = self.jobmanager.get(f"jobs/{job_id}").get("vertices", ())
+        heads = {vertex["id"]: str(vertex["name"]).partition(" -> ")[0] for vertex in vertices}
+        return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in stored)
 
     def _rest_on(self, basis: str) -> None:
         if basis not in self.basis:
@@ -231,7 +238,7 @@ class _Run:
         if found is not None:
             self._rest_on("operators by the JobManager's log")
             return found
-        own = self._stored(restored.savepoint) if restored.savepoint else None
+        own = self._stored(restored.savepoint, restored.job_id)
         if saved is None or own is None:
             raise Untold(
                 "which state was taken cannot be told: the JobManager's log does not say it, and the savepoints' "
@@ -255,7 +262,7 @@ class _Run:
             )
         if not skipped:
             return
-        own = self._stored(control.savepoint) if control.savepoint else None
+        own = self._stored(control.savepoint, control.job_id)
         if saved is None or own is None:
             raise Untold(
                 "the control left operators of the savepoint aside, and without the savepoints' metadata it cannot be "
