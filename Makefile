@@ -33,7 +33,7 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format docs test-fast test test-full demo bench-check bench-backfill bench-rehearsal measure-flink up down lock clean
+.PHONY: help setup java lint format docs test-fast test test-full demo bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench-backfill: setup ## Time a backfill beside Spark, Flink and DuckDB on the s
 
 bench-rehearsal: setup ## Rehearse measured restores beside their running jobs, write found beside measured
 	@$(WITH_JAVA) python -m benchmarks.rehearsal
+
+bench-downtime: setup ## Time how long a redeployed job stands still, beside raw REST calls that do the same
+	@$(WITH_JAVA) python -m benchmarks.downtime
 
 measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)

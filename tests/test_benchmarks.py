@@ -16,6 +16,8 @@ from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
 from benchmarks.check import Timing, batch_rate, fixtures, row, timed
+from benchmarks.downtime import Downtime
+from benchmarks.downtime import results as downtimes
 from benchmarks.processes import cost_of
 from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
@@ -53,6 +55,21 @@ def test_a_row_says_whether_the_goal_is_met() -> None:
 
 def test_the_batch_rate_counts_pairs() -> None:
     assert batch_rate(fixtures()[:3], seconds=0.01) > 0
+
+
+# --- downtime ---------------------------------------------------------------------------------------------------------
+
+
+def test_downtime_is_judged_by_the_ratio_of_the_medians() -> None:
+    pairs = [(Downtime(100, 1100), Downtime(100, 1000)), (Downtime(200, 1300), Downtime(150, 1000))]
+    assert list(downtimes(pairs))[4:] == [
+        "| Median | 150 | 1200 | 125 | 1000 |",
+        "",
+        "Downtime, end of the old job to the first checkpoint of the new one: 1200 ms ours, 1000 ms by raw calls, "
+        "ratio 1.20 (goal ≤ 1.2: met).",
+    ]
+    slow = [(Downtime(0, 1210), Downtime(0, 1000))]
+    assert list(downtimes(slow))[-1].endswith("ratio 1.21 (goal ≤ 1.2: missed).")
 
 
 # --- backfill ---------------------------------------------------------------------------------------------------------

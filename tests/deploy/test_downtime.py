@@ -1,0 +1,20 @@
+"""The benchmark of downtimes really redeploys: with state, ours and the raw calls, each its own job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy import Ledger, LocalFlink
+from benchmarks.downtime import measure
+
+
+@pytest.mark.slow
+def test_both_redeploy_with_state(local_flink: LocalFlink, tmp_path: Path) -> None:
+    ((ours, raw),) = measure(local_flink, tmp_path, 1)
+    for each in (ours, raw):
+        assert 0 < each.created < each.proven < 60_000, "the old job ended, the new one was made, then it was proven"
+    head = Ledger(tmp_path / "ledger", "ours").head()
+    assert head is not None
+    assert (head.kind, head.start_mode) == ("deployed", "savepoint")
