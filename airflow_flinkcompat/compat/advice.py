@@ -164,6 +164,11 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
     )
     if whole:
         words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
+    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
+    words += (
+        " Without state a source does not go on where the job stood, but begins where source_offsets tells it "
+        f"(as-stored, earliest, latest, a moment), else by the script{': ' if begins else ''}{begins}."
+    )
     if report.engine != "flink":
         return Step(words)
     return Step(

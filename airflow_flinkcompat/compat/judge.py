@@ -22,6 +22,7 @@ from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, InputError, Side
+from airflow_flinkcompat.compat.source_starts import beginnings
 from airflow_flinkcompat.sql import find_secrets
 
 TOO_DEEP = Finding(
@@ -92,6 +93,7 @@ def check(
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
+        sources=beginnings(change.programs[1]),
     )
 
 

@@ -186,7 +186,8 @@ class Report:
 
     ``other`` is what the other engine would say, (engine, outcome), where that was asked for. ``sinks`` holds an
     outcome for every sink of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator.
-    Both are empty in reports of earlier versions, and where the sides could not be paired.
+    Both are empty in reports of earlier versions, and where the sides could not be paired. ``sources`` are the tables
+    the proposed script reads, as far as it declares them, with where each begins when it is given no state.
     """
 
     outcome: Outcome
@@ -202,6 +203,7 @@ class Report:
     tool_version: str = ""
     sinks: tuple[tuple[str, Outcome], ...] = ()
     operators: tuple[OperatorReport, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
@@ -218,6 +220,7 @@ class Report:
             "engine_version": self.engine_version,
             "sinks": [{"sink": mask_secrets(sink), "outcome": outcome.value} for sink, outcome in self.sinks],
             "operators": [operator.to_dict() for operator in self.operators],
+            "sources": [{"table": mask_secrets(table), "begins": mask_secrets(words)} for table, words in self.sources],
             "findings": [finding.to_dict() for finding in self.findings],
             "old": {"sha256": self.old_sha256, "source": self.old_source},
             "new": {"sha256": self.new_sha256, "source": self.new_source},
@@ -246,6 +249,7 @@ class Report:
                 tool_version=data.get("tool", {}).get("version", ""),
                 sinks=tuple((row["sink"], Outcome(row["outcome"])) for row in data.get("sinks", ())),
                 operators=tuple(OperatorReport.from_dict(row) for row in data.get("operators", ())),
+                sources=tuple((row["table"], row["begins"]) for row in data.get("sources", ())),
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

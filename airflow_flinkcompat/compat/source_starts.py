@@ -7,10 +7,15 @@ kinesis 5); a connector that is not listed, or lacks one of the choices, cannot 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_flinkcompat.plan import Program
+from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+
 EARLIEST, LATEST, TIMESTAMP = "earliest", "latest", "timestamp"
+_HINTED = re.compile(r"([\w.-]+)'?\s*=\s*'([^']*)'")
 MILLIS, ISO = "{millis}", "{iso}"
 """Stand in an option for the chosen moment: milliseconds since 1970, or ISO 8601 in UTC with milliseconds."""
 
@@ -105,3 +110,15 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
         return f"begins by its own options: {', '.join([f'{known.option} = {options[known.option]}', *set_])}"
     more = f" ({', '.join(set_)})" if set_ else ""
     return f"begins by its connector's default, {known.option} = {known.default}{more}"
+
+
+def beginnings(program: Program) -> tuple[tuple[str, str], ...]:
+    """Tables that a program reads and declares → where each begins by itself; hints win over options of the table."""
+    scans = (node for each in program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
+    found: dict[str, str] = {}
+    for scan in scans:
+        if scan.table.declared:
+            hinted = (pair for name, text in scan.hints if name == "OPTIONS" for pair in _HINTED.findall(text))
+            options = {**dict(scan.table.options), **dict(hinted)}
+            found.setdefault(scan.table.name, by_itself(options.get("connector", ""), options))
+    return tuple(found.items())

@@ -8,9 +8,7 @@ from typing import Any
 from upath import UPath
 
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver
-from airflow_flinkcompat.deploy.choices import SourceOffsets
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.offsets import check_start
 
 
 def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
@@ -30,8 +28,8 @@ def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
         ) from None
 
 
-def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool, offsets: SourceOffsets) -> None:
-    """Raises DeployRefused where the job that would start, its sources at ``offsets``, does not go on from it."""
+def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool) -> None:
+    """Raises DeployRefused where the job that would start does not go on from that backfill."""
     try:
         record.check(sha256)
     except BoundaryError as error:
@@ -41,5 +39,3 @@ def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool, 
             f"the hand-over at {record.boundary} is for a job that starts without state, and this one would resume "
             "from a savepoint: deploy with start mode stateless, or leave the hand-over out"
         )
-    for source in record.sources:
-        check_start(offsets, source)

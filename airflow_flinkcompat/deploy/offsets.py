@@ -60,16 +60,18 @@ def untold(reason: str) -> tuple[Beginning, ...]:
     return (Beginning(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
-def check_start(offsets: SourceOffsets, source: SourceStart) -> None:
-    """Whether a table begins early enough for the live job of a hand-over. Raises DeployRefused."""
-    choice = offsets.of_table(source.table.split("."))
-    if choice is not None and choice.kind is Offset.AS_STORED:
-        raise DeployRefused(
-            f"table {source.table}: where the former job stood is not where the hand-over needs it to begin "
-            f"({source.time_column} = {source.live_from}): choose a moment before, or earliest"
-        )
-    if missed := replace(source, startup=_startup(choice, source.startup)).misses():
-        raise DeployRefused(missed)
+def check_hand_over(record: HandOver, offsets: SourceOffsets, beginnings: Sequence[Beginning]) -> None:
+    """Whether the sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
+    for source in record.sources:
+        begun = next((each for each in beginnings if source.table in _names(each.path)), None)
+        choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
+        if choice is not None and choice.kind is Offset.AS_STORED:
+            raise DeployRefused(
+                f"table {source.table}: where the former job stood is not where the hand-over needs it to begin "
+                f"({source.time_column} = {source.live_from}): choose a moment before, or earliest"
+            )
+        if missed := replace(source, startup=_startup(choice, source.startup)).misses():
+            raise DeployRefused(missed)
 
 
 def decide(

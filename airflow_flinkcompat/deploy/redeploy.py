@@ -171,7 +171,7 @@ def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: HandOver) ->
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
     sha256 = fingerprint(run.side.script, run.side.settings, functions, run.side.catalog)
-    check_hand_over(hand_over, sha256, resumes, run.offsets)
+    check_hand_over(hand_over, sha256, resumes)
     for line in hand_over.lines():
         run.log(line)
 

@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.handover import HandOver
 from airflow_flinkcompat.deploy.choices import Offset
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
-from airflow_flinkcompat.deploy.offsets import Beginning, decide, trial, untold
+from airflow_flinkcompat.deploy.offsets import Beginning, check_hand_over, decide, trial, untold
 from airflow_flinkcompat.deploy.run import Run
 from airflow_flinkcompat.deploy.sources import SourceTable
 from airflow_flinkcompat.deploy.stopping import Stopped, savepoint_root
@@ -19,24 +19,29 @@ from airflow_flinkcompat.deploy.stopping import Stopped, savepoint_root
 def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
     """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
     seen = run.target.sources(run.side.script, settings, source=run.side.source)
-    if seen.unknown:
-        if run.offsets.choices:
-            raise DeployRefused(
-                f"where the sources begin cannot be chosen, because what the job reads is not known: {seen.unknown}"
-            )
-        return untold(seen.unknown)
+    if seen.unknown and run.offsets.choices:
+        raise DeployRefused(
+            f"where the sources begin cannot be chosen, because what the job reads is not known: {seen.unknown}"
+        )
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
-        if head is None:
-            raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
-        _require_reach(run)
-        source = f"ledger entry {head.number}"
-        former = run.target.sources(head.script, run.job_settings(head.settings), source=source).tables
-    record = run.context.get("hand_over")
-    found = decide(seen.tables, run.offsets, HandOver.from_dict(record) if record else None, former)
+        former = _former(run, head)
+    record = HandOver.from_dict(given) if (given := run.context.get("hand_over")) else None
+    found = untold(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
+    if record is not None:
+        check_hand_over(record, run.offsets, found)
     if options := trial(found):
         run.target.validate(run.side.script, settings, source=run.side.source, tables=options)
     return found
+
+
+def _former(run: Run, head: LedgerEntry | None) -> tuple[SourceTable, ...]:
+    """What the former job reads, when its savepoint can tell where it stands. Raises DeployRefused."""
+    if head is None:
+        raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
+    _require_reach(run)
+    settings = run.job_settings(head.settings)
+    return run.target.sources(head.script, settings, source=f"ledger entry {head.number}").tables
 
 
 def require_savepoint(beginnings: Sequence[Beginning], head: LedgerEntry | None, stopped: Stopped | None) -> None:

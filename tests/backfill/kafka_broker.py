@@ -96,7 +96,8 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
     configuration = folder / "kraft.properties"
     configuration.write_text(_PROPERTIES.format(broker=broker, controller=controller, folder=folder), encoding="utf-8")
     java = ["java", _HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{server_jars()}/*"]
-    name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # An argument that begins with "-" would be taken for an option.
+    name = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:].rstrip("=")
     format = [*java, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(configuration)]
     subprocess.run(format, check=True, capture_output=True, timeout=120)
     log = folder / "broker.log"

@@ -360,6 +360,7 @@ TIMED = replace(ORDERS, record_time=frozenset({"met"}))
     [
         (TIMED, "met", "2026-01-01T00:00:00Z", None, "2026-01-01T00:00:00Z"),
         (TIMED, "met", "2026-01-01T00:00:00Z", "earliest", "earliest"),
+        (replace(TIMED, options={MODE: "latest-offset"}), "met", "2026-01-01T00:00:00Z", None, "2026-01-01T00:00:00Z"),
         (TIMED, "met", "2026-01-01T00:00:00Z", {"orders": "2025-12-31T23:00:00Z"}, "2025-12-31T23:00:00Z"),
         # An event time that is not the record's own, or is no instant, is left to a person.
         (TIMED, "ts", "2026-01-01T00:00:00Z", None, "script"),
@@ -371,7 +372,8 @@ TIMED = replace(ORDERS, record_time=frozenset({"met"}))
 def test_a_hand_over_says_where_its_sources_begin(
     ledger: Ledger, source: SourceTable, column: str, live_from: str, given: Any, choice: str
 ) -> None:
-    entry = run(cluster(source), ledger, V1, hand_over=handed_over(column, live_from), offsets=given)
+    record = handed_over(column, live_from, **source.options)
+    entry = run(cluster(source), ledger, V1, hand_over=record, offsets=given)
     assert [row["choice"] for row in entry.offsets] == [choice]
 
 
@@ -380,8 +382,6 @@ def test_a_hand_over_says_where_its_sources_begin(
     [
         ({}, "latest", "begins with what arrives next: choose its source offsets"),
         ({}, {"orders": "2026-01-01T00:00:01Z"}, "starts it at 2026-01-01T00:00:01Z"),
-        ({}, "as-stored", "is not where the hand-over needs it to begin"),
-        ({MODE: "latest-offset"}, None, "begins with what arrives next"),
         ({MODE: "latest-offset"}, "script", "begins with what arrives next"),
     ],
 )
@@ -391,6 +391,14 @@ def test_a_beginning_that_misses_rows_of_a_hand_over_is_refused(
     with pytest.raises(DeployRefused, match=words):
         run(cluster(TIMED), ledger, V1, hand_over=handed_over("met", **startup), offsets=given)
     assert ledger.entries() == ()
+
+
+def test_where_the_former_job_stood_is_no_hand_over(ledger: Ledger) -> None:
+    target = cluster(TIMED)
+    run(target, ledger, V1)
+    with pytest.raises(DeployRefused, match="is not where the hand-over needs it to begin"):
+        run(target, ledger, V1, hand_over=handed_over("met"), offsets="as-stored")
+    assert target.now == {"job-1": "RUNNING"}
 
 
 def test_offsets_may_mend_what_the_script_would_miss(ledger: Ledger) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from airflow_flinkcompat.deploy import JobManager, LocalFlink, SqlGateway
 from airflow_flinkcompat.deploy.jars import fetch
 from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, rehearse
-from tests.backfill.kafka_broker import Broker, kafka_broker, server_jars
+from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import wait_for
+from tests.deploy.kafka import kafka_client, positions
 from tests.deploy.rehearsals import QUICK, Script, running
 
 pytestmark = pytest.mark.slow
@@ -31,38 +30,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 @pytest.fixture
 def jvm(broker: Broker) -> Iterator[Any]:
-    """A JVM with Kafka's own client."""
-    (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
-    port, process = launch_gateway(
-        jarpath=str(py4j),
-        classpath=f"{server_jars()}/*",
-        javaopts=["-Xmx128m", "-XX:+UseSerialGC"],
-        die_on_exit=True,
-        return_proc=True,
-        redirect_stderr=subprocess.DEVNULL,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    try:
-        yield gateway.jvm
-    finally:
-        gateway.shutdown()
-        process.stdin.close()
-        process.wait(timeout=30)
-
-
-def positions(broker: Broker, jvm: Any) -> dict[str, dict[str, int]]:
-    """Consumer group → committed position by partition."""
-    properties = jvm.java.util.Properties()
-    properties.setProperty("bootstrap.servers", broker.servers)
-    admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
-    try:
-        groups = [row.groupId() for row in admin.listConsumerGroups().all().get()]
-        found = {name: admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata().get() for name in groups}
-        return {
-            name: {str(part): offsets[part].offset() for part in offsets.keySet()} for name, offsets in found.items()
-        }
-    finally:
-        admin.close()
+    with kafka_client() as jvm:
+        yield jvm
 
 
 def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committed") -> list[str]:
@@ -122,7 +91,10 @@ def test_positions_and_transactions_are_untouched(
         wait_for(lambda: len(values(broker, jvm, sink, "read_uncommitted")) == 5, "all rows were read and written")
         before = positions(broker, jvm)
 
-        found = rehearse(Cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
+        # Beside it checkpoints come often, and would each commit what is not the rehearsal's to commit.
+        often = replace(old, settings={**old.settings, "execution.checkpointing.interval": "200 ms"})
+        options = replace(QUICK, patience=replace(QUICK.patience, settle=2))
+        found = rehearse(Cluster(gateway, jobs), job_id, often, often, options, log=print)
 
         assert found.finding is Finding.RESTORED, found.lines()
         (claimed,) = found.claimed or ()

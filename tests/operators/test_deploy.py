@@ -10,6 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat.handover import HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.deploy.sources import Sources, SourceTable
 from airflow_flinkcompat.deploy.target import TargetError
 from airflow_flinkcompat.operators import FlinkSqlDeployOperator
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
@@ -222,3 +223,40 @@ def test_what_was_rolled_back_is_not_tried_again(deployed: Site) -> None:
     with pytest.raises(AirflowFailException, match="Rolled back: the script of entry 4 runs again as job job-3"):
         run.execute(tasks["restart"])
     assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "CANCELED", "job-3": "RUNNING"}
+
+
+ORDERS = SourceTable(("default_catalog", "default_database", "orders"), "kafka", {"topic": "t"})
+
+
+@pytest.mark.parametrize("given", ["latest", {"orders": "{{ 'latest' }}"}, '{"orders": "latest"}'])
+def test_source_offsets_go_to_the_start_and_into_its_result(deployed: Site, given: Any) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.reads[script(size=5).strip()] = Sources((ORDERS,))
+    task = tasks["restart"]
+    task.source_offsets = given
+    result = run.execute(task)
+    assert deployed.cluster.starts[-1][1].tables == {ORDERS.path: {"scan.startup.mode": "latest-offset"}}
+    assert [row["choice"] for row in result["offsets"]] == ["latest"]
+
+
+def test_source_offsets_that_come_too_late_to_be_seen_before_fail_for_good(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    deployed.cluster.reads[script(size=5).strip()] = Sources((ORDERS,))
+    tasks["restart"].source_offsets = "{{ 'newest' }}"
+    with pytest.raises(AirflowFailException, match="'newest' are not known"):
+        run.execute(tasks["restart"])
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "given", "words"),
+    [
+        ("stateless", "newest", "source_offsets: source offsets 'newest' are not known"),
+        ("stateless", {"orders": "2026-01-31T00:00:00"}, "name no zone"),
+        ("savepoint", "earliest", "Flink ignores where else it is told to begin"),
+        ("checkpoint", {"orders": "script"}, "Flink ignores"),
+    ],
+)
+def test_source_offsets_that_cannot_be_are_an_import_error(mode: str, given: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        FlinkSqlDeployOperator(task_id="t", deployment="orders", script="x.sql", start_mode=mode, source_offsets=given)

@@ -32,6 +32,15 @@ def made(**fields: Any) -> Any:
     return redeploy_dag(Deployment(**{"name": "orders", "script": "orders.sql", **fields}))
 
 
+def test_source_offsets_are_for_starts_without_state() -> None:
+    def given(offsets: str) -> dict[str, Any]:
+        dag = made(deploy={"source_offsets": offsets})
+        return {name: dag.get_task(name).source_offsets for name in ("deploy_first", "restart", "resume")}
+
+    assert given("earliest") == {"deploy_first": "earliest", "restart": "earliest", "resume": None}
+    assert given("as-stored") == {"deploy_first": None, "restart": "as-stored", "resume": None}
+
+
 def test_without_a_backfill_history_is_left_alone() -> None:
     assert edges(made()) == {
         ("changed", "check"),
