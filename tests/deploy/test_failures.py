@@ -6,8 +6,7 @@ import multiprocessing
 import re
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,33 +16,17 @@ import pytest
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, LocalFlink, RolledBack, Start, StartFailed
 from airflow_flinkcompat.deploy.remedies import Origin
 from airflow_flinkcompat.deploy.run import new_id
-from tests.deploy.faults import ALL, Result, sample, write
+from tests.deploy.failures import Cases
 from tests.deploy.jobs import wait_for
 from tests.deploy.kills import Attempt
 from tests.deploy.servers import rest_server
-from tests.deploy.stage import OPTIONS, FragileFlink, Stage, wire
+from tests.deploy.stage import OPTIONS, Stage, wire
 
 pytestmark = pytest.mark.slow
 
-Case = Callable[[Stage], str]
-CASES: dict[str, Case] = {}
-HARMFUL: dict[str, Case] = {}
-SETTINGS_OF: dict[str, Mapping[str, str]] = {}
-RESULTS: list[Result] = []
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 GIVES_UP = {"restart-strategy.type": "disable", RETENTION: "DELETE_ON_CANCELLATION"}
-
-
-def case(name: str, **settings: str) -> Callable[[Case], Case]:
-    """One that leaves the cluster as it was. It gives what the user was told. ``settings``: of the old job."""
-    SETTINGS_OF[name] = settings
-    return lambda function: CASES.setdefault(name, function)
-
-
-def harmful(name: str, **settings: str) -> Callable[[Case], Case]:
-    """One that kills parts of its cluster."""
-    SETTINGS_OF[name] = settings
-    return lambda function: HARMFUL.setdefault(name, function)
+case = Cases("failures", "Failures around redeploys")
 
 
 # ------------------------------------------------------------------------------------------------- the SQL Gateway
@@ -371,136 +354,13 @@ def two_runs(stage: Stage) -> str:
     return f"deployed, and {lost}: {outcomes[lost]}"
 
 
-# ------------------------------------------------------------------------------------ parts of the cluster are killed
-WATCHFUL = replace(OPTIONS, settle_seconds=5)  # longer than it takes the JobManager to miss a TaskManager
-
-
-def _fragile(stage: Stage) -> FragileFlink:
-    assert isinstance(stage.flink, FragileFlink)
-    return stage.flink
-
-
-@harmful("TaskManager killed right after the restore, another one comes")
-def taskmanager_killed(stage: Stage) -> str:
-    flink, target = _fragile(stage), stage.reached_by()
-
-    def replaced() -> None:
-        flink.kill("taskmanager")
-        flink.revive("taskmanager")
-
-    target.before["restored_from"] = replaced
-    kind, message = stage.fails(target, options=WATCHFUL)
-    assert kind is RolledBack, message
-    assert re.search(r"the job \w{32} is \w+ after its start: ", message)
-    assert "may be written a second time" in message
-    head = stage.ledger.head()
-    assert head is not None
-    stage.goes_on(head.job_id)
-    return message
-
-
-@harmful("TaskManager killed right after the restore, none comes")
-def taskmanager_lost(stage: Stage) -> str:
-    flink, target = _fragile(stage), stage.reached_by()
-    target.before["restored_from"] = lambda: flink.kill("taskmanager")
-    try:
-        kind, message = stage.fails(target, options=replace(WATCHFUL, start_timeout=15))
-        assert kind is StartFailed, message
-        stopped = next(entry for entry in stage.ledger.entries() if entry.kind == "stopped")
-        for part in ("Rolling back failed too", f"Nothing of {stage.name} runs now", str(stopped.savepoint)):
-            assert part in message
-        assert stage.running == ()
-    finally:
-        flink.revive("taskmanager")
-    entry = stage.run()
-    assert (entry.kind, entry.savepoint) == ("deployed", stopped.savepoint)
-    stage.goes_on(entry.job_id)
-    return message
-
-
-def _jobmanager_killed(stage: Stage, complete: bool) -> tuple[str, Path]:
-    """Killed when the stop has been asked for. It knows nothing of any job when it is back: there is no HA."""
-    flink, target = _fragile(stage), stage.reached_by()
-
-    def die() -> None:
-        wait_for(lambda: stage.savepoints, "the savepoint is complete")
-        flink.kill("jobmanager")
-        if not complete:
-            (stage.savepoints[0] / "_metadata").unlink()
-
-    target.after["ask_to_stop"] = die
-    place = flink.work_dir / "savepoints" / stage.name
-    try:
-        kind, message = stage.fails(target)
-        assert issubclass(kind, DeployError)
-        assert f"the JobManager at {flink.jobmanager_url} does not answer" in message
-        assert stage.kinds == ["deploying", "stopping"]
-    finally:
-        flink.kill("taskmanager")  # it may write on for a job that is gone
-        flink.revive("jobmanager", "taskmanager")
-    return message, place
-
-
-@harmful("JobManager killed in a stop whose savepoint was complete")
-def jobmanager_killed_after(stage: Stage) -> str:
-    message, place = _jobmanager_killed(stage, complete=True)
-    entry = stage.run()
-    assert str(place) in str(entry.savepoint).replace("file://", ""), "found in the stop's own folder"
-    assert entry.kind == "deployed"
-    assert stage.running == (entry.job_id,)
-    return f"{message}; the retry found the savepoint and deployed"
-
-
-@harmful("JobManager killed in a stop whose savepoint was not complete")
-def jobmanager_killed_mid(stage: Stage) -> str:
-    _jobmanager_killed(stage, complete=False)
-    kind, message = stage.fails()
-    assert kind is StartFailed
-    for part in ("is unknown to the cluster", "its latest checkpoint was file:", "SET 'execution.", "ledger adopt"):
-        assert part in message
-    assert stage.kinds == ["deploying", "stopping", "deploying", "failed"]
-    assert stage.running == ()
-    return message
-
-
 # ----------------------------------------------------------------------------------------------------------- the runs
-def _goes(name: str, run: Case, flink: LocalFlink, root: Path) -> None:
-    began = time.monotonic()
-    told, wrong = "", ""
-    stage = Stage(flink, root, f"{re.sub(r'[^a-z]+', '-', name.lower())[:40]}-{new_id()[:6]}", SETTINGS_OF[name])
-    try:
-        told = run(stage).replace(str(flink.work_dir), "…").replace(str(root), "…")
-    except BaseException as error:
-        wrong = f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        stage.close()
-        RESULTS.append(Result("failure", name, told, time.monotonic() - began, wrong))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def results() -> Iterator[None]:
-    """Written down when every case was run."""
-    RESULTS.clear()
     yield
-    if ALL and len(RESULTS) == len(CASES) + len(HARMFUL):
-        notes = ["What a user is told where something around a redeploy fails, on a real Flink. Each case also checks "
-                 "what runs afterwards, its rows and the ledger (`tests/deploy/test_failures.py`)."]  # fmt: skip
-        write("failures", "Failures around redeploys", RESULTS, notes)
+    case.write()
 
 
-@pytest.fixture(scope="module")
-def fragile_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FragileFlink]:
-    soon = {"heartbeat.interval": "500 ms", "heartbeat.timeout": "3 s"}  # the loss of a part is noticed
-    with FragileFlink(tmp_path_factory.mktemp("fragile"), slots=2, config=soon) as flink:
-        yield flink
-
-
-@pytest.mark.parametrize("name", sample(list(CASES), 3))
+@pytest.mark.parametrize("name", case.sample(3))
 def test_what_fails_leaves_one_job_or_says_what_to_do(name: str, local_flink: LocalFlink, tmp_path: Path) -> None:
-    _goes(name, CASES[name], local_flink, tmp_path)
-
-
-@pytest.mark.parametrize("name", sample(list(HARMFUL), 1))
-def test_parts_of_the_cluster_that_die(name: str, fragile_flink: FragileFlink, tmp_path: Path) -> None:
-    _goes(name, HARMFUL[name], fragile_flink, tmp_path)
+    case.run(name, local_flink, tmp_path)

@@ -1,0 +1,60 @@
+"""Cases of something that fails around a redeploy: collected by name, run, and their results written down."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from airflow_flinkcompat.deploy import LocalFlink
+from airflow_flinkcompat.deploy.run import new_id
+from tests.deploy.faults import ALL, Result, sample, write
+from tests.deploy.stage import Stage
+
+Case = Callable[[Stage], str]
+"""Hits what is around the stage's deployment, checks what becomes of it, and gives what the user was told."""
+_NOTES = (
+    "What a user is told where something around a redeploy fails, on a real Flink. Each case also checks what runs "
+    "afterwards, its rows and the ledger. `make test-full` makes this file."
+)
+
+
+class Cases:
+    """The cases of one module, in order. ``name`` and ``title`` are those of their results."""
+
+    def __init__(self, name: str, title: str) -> None:
+        self._name, self._title = name, title
+        self._cases: dict[str, tuple[Case, Mapping[str, str]]] = {}
+        self._results: list[Result] = []
+
+    def __call__(self, name: str, **settings: str) -> Callable[[Case], Case]:
+        """Collect a case. ``settings`` are added to those of the job that runs already."""
+
+        def collect(case: Case) -> Case:
+            self._cases[name] = (case, settings)
+            return case
+
+        return collect
+
+    def sample(self, few: int) -> list[str]:
+        return sample(list(self._cases), few)
+
+    def run(self, name: str, flink: LocalFlink, root: Path) -> None:
+        began = time.monotonic()
+        told, wrong = "", ""
+        case, settings = self._cases[name]
+        stage = Stage(flink, root, f"{re.sub(r'[^a-z]+', '-', name.lower())[:40]}-{new_id()[:6]}", settings)
+        try:
+            told = case(stage).replace(str(flink.work_dir), "…").replace(str(root), "…")
+        except BaseException as error:
+            wrong = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            stage.close()
+            self._results.append(Result(self._title, name, told, time.monotonic() - began, wrong))
+
+    def write(self) -> None:
+        """The results, when every case was run."""
+        if ALL and len(self._results) == len(self._cases):
+            write(self._name, self._title, self._results, [_NOTES])
