@@ -34,6 +34,7 @@ from airflow_flinkcompat.deploy.steps import (
     STOPPED,
     STOPPING,
     Progress,
+    is_step,
 )
 from airflow_flinkcompat.deploy.stopping import Stopped, last_checkpoint, stop
 from airflow_flinkcompat.deploy.store import this_process
@@ -205,6 +206,16 @@ def _check_claim(run: Run, progress: Progress) -> None:
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
 
 
+def _check_overtaken(run: Run) -> None:
+    """What is seen of the cluster may be the work of a run that began after the ledger was read."""
+    newer = [entry for entry in run.ledger.entries() if entry.number > run.last and is_step(entry)]
+    if newer:
+        raise DeployRefused(
+            f"{newer[-1].owner} deploys {run.ledger.deployment} at the same time (entry {newer[-1].number}, "
+            f"{newer[-1].kind}): wait for it, then check the change again"
+        )
+
+
 def _check_engine(run: Run, engine: EngineInfo) -> None:
     wanted = (run.side.engine_version or "").split(".")[:2]
     if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
@@ -218,6 +229,7 @@ def _check_strangers(run: Run, settings: Mapping[str, str], head: LedgerEntry | 
     name = prepare(run.side.script, run.side.source).job_name or settings[JOB_NAME]
     strangers = [job for job in run.target.running(name) if head is None or job != head.job_id]
     if strangers:
+        _check_overtaken(run)
         raise DeployRefused(
             f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the one of the ledger "
             f"({head.job_id if head else 'nothing is deployed'}): two would write to one sink. Stop it, or "
@@ -270,6 +282,7 @@ def _old_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> St
         taken = last_checkpoint(run, job_id)
         return Stopped(taken.path, taken)
     seen = f"is {status.state}" if status else "is unknown to the cluster"
+    _check_overtaken(run)
     left = run.target.final_savepoint(job_id) if status else None
     raise DeployRefused(
         f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and no deployment has stopped "

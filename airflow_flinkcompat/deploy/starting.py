@@ -21,6 +21,7 @@ from airflow_flinkcompat.deploy.target import Start, StartMode
 from airflow_flinkcompat.deploy.verify import Proof, Unproven, VerificationFailed, verify_start
 
 _SUBMISSIONS = 3
+_GONE = " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
 
 
 def start(
@@ -90,10 +91,13 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         proof = _proved(run, template, Stopped(), None)
     except _Refused as error:
         left = _end(run, template.job_id)
-        message = f"{failed.message}. Rolling back failed too: {error}"
+        message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(replace(template, kind=FAILED, message=message))
         runs = f"{left}, beside it nothing" if left else "Nothing"
-        return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.\n{_commands(run, template, head)}")
+        gone = _GONE if "FileNotFoundException" in str(error) else ""
+        return StartFailed(
+            f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{_commands(run, template, head)}"
+        )
     message = (
         f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {template.job_id}, "
         f"restored from {template.savepoint} and verified. {_doubled(run, failed.job_id)}"
@@ -175,6 +179,7 @@ def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry 
 def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | None) -> StartFailed:
     """Record the failure and go back where there is something to go back to."""
     rolls_back = run.options.roll_back and head is not None and bool(template.savepoint)
+    reason = reason.rstrip(".")
     entry = run.append(
         replace(template, kind=FAILED, message=reason, rolls_back_to=head.number if rolls_back and head else None)
     )

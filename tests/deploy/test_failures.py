@@ -221,7 +221,13 @@ def savepoint_deleted(stage: Stage) -> str:
     assert kind is StartFailed
     assert stage.kinds[-3:] == ["failed", "rolling-back", "failed"]
     assert message.count("FileNotFoundException") >= 2, "both reasons"
-    for part in ("Rolling back failed too", f"Nothing of {stage.name} runs now", str(savepoint), "SET 'execution."):
+    for part in (
+        "Rolling back failed too",
+        "put it back first, or start stateless with ended jobs allowed",
+        f"Nothing of {stage.name} runs now",
+        str(savepoint),
+        "SET 'execution.",
+    ):
         assert part in message
     assert stage.running == ()
     return message
@@ -346,6 +352,7 @@ def two_runs(stage: Stage) -> str:
     assert "deployed" in outcomes, said
     (lost,) = set(outcomes) - {"deployed"}
     assert lost in ("DeployRefused", "LedgerConflict"), said
+    assert re.search("at the same time|is deploying|went on while this run was at work", outcomes[lost])
     assert stage.kinds.count("deployed") == stage.kinds.count("stopping") == 1
     head = stage.ledger.head()
     assert head is not None

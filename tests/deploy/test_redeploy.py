@@ -178,6 +178,24 @@ def test_job_that_ends_while_it_is_stopped(
         run(target, ledger, V2)
 
 
+@pytest.mark.parametrize("at", ["stopped", "started"])
+def test_run_that_is_overtaken_says_so(at: str, target: Pretended, ledger: Ledger) -> None:
+    """It read the ledger before the other one's claim, and looks at the cluster after its stop, or its start."""
+    run(target, ledger, V1)
+
+    def overtake() -> None:
+        run(target, ledger, V2, owner="another")
+        if at == "started":  # its claim on the old job's id comes first
+            target.jobs["job-1"] = dataclasses.replace(target.jobs["job-1"], state="RUNNING")
+
+    target.before["validate"] = overtake
+    with pytest.raises(
+        DeployRefused, match=r"another deploys orders at the same time \(entry 10, deployed\): wait for it"
+    ):
+        run(target, ledger, V2, owner="me")
+    assert target.now["job-2"] == "RUNNING"
+
+
 def test_savepoint_of_whoever_stopped_the_job_is_named(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
