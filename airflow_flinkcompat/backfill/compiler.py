@@ -7,6 +7,7 @@ from dataclasses import replace
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.expressions import references
+from airflow_flinkcompat.backfill.localtime import localised
 from airflow_flinkcompat.backfill.origins import agreeing, published, windows_of
 from airflow_flinkcompat.backfill.places import Places, nested
 from airflow_flinkcompat.backfill.pruning import pruned
@@ -36,11 +37,13 @@ def compile_program(program: Program, places: Places, bounds: Range, drop_late: 
     errors: list[BackfillError] = []
     writes: dict[tuple[str, str, str], Write] = {}
     done: dict[int, Node] = {}
+    times: dict[tuple[int, str], tuple[object, object]] = {}
     pipelines: list[tuple[Relations, Pipeline]] = []
     relations = {line.settings: Relations(places, bounds, dict(line.settings), drop_late) for line in program.pipelines}
     for pipeline in program.pipelines:
         try:
-            pipelines.append((relations[pipeline.settings], replace(pipeline, sink=settled(pipeline.sink, done))))
+            local = localised(pipeline.sink, dict(pipeline.settings), times)
+            pipelines.append((relations[pipeline.settings], replace(pipeline, sink=settled(local, done))))
             _write(*pipelines[-1])
         except BackfillError as error:
             errors.append(error)

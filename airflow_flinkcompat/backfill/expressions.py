@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+from airflow_flinkcompat.backfill import localtime, regexes
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
@@ -51,6 +52,7 @@ _CLASSES = {
 }
 # Letters of Java's patterns that Flink and Spark format alike for every timestamp, between anything that is no letter.
 _FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'\[\]{}#])*")
+_DAY = 86_400_000  # milliseconds
 _REMEDY = "leave it out of the script you backfill, or compute these rows with Flink in batch mode"
 
 
@@ -171,11 +173,15 @@ def _negated(condition: Expression) -> Expression | None:
 def _call(call: Call) -> str:
     if call.function == "NOT" and (inside := _negated(call.args[0])) is not None:
         return _scalar(inside)
+    if call.function in localtime.CALLS:
+        return localtime.translated(call, _scalar(call.args[0]))
     spec = functions.lookup(call.function)
     if spec is None:
         raise Untranslatable(f"function {call.function} cannot run in Spark; {_REMEDY}", call.span)
     if spec.branches is not None:
         return _branches(call, spec.branches)
+    if (reason := regexes.reason_against(call)) is not None:
+        raise Untranslatable(f"{call.function} has no exact translation to Spark: {reason}; {_REMEDY}", call.span)
     chosen = _choose(spec.translations, call.args, call.type)
     if chosen is None:
         raise _no_translation(call.function, bool(spec.translations), call)
@@ -186,9 +192,9 @@ def _no_translation(name: str, known: bool, call: Call | AggregateCall) -> Untra
     if not known:
         return Untranslatable(f"{name} has no exact translation to Spark; {_REMEDY}", call.span)
     types = ", ".join(str(arg.type) for arg in call.args if arg.type.name != "SYMBOL")
-    into = f" to {call.type}" if name == "CAST" else ""
+    into = f" to {call.type}" if name in ("CAST", "TRY_CAST") else ""
     constants = [str(arg.value) for arg in call.args if isinstance(arg, Literal) and arg.value is not None]
-    among = f" and constant {', '.join(constants)}" if constants and name != "CAST" else ""
+    among = f" and constant {', '.join(constants)}" if constants and not into else ""
     return Untranslatable(
         f"{name} of {types or 'nothing'}{into}{among} has no exact translation to Spark; {_REMEDY}", call.span
     )
@@ -304,6 +310,8 @@ def _classes(arg: Expression) -> Iterator[str]:
     # An interval is only known as a constant, a column of a type Spark cannot hold has no value at all.
     if kind is not None and (isinstance(arg, Literal) if kind in ("days", "months") else spark_type(arg.type)):
         yield kind
+        if arg.type.name in ("TINYINT", "SMALLINT", "INT"):
+            yield "int"
         if kind == "decimal" and arg.type.parameters[1] <= 6:
             yield "decimal6"
     if not isinstance(arg, Literal):
@@ -312,6 +320,7 @@ def _classes(arg: Expression) -> Iterator[str]:
     if arg.type.name == "SYMBOL":
         yield str(value).strip().upper()
     elif isinstance(value, str) and arg.type.name in CHARACTERS:
+        yield "constant"
         if value:
             yield "some"
         if "\\" not in value:
@@ -320,6 +329,9 @@ def _classes(arg: Expression) -> Iterator[str]:
             yield "format"
     elif isinstance(value, int) and not isinstance(value, bool):
         yield f"={value}"
+        yield "constant-number"
+        if kind == "days" and value % _DAY == 0:
+            yield "whole-days"
         if value >= 1:
             yield "position"
         if value >= 0:
@@ -340,6 +352,8 @@ def _result_classes(result: DataType, args: Sequence[Expression]) -> Iterator[st
         yield kind
     elif kind not in (None, "text"):
         yield str(kind)
+        if kind == "decimal" and result.parameters[0] > result.parameters[1]:
+            yield "roomy"
 
 
 def _as_decimal(arg: Expression, text: str) -> str:
@@ -349,10 +363,13 @@ def _as_decimal(arg: Expression, text: str) -> str:
 
 def _regex(pattern: Expression) -> str:
     """A LIKE pattern as Flink's regular expression, in which ``_`` stands for anything but the end of a line."""
-    text = str(pattern.value) if isinstance(pattern, Literal) else ""
-    parts = {"_": ".", "%": "(?s:.*)"}
-    inner = (parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
-    return quoted(f"\\A{''.join(inner)}\\z")
+    return quoted(f"\\A{_escaped(pattern, {'_': '.', '%': '(?s:.*)'})}\\z")
+
+
+def _escaped(constant: Expression, parts: Mapping[str, str]) -> str:
+    """A constant text as a regular expression for itself, but for the characters that have a part of their own."""
+    text = str(constant.value) if isinstance(constant, Literal) else ""
+    return "".join(parts.get(c, c if c.isalnum() or not c.isascii() else f"\\{c}") for c in text)
 
 
 def _end(data_type: DataType) -> int:
@@ -373,11 +390,13 @@ def _fill(
         "drest": ", ".join(_as_decimal(arg, text) for arg, text in zip(args[1:], texts[1:], strict=True)),
         "and": " AND ".join(texts),
         "or": " OR ".join(texts),
+        "unknown": " OR ".join(f"{text} IS NULL" for text in texts),
         "type": spark_type(result if result.is_known else BOOLEAN),
         "length": result.parameters[0] if result.parameters else 0,
         "end": _end(result),
         "end0": _end(first),
         **({"regex1": _regex(args[1])} if len(args) == 2 else {}),
+        **({"plain1": quoted(_escaped(args[1], {}))} if len(args) == 3 else {}),
         "scale0": first.parameters[1] if first.name == "DECIMAL" else 0,
         **(parts or {}),
     }

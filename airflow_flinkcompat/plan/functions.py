@@ -21,6 +21,7 @@ from airflow_flinkcompat.plan.types import (
     DOUBLE,
     INT,
     STRING,
+    TIMESTAMPS,
     UNKNOWN,
     DataType,
     timestamp,
@@ -131,15 +132,17 @@ def _specs() -> Iterator[FunctionSpec]:
     # text
     yield from _scalar(r.argument(0), "UPPER", "LOWER", "INITCAP")
     yield from _scalar(r.strict(STRING), "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "REPEAT", "REVERSE")
-    yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "SHA2", "HEX", "BIN", "URL_ENCODE")
+    yield from _scalar(r.strict(STRING), "REGEXP_REPLACE", "TRANSLATE", "HEX", "BIN", "URL_ENCODE", "BTRIM")
     yield from _scalar(r.strict(STRING), "OVERLAY", "URL_DECODE")
+    yield from _scalar(r.strict(DataType("VARCHAR", (128,))), "SHA2")
     yield from _scalar(r.strict(_char(32)), "MD5")
     yield from _scalar(r.strict(_char(40)), "SHA1")
     yield from _scalar(r.strict(_char(56)), "SHA224")
     yield from _scalar(r.strict(_char(64)), "SHA256")
     yield from _scalar(r.strict(_char(96)), "SHA384")
     yield from _scalar(r.strict(_char(128)), "SHA512")
-    yield from _scalar(r.varying, "TRIM", "LTRIM", "RTRIM", "BTRIM", "SUBSTRING")
+    yield from _scalar(lambda types: r.varying(types[-1:]), "TRIM")
+    yield from _scalar(r.varying, "LTRIM", "RTRIM", "SUBSTRING")
     yield from _scalar(r.nullable_varying, "SUBSTR", "LEFT", "RIGHT")
     yield from _scalar(r.nullable(STRING), "CHR", "REGEXP_EXTRACT", "SPLIT_INDEX", "PARSE_URL", "TO_BASE64")
     yield from _scalar(r.nullable(STRING), "FROM_BASE64", "STR_TO_MAP", "JSON_VALUE", "JSON_QUERY", "DECODE", "ELT")
@@ -147,7 +150,8 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.not_null(STRING), "JSON_STRING", "JSON_OBJECT", "JSON_ARRAY", "CURRENT_DATABASE")
     yield from _scalar(r.strict(INT), "CHAR_LENGTH", "CHARACTER_LENGTH", "POSITION", "INSTR", "LOCATE", "ASCII")
     yield from _scalar(r.strict(INT), "REGEXP_COUNT", "REGEXP_INSTR")
-    yield from _scalar(r.strict(BOOLEAN), "REGEXP", "STARTSWITH", "ENDSWITH", "IS_DECIMAL", "IS_DIGIT", "IS_ALPHA")
+    yield from _scalar(r.strict(BOOLEAN), "REGEXP", "STARTSWITH", "ENDSWITH")
+    yield from _scalar(r.not_null(BOOLEAN), "IS_DECIMAL", "IS_DIGIT", "IS_ALPHA")
     yield from _scalar(r.nullable(BOOLEAN), "JSON_EXISTS")
     yield from _scalar(r.nullable(BYTES), "ENCODE", "UNHEX")
     # numbers
@@ -165,11 +169,11 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.strict(BIGINT), "DAYOFWEEK", "HOUR", "MINUTE", "SECOND")
     yield from _scalar(r.strict(INT), "TIMESTAMPDIFF")
     yield from _scalar(r.strict(STRING), "DATE_FORMAT", "FROM_UNIXTIME", "CONVERT_TZ")
-    yield from _scalar(r.unknown, "TIMESTAMPADD")
+    yield from _scalar(_moved, "TIMESTAMPADD")
     yield from _scalar(r.nullable(DATE), "TO_DATE")
     yield from _scalar(r.nullable(timestamp(3)), "TO_TIMESTAMP")
     yield from _scalar(r.nullable(timestamp_ltz(3)), "TO_TIMESTAMP_LTZ")
-    yield from _scalar(r.not_null(BIGINT), "UNIX_TIMESTAMP", deterministic=False)
+    yield from _scalar(lambda types: BIGINT.with_nullability(bool(types)), "UNIX_TIMESTAMP", deterministic=False)
     yield from _scalar(r.not_null(DATE), "CURRENT_DATE", deterministic=False)
     yield from _scalar(r.not_null(DataType("TIME", (0,))), "LOCALTIME", "CURRENT_TIME", deterministic=False)
     yield from _scalar(r.not_null(timestamp(3)), "LOCALTIMESTAMP", deterministic=False)
@@ -215,6 +219,11 @@ def _round(types: r.Types) -> DataType:
         return UNKNOWN
     result = r.round_decimal(types[0], 0)
     return r.with_nullability(result, r.any_nullable(types))
+
+
+def _moved(types: r.Types) -> DataType:
+    """TIMESTAMPADD: the type of the timestamp; what becomes of a date depends on the unit."""
+    return r.argument(1)(types) if len(types) == 2 and types[1].name in TIMESTAMPS else UNKNOWN
 
 
 _SPECS = {spec.name: spec for spec in _specs()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
-from tests.backfill.scripts import BIDS, Run
+from tests.backfill.engines import Both, Compare, result_types
+from tests.backfill.scripts import BIDS, Run, lines, script, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,3 +88,47 @@ def run(spark: SparkSession) -> Run:
         return run_backfill(BackfillRequest(text, "job.sql", from_=bounds[0], to=bounds[1], **request))  # type: ignore[arg-type]
 
     return runs
+
+
+@pytest.fixture
+def both(flink: FlinkBatch, spark: SparkSession, tmp_path: Path) -> Both:
+    """Runs statements that write to ``OUT`` with either engine; returns the lines of both."""
+    assert spark.getActiveSession() is spark
+
+    def run(statements: list[str], settings: dict[str, str] | None = None) -> tuple[list[str], list[str]]:
+        places = [tmp_path / "by-flink", tmp_path / "by-spark"]
+        for place in places:
+            shutil.rmtree(place, ignore_errors=True)
+        there = [[statement.replace("OUT", str(place)) for statement in statements] for place in places]
+        flink.run(there[0], settings)
+        batch = {"execution.runtime-mode": "batch"}
+        run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings={**batch, **(settings or {})}))
+        return lines(places[0]), lines(places[1])
+
+    return run
+
+
+@pytest.fixture
+def compare(both: Both, tmp_path: Path) -> Compare:
+    """Compares expressions, or aggregates per window and key, over rows of a csv file."""
+
+    def compares(
+        columns: str,
+        rows: Sequence[Sequence[str]],
+        expressions: Sequence[str],
+        query: str = "{} FROM t",
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        place = tmp_path / "in"
+        place.mkdir(exist_ok=True)
+        numbered = [f"{number},{','.join(row)}\n" for number, row in enumerate(rows)]
+        (place / "rows.csv").write_text("".join(numbered), encoding="utf-8")
+        source = table("t", f"nr INT, {columns}", place, csv__null_literal="NULL")
+        types = result_types(source, expressions, query)
+        results = table("o", ", ".join(["nr INT", *(f"v{i} {kind}" for i, kind in enumerate(types))]), "OUT")
+        insert = "INSERT INTO o SELECT nr, " + query.format(", ".join(expressions))
+        by_flink, by_spark = both([source, results, insert], settings)
+        assert by_spark == by_flink
+        assert by_flink
+
+    return compares

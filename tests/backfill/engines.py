@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
+from airflow_flinkcompat.backfill.expressions import typed
+from airflow_flinkcompat.plan import build_program
+from airflow_flinkcompat.plan.nodes import Project
+from airflow_flinkcompat.sql import parse_script
 from tests.backfill.scripts import lines, script
 
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
 
 Case = TypeVar("Case")
+Both = Callable[..., tuple[list[str], list[str]]]
+"""Statements that write to ``OUT``, and settings: the lines of either engine."""
+Compare = Callable[..., None]
+"""Columns, rows and expressions over them that both engines have to agree on."""
 
 
 def turns(cases: Sequence[Case], few: int = 2) -> list[Case]:
@@ -42,3 +50,12 @@ def by_both(
     flink.run(there[0], settings, streaming)
     result = run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings=settings or {}, **request))
     return lines(places[0]), lines(places[1]), result
+
+
+def result_types(source: str, expressions: Sequence[str], query: str) -> list[str]:
+    """The types the plan gives expressions over a declared table."""
+    program = build_program(parse_script(script(source, "SELECT " + query.format(", ".join(expressions)))))
+    assert not program.problems, program.problems
+    project = program.pipelines[0].sink.input
+    assert isinstance(project, Project), project
+    return [str(typed(expression).type) for expression in project.expressions]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,70 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
-from airflow_flinkcompat.backfill.expressions import typed
-from airflow_flinkcompat.plan import build_program
-from airflow_flinkcompat.plan.nodes import Project
-from airflow_flinkcompat.sql import parse_script
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import Both, Compare, by_both, turns
 from tests.backfill.scripts import lines, script, table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.backfill.flink_batch import FlinkBatch
 
 pytestmark = pytest.mark.slow
 
 DAYS = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' DAY))"
-Row = Sequence[str]
-Both = Callable[[list[str]], tuple[list[str], list[str]]]
-Compare = Callable[..., None]
-
-
-@pytest.fixture
-def both(flink: FlinkBatch, spark: SparkSession, tmp_path: Path) -> Both:
-    """Runs statements that write to ``OUT`` with either engine; returns the lines of both."""
-    assert spark.getActiveSession() is spark
-
-    def run(statements: list[str], settings: dict[str, str] | None = None) -> tuple[list[str], list[str]]:
-        places = [tmp_path / "by-flink", tmp_path / "by-spark"]
-        for place in places:
-            shutil.rmtree(place, ignore_errors=True)
-        there = [[statement.replace("OUT", str(place)) for statement in statements] for place in places]
-        flink.run(there[0], settings)
-        batch = {"execution.runtime-mode": "batch"}
-        run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings={**batch, **(settings or {})}))
-        return lines(places[0]), lines(places[1])
-
-    return run
-
-
-@pytest.fixture
-def compare(both: Both, tmp_path: Path) -> Compare:
-    """Compares expressions, or aggregates per window and key, over rows of a csv file."""
-
-    def compares(columns: str, rows: Sequence[Row], expressions: Sequence[str], query: str = "{} FROM t") -> None:
-        place = tmp_path / "in"
-        place.mkdir(exist_ok=True)
-        numbered = [f"{number},{','.join(row)}\n" for number, row in enumerate(rows)]
-        (place / "rows.csv").write_text("".join(numbered), encoding="utf-8")
-        source = table("t", f"nr INT, {columns}", place, csv__null_literal="NULL")
-        types = _types(source, expressions, query)
-        results = table("o", ", ".join(["nr INT", *(f"v{i} {kind}" for i, kind in enumerate(types))]), "OUT")
-        insert = "INSERT INTO o SELECT nr, " + query.format(", ".join(expressions))
-        by_flink, by_spark = both([source, results, insert])
-        assert by_spark == by_flink
-        assert by_flink
-
-    return compares
-
-
-def _types(source: str, expressions: Sequence[str], query: str) -> list[str]:
-    program = build_program(parse_script(script(source, "SELECT " + query.format(", ".join(expressions)))))
-    assert not program.problems, program.problems
-    project = program.pipelines[0].sink.input
-    assert isinstance(project, Project), project
-    return [str(typed(expression).type) for expression in project.expressions]
 
 
 def _pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[str, ...]]:

@@ -133,7 +133,7 @@ def test_constants_may_decide_a_type(name: str, arguments: tuple[InputRef | Lite
 
 _PLACEHOLDERS = {
     *(str(i) for i in range(3)), *(f"d{i}" for i in range(3)), "args", "rest", "drest", "and", "or", "type", "length",
-    "end", "end0", "scale0", "regex1", *PARTS,
+    "end", "end0", "scale0", "regex1", "plain1", "unknown", *PARTS,
 }  # fmt: skip
 
 

@@ -1,0 +1,208 @@
+"""Which regular expressions mean the same in Flink and Spark, whatever text they are applied to.
+
+Both hand them to Java's ``java.util.regex``. Left out is what depends on the version of Java (``\\b``, ``\\X``,
+``\\p``), what could match half of a character beyond U+FFFF, and what is no plain regular expression (looking around,
+references, classes of classes).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_flinkcompat.plan.expressions import Call, Literal
+
+_PLAIN_CLASSES = "dDwWsS"
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r"}
+_ENDS = "AzZ"
+_REPEATED = re.compile(r"(?:\*|(\+)|\?|\{(\d{1,3})(?:,(\d{1,3})?)?\})[?+]?")
+
+
+class RegexRefused(ValueError):
+    """A pattern that is not known to mean the same; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Regex:
+    """What is known of a pattern: the number of its groups, those that take part in every match, and whether it may
+    match nothing at all."""
+
+    groups: int
+    certain: frozenset[int]
+    empty: bool
+
+
+@dataclass(frozen=True)
+class _Part:
+    empty: bool
+    certain: frozenset[int] = frozenset()
+
+
+@dataclass
+class _Reader:
+    text: str
+    at: int = 0
+    groups: int = 0
+
+    def next(self, word: str) -> bool:
+        found = self.text.startswith(word, self.at)
+        self.at += len(word) if found else 0
+        return found
+
+    def take(self) -> str:
+        if self.at == len(self.text):
+            raise RegexRefused("the pattern ends too early")
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def branches(self) -> _Part:
+        parts = [self.sequence()]
+        while self.next("|"):
+            parts.append(self.sequence())
+        return parts[0] if len(parts) == 1 else _Part(any(part.empty for part in parts))
+
+    def sequence(self) -> _Part:
+        empty, certain = True, frozenset[int]()
+        while self.at < len(self.text) and self.text[self.at] not in "|)":
+            part = self.repeated()
+            empty, certain = empty and part.empty, certain | part.certain
+        return _Part(empty, certain)
+
+    def repeated(self) -> _Part:
+        part = self.atom()
+        found = _REPEATED.match(self.text, self.at)
+        if found is None:
+            return part
+        self.at = found.end()
+        plus, least, most = found.groups()
+        if most is not None and int(most) < int(least):
+            raise RegexRefused(f"{found.group()} ends before it begins")
+        if plus or int(least or 0) > 0:
+            return part
+        return _Part(True)
+
+    def atom(self) -> _Part:
+        character = self.take()
+        if character == "(":
+            return self.group()
+        if character == "[":
+            self.characters()
+        elif character == "\\":
+            return _Part(self.escaped() in tuple(_ENDS))
+        elif character in "^$":
+            return _Part(True)
+        elif character in "*+?{}]":
+            raise RegexRefused(f"{character} stands alone; write \\{character}")
+        else:
+            _within_one_unit(character)
+        return _Part(False)
+
+    def group(self) -> _Part:
+        number = None
+        if not self.next("?:"):
+            if self.next("?"):
+                raise RegexRefused(f"(?{self.text[self.at : self.at + 1]} is not known to mean the same")
+            self.groups += 1
+            number = self.groups
+        inner = self.branches()
+        if not self.next(")"):
+            raise RegexRefused("a group is not closed")
+        return inner if number is None else _Part(inner.empty, inner.certain | {number})
+
+    def escaped(self) -> str:
+        """What a backslash makes of the next character: the one it stands for, ``\\d`` of a class, ``A`` of an end."""
+        character = self.take()
+        if character in _PLAIN_CLASSES:
+            return f"\\{character}"
+        if character in _CONTROLS:
+            return _CONTROLS[character]
+        if character in _ENDS:
+            return character
+        if character.isalnum() or not character.isascii():
+            raise RegexRefused(f"\\{character} is not known to mean the same in every Java")
+        return character
+
+    def characters(self) -> None:
+        self.next("^")
+        first = True
+        while not self.next("]") or first:
+            if first and self.text[self.at - 1] == "]":
+                raise RegexRefused("a class begins with ]")
+            first = False
+            low = self.member()
+            if (
+                low is not None
+                and self.text[self.at : self.at + 1] == "-"
+                and self.text[self.at + 1 : self.at + 2] != "]"
+            ):
+                self.next("-")
+                high = self.member()
+                if high is None or high < low or (low < "\ud800" and high > "\udfff"):
+                    raise RegexRefused(f"the range {low}-{high or ''} is not known to mean the same")
+
+    def member(self) -> str | None:
+        """One character of a class, None for a class such as ``\\d``."""
+        if self.text.startswith("&&", self.at):
+            raise RegexRefused("&& is not known to mean the same")
+        character = self.take()
+        if character == "[":
+            raise RegexRefused("a class within a class is not known to mean the same")
+        if character != "\\":
+            return _within_one_unit(character)
+        found = self.escaped()
+        if found in tuple(_ENDS):
+            raise RegexRefused(f"\\{found} is no character")
+        return None if len(found) > 1 else found
+
+
+def _within_one_unit(character: str) -> str:
+    if character > "\uffff" or "\ud800" <= character <= "\udfff":
+        raise RegexRefused(f"{character} lies beyond U+FFFF, and half of it may match")
+    return character
+
+
+def read(pattern: str) -> Regex:
+    """What is known of a pattern. Raises :class:`RegexRefused` for one that is not known to mean the same."""
+    reader = _Reader(pattern)
+    part = reader.branches()
+    if reader.at < len(pattern):
+        raise RegexRefused(") closes no group")
+    return Regex(reader.groups, part.certain, part.empty)
+
+
+_FUNCTIONS = ("REGEXP", "REGEXP_EXTRACT", "REGEXP_REPLACE")
+
+
+def reason_against(call: Call) -> str | None:
+    """Why a call with a pattern (its second argument) has no exact translation; None where nothing speaks against it.
+
+    Measured: of a group that took no part in the match REGEXP_EXTRACT makes NULL in Flink and '' in Spark, of a group
+    there is not NULL and an error; between the halves of a character Flink replaces nothing that could be written.
+    """
+    if call.function not in _FUNCTIONS or len(call.args) < 2:
+        return None
+    pattern = call.args[1]
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        return "its pattern is no constant"
+    try:
+        regex = read(pattern.value)
+    except RegexRefused as refused:
+        return f"in its pattern {refused}"
+    if call.function == "REGEXP_REPLACE" and regex.empty:
+        return "its pattern may match nothing at all, also within a character"
+    if call.function == "REGEXP" and not pattern.value:
+        return "its pattern is empty"
+    return _reason_against_group(call, regex) if call.function == "REGEXP_EXTRACT" else None
+
+
+def _reason_against_group(call: Call, regex: Regex) -> str | None:
+    if len(call.args) < 3:
+        return None
+    wanted = call.args[2].value if isinstance(call.args[2], Literal) else None
+    if not isinstance(wanted, int):
+        return "its group is no constant number"
+    if not 0 <= wanted <= regex.groups:
+        return f"its pattern has {regex.groups} groups, not {wanted}"
+    if wanted and wanted not in regex.certain:
+        return f"group {wanted} may take no part in a match"
+    return None
