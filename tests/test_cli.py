@@ -520,7 +520,10 @@ def test_the_schema_is_a_schema() -> None:
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
 @pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.code)
 def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: str) -> None:
-    report = check(Side(rule.example.old, engine=engine), Side(rule.example.new, engine=engine))
+    old, new = (
+        Side(text, engine=engine, language=rule.example.language) for text in (rule.example.old, rule.example.new)
+    )
+    report = check(old, new)
     data = json.loads(json.dumps(report.to_dict()))
     VALIDATOR.validate(data)
     assert Report.from_dict(data) == report
@@ -664,3 +667,47 @@ def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.code == 1
     assert "plan-differs" in {finding["rule"] for finding in report_of(result)["findings"]}
     VALIDATOR.validate(report_of(result))
+
+
+# -------------------------------------------------------------------------------------------------- programs
+PROGRAM = """\
+import os
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.execute_sql("CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')")
+t_env.execute_sql(f"CREATE TABLE s (a STRING) WITH ('connector' = '{os.environ['SINK']}')")
+t_env.from_path("o").distinct().execute_insert("s")
+"""
+
+
+def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    assert run("check", "job.py", "job.py", "--var", "SINK=print").code == 0
+    unknown = run("check", "job.py", "job.py", "--format", "json")
+    assert unknown.code == 1
+    deciding = [finding for finding in json.loads(unknown.out)["findings"] if not finding["overruled_by"]]
+    assert {finding["rule"] for finding in deciding} == {"statement-not-read"}
+    assert all("give --var SINK=" in finding["message"] for finding in deciding)
+    assert {(finding["before_span"] or finding["after_span"])["line"] for finding in deciding} == {6}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to PyFlink programs"),
+        (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
+        (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
+        (("check", "a.sql", "job.py", "--catalog", "job.py"), "only `flinkcompat check` reads these"),
+        (("backfill", "job.py", "--from", "2026-01-01", "--to", "2026-01-02"), "only `flinkcompat check` reads these"),
+    ],
+)
+def test_a_program_where_a_script_is_asked_for_is_a_clear_error(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    Path("broken.py").write_text("x = (", encoding="utf-8")
+    Path("a.sql").write_text(V1, encoding="utf-8")
+    refused = run(*arguments)
+    assert refused.code == 2
+    assert message in refused.err

@@ -103,7 +103,7 @@ def test_import_contracts() -> None:
 def test_import_contracts_bite(tmp_path: Path) -> None:
     """The contracts catch each kind of wrong import, also inside a function and for typing only."""
     package = tmp_path / "airflow_flinkcompat"
-    names = ("sql", "plan", "compat", "deploy", "backfill", "cli", "provider_info")
+    names = ("sql", "program", "plan", "compat", "deploy", "backfill", "cli", "provider_info")
     for name in (*names, "operators", "sensors", "triggers", "hooks", "links"):
         (package / name).mkdir(parents=True)
         (package / name / "__init__.py").touch()
@@ -116,6 +116,7 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
     wrong = {
         ("sql", "airflow_flinkcompat.plan"): "from airflow_flinkcompat import plan",
         ("plan", "httpx"): "def f():\n    import httpx",
+        ("program", "airflow_flinkcompat.plan"): "def f():\n    from airflow_flinkcompat import plan",
         ("compat", "pyspark"): "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pyspark.sql",
         ("deploy", "airflow_flinkcompat.backfill"): "from airflow_flinkcompat import backfill",
         ("backfill", "airflow"): "from airflow.sdk import DAG",

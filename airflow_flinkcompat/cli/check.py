@@ -13,7 +13,7 @@ from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
-from airflow_flinkcompat.sql import read_script, read_text
+from airflow_flinkcompat.sql import PROGRAM, read_script, read_text
 
 GATES: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -37,6 +37,9 @@ GATES: Mapping[str, Outcome | None] = {
 )
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@click.option(
+    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
+)
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
     "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
@@ -54,6 +57,7 @@ def check_command(
     old_settings: tuple[str, ...],
     functions: tuple[str, ...],
     catalog: str | None,
+    variables: tuple[str, ...],
     style: str,
     fail_on: str,
     explain_plan: bool,
@@ -61,6 +65,9 @@ def check_command(
     plan_dir: str | None,
 ) -> None:
     """Check the change from script OLD to script NEW.
+
+    A file that ends in .py is a PyFlink program: it is read, and never run. What only its environment knows, an
+    environment variable or an argument, is given with --var.
 
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
@@ -72,9 +79,19 @@ def check_command(
     shared = parse_settings(settings)
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
+    given = parse_settings(variables, "variable", "NAME=VALUE")
+    programs = [path for path in (old, new) if path.endswith(PROGRAM)]
+    if given and not programs:
+        raise InputError("--var belongs to PyFlink programs: neither file ends in .py")
+    if explain_plan and programs:
+        raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
     def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
-        return Side(read_text(path), {**shared, **own}, declared, ddl, engine, version, path)
+        effective = {**shared, **own}
+        if path.endswith(PROGRAM):
+            text = read_text(path, program=True)
+            return Side(text, effective, declared, ddl, engine, version, path, "python", given)
+        return Side(read_text(path), effective, declared, ddl, engine, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
     after = side(new, {}, engine_version)

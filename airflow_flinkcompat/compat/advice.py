@@ -10,6 +10,7 @@ from airflow_flinkcompat.compat.entries import ending
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Report
 from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.sql import PROGRAM
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -182,6 +183,10 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
 
 
 def _backfill(report: Report) -> Step:
+    if report.new_source.endswith(PROGRAM):
+        return Step(
+            "Then backfill what the fresh start does not cover: by hand, for `flinkcompat backfill` runs SQL only."
+        )
     return Step(
         "Then backfill what the fresh start does not cover, with the same --set and --catalog as this check.",
         (

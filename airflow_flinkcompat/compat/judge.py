@@ -17,6 +17,7 @@ from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, contests
+from airflow_flinkcompat.compat.programs import doubt
 from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
@@ -59,6 +60,8 @@ def check(
     change = Change(*sides)
     if plans is not None and change.engine != "flink":
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
+    if plans is not None and any(side.language != "sql" for side in sides):
+        raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
     explained = None if plans is None else Explained(change, plans)
     try:
         for side in sides:
@@ -130,6 +133,7 @@ def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Fin
     for difference in change.differences:
         if difference.key not in claimed:
             fired.append((Level.REST, _unclaimed(difference)))
+    fired = [(level, _doubted(finding, doubt(finding, change))) for level, finding in fired]
     if change.engine == "flink":
         every = (*(finding for _, finding in fired), *planned)
         fired = [(Level.REST, _capped(finding, change, explained)) for finding in every]
@@ -283,7 +287,7 @@ def _reordered(finding: Finding, change: Change) -> Finding:
 
 
 def _doubted(finding: Finding, why: str) -> Finding:
-    if finding.outcome is not Outcome.COMPATIBLE:
+    if not why or finding.outcome not in (Outcome.COMPATIBLE, Outcome.PARTIAL):
         return finding
     message = f"{finding.message} ({why})"
     return replace(finding, outcome=Outcome.UNKNOWN, reason=Reason.NOT_COVERED, message=message)

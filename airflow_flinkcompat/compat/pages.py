@@ -25,9 +25,11 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
         text if re.search(r"CREATE TABLE orders\b", text) else EXAMPLE_TABLES + text
         for text in (example.old, example.new)
     )
+    before, after = (f"{name}.{'py' if example.language == 'python' else 'sql'}" for name in ("before", "after"))
+    versions, language = example.versions, example.language
     return (
-        Side(old, example.settings_old, engine=engine, engine_version=example.versions[0], source="before.sql"),
-        Side(new, example.settings_new, engine=engine, engine_version=example.versions[1], source="after.sql"),
+        Side(old, example.settings_old, (), "", engine, versions[0], before, language),
+        Side(new, example.settings_new, (), "", engine, versions[1], after, language),
     )
 
 
@@ -90,6 +92,9 @@ def _index() -> str:
     return "\n".join(lines) + "\n"
 
 
+_FENCES = {"Before": "```{}", "After": "```{}", "Tables": "```sql"}
+
+
 def _page(rule: Rule) -> str:
     lines = [
         GENERATED,
@@ -105,7 +110,7 @@ def _page(rule: Rule) -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "## Why", "", rule.why, "", "## Example"]
     for heading, text in example_parts(rule.example):
-        lines += ["", f"{heading}:", "", "```sql" if heading in ("Before", "After", "Tables") else "```"]
+        lines += ["", f"{heading}:", "", _FENCES.get(heading, "```").format(rule.example.language)]
         lines += [*text.strip().splitlines(), "```"]
     return "\n".join([*lines, "", "[All rules](README.md)"]) + "\n"
 

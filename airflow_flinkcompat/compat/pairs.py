@@ -26,6 +26,9 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
+STEPS = "Table API operations"
+"""The part of a pipeline that says how it was written."""
+
 
 @dataclass(frozen=True)
 class OperatorPair:
@@ -148,7 +151,14 @@ class PipelinePair:
         if self.removed or self.added:
             old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
             found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
+        if self.steps[0] != self.steps[1]:
+            found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
         return found
+
+    @property
+    def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The operations of the Table API the query came through on both sides."""
+        return self.old_pipeline.steps, self.new_pipeline.steps
 
     @property
     def parts(self) -> frozenset[str]:

@@ -94,7 +94,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Example:
-    """A change a reader recognises the rule by: both sides as SQL over :data:`EXAMPLE_TABLES`.
+    """A change a reader recognises the rule by: both sides as SQL over :data:`EXAMPLE_TABLES`, or as Python.
 
     ``versions`` are the engine versions of both sides, None for the one that is judged by default.
     """
@@ -104,6 +104,7 @@ class Example:
     settings_old: Mapping[str, str] = field(default_factory=dict)
     settings_new: Mapping[str, str] = field(default_factory=dict)
     versions: tuple[str | None, str | None] = (None, None)
+    language: str = "sql"
 
 
 @dataclass(frozen=True)

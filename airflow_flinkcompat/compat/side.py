@@ -12,6 +12,7 @@ from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.plan.unfolding import view
+from airflow_flinkcompat.program import parse_program
 from airflow_flinkcompat.sql import Script, parse_script
 
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
@@ -19,6 +20,10 @@ ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
 
 MEASURED_VERSIONS: Mapping[str, tuple[str, ...]] = {"flink": ("2.3", "1.20")}
 """Versions of open-source Flink whose restores were measured; any other is capped at unknown."""
+
+
+LANGUAGES = ("sql", "python")
+"""What a side may be written in."""
 
 
 class InputError(ValueError):
@@ -31,7 +36,9 @@ class Side:
 
     ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
     ``catalog`` is DDL text of tables the script does not declare. ``source`` is the name used in messages.
-    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once.
+    ``language`` is ``sql``, or ``python`` for a PyFlink program, which is read and never run; ``variables`` are values
+    that only a program's environment knows, by name. ``beside`` is another side, say the one it is compared with: what
+    both wrote alike is parsed once.
     """
 
     script: str
@@ -41,11 +48,17 @@ class Side:
     engine: str = "vvr"
     engine_version: str | None = None
     source: str = "<script>"
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
     beside: Side | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.language not in LANGUAGES:
+            raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
+        if self.variables and self.language == "sql":
+            raise InputError("variables belong to a Python program: an SQL script has none")
 
     @property
     def version(self) -> str:
@@ -55,7 +68,11 @@ class Side:
     @cached_property
     def parsed(self) -> Script:
         """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
-        return parse_script(self.script, self.source, None if self.beside is None else self.beside.parsed)
+        if self.language == "python":
+            return parse_program(self.script, self.source, self.variables)
+        # The trees of a program say how they were written; a script that reads the same is another notation.
+        alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
+        return parse_script(self.script, self.source, None if alike is None else alike.parsed)
 
     @cached_property
     def program(self) -> Program:
@@ -80,6 +97,8 @@ class Side:
         """The hash of everything that is compared; what was checked is what gets deployed."""
         functions = sorted((f.name, f.kind, f.language, f.definition) for f in self.functions)
         parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
+        if self.language != "sql":
+            parts += [self.language, sorted(self.variables.items())]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
     def require_query(self) -> None:

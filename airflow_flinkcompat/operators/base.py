@@ -150,8 +150,12 @@ class ScriptOperator(DeploymentOperator):
 
     def _before_rendering(self, jinja_env: Any) -> None:
         """Paths become the text of their files, still with its Jinja."""
+        from airflow_flinkcompat.sql import NO_PROGRAM, PROGRAM
+
         for name in ("script", "catalog"):
             value = getattr(self, name)
+            if isinstance(value, str) and value.endswith(PROGRAM) and "\n" not in value:
+                raise AirflowFailException(NO_PROGRAM.format(value))
             if _is_file(value):
                 found = find_template(value, jinja_env)
                 content = read_template(found)

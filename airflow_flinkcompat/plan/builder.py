@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import Script, Statement, lexer, nodes, nodes_of
+from airflow_flinkcompat.sql import STEPS, Script, Statement, lexer, nodes, nodes_of
 
 
 def build_program(
@@ -39,6 +39,7 @@ def build_program(
     builder.environment.mentioned = cache(partial(_mentioned, scripts))
     for statement in script.statements:
         builder.statement(statement)
+    builder.problems += (Problem("program", unread.reason, "", unread.span) for unread in script.unread)
     return builder.program()
 
 
@@ -146,7 +147,8 @@ class _Builder:
             case nodes.UseNamespace():
                 self._use(tree, statement)
             case exp.Query() | exp.Values():
-                self._pipeline(Sink(self._query(tree, statement), None, span=place(tree, statement)), statement_set)
+                sink = Sink(self._query(tree, statement), None, span=place(tree, statement))
+                self._pipeline(sink, statement_set, tree)
             case _:
                 kind = type(tree).__name__
                 name_tree = tree.args.get("this")
@@ -191,9 +193,17 @@ class _Builder:
             self.facts.append(Fact("replaced", "", str(text), (len(self.pipelines),), statement.span))
         return False
 
-    def _pipeline(self, sink: Sink, statement_set: int | None) -> None:
+    def _pipeline(self, sink: Sink, statement_set: int | None, tree: exp.Expr) -> None:
         settings = tuple(sorted(self.environment.settings.items()))
-        self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span))
+        self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree)))
+
+    def _steps(self, tree: exp.Expr) -> tuple[str, ...]:
+        """The operations of the Table API a query came through: its own, then those of each view it reads."""
+        own = tuple(tree.meta.get(STEPS, ()))
+        if not any(view.steps for view in self.environment.views.values()):
+            return own
+        read = (self.environment.views.get(self.environment.path(table)) for table in tree.find_all(exp.Table))
+        return (*own, *(step for view in read if view is not None for step in view.steps))
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
         """The query's plan; what cannot be taken apart is kept whole, with its reason."""
@@ -230,7 +240,7 @@ class _Builder:
             ),
             span=span,
         )
-        self._pipeline(sink, statement_set)
+        self._pipeline(sink, statement_set, tree)
 
     def _create_view(self, tree: nodes.CreateView, statement: Statement) -> None:
         text = _text(tree, statement)
@@ -246,11 +256,11 @@ class _Builder:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
                 node = renamed(node, names)
-            self.environment.views[path] = View(node, text)
+            self.environment.views[path] = View(node, text, steps=self._steps(tree))
         except BindError as error:
             self.environment.ask_for_all(tree.expression)
             error.span = error.span or place(tree, statement)
-            self.environment.views[path] = View(None, text, error)
+            self.environment.views[path] = View(None, text, error, self._steps(tree))
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
         path = self.environment.path(tree.this)
@@ -265,7 +275,7 @@ class _Builder:
         table = self._table(tree, statement, path, base, query)
         self.environment.tables[path] = table
         if query is not None:
-            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set)
+            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set, tree)
 
     def _like(self, tree: nodes.CreateTable) -> Table | None:
         like = tree.args.get("like")

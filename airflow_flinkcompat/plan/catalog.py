@@ -46,11 +46,15 @@ class BindError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A view as bound where it was created; ``error`` says why it could not be."""
+    """A view as bound where it was created; ``error`` says why it could not be.
+
+    ``steps`` are the operations of the Table API it came through.
+    """
 
     node: Node | None
     text: Text
     error: BindError | None = None
+    steps: tuple[str, ...] = ()
 
 
 @dataclass

@@ -77,12 +77,15 @@ class Problem:
 class Pipeline:
     """One INSERT (or bare SELECT): its sink, the settings in force where it stands, its statement set (0-based) or
     None.
+
+    ``steps`` are the operations of the Table API that the query came through, views included; empty for SQL alone.
     """
 
     sink: Sink
     settings: tuple[tuple[str, str], ...]
     statement_set: int | None = None
     span: Span | None = field(default=None, compare=False)
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

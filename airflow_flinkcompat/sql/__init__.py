@@ -15,10 +15,14 @@ from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
+    NO_PROGRAM,
+    PROGRAM,
+    STEPS,
     Script,
     ScriptError,
     Span,
     Statement,
+    Unread,
     parse_script,
     read_script,
     read_text,
@@ -28,13 +32,17 @@ from airflow_flinkcompat.sql.script import (
 __all__ = [
     "Flink",
     "MASK",
+    "NO_PROGRAM",
     "PLACEHOLDER",
+    "PROGRAM",
+    "STEPS",
     "Placeholder",
     "Secret",
     "Script",
     "ScriptError",
     "Span",
     "Statement",
+    "Unread",
     "find_secrets",
     "mask_option",
     "mask_secrets",

@@ -20,6 +20,14 @@ from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
 
+STEPS = "steps"
+"""Under this name the tree of a query notes the operations of the Table API it was made by."""
+
+
+PROGRAM = ".py"
+"""How the file of a PyFlink program ends."""
+NO_PROGRAM = "{}: is a PyFlink program; only `flinkcompat check` reads these, this takes an SQL script"
+
 
 class ScriptError(ValueError):
     """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
@@ -44,7 +52,8 @@ class Statement:
     """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
 
     ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text.
-    ``like`` is a statement of another script that is written the same, whose tree this one shares.
+    ``like`` is a statement of another script that is written the same, whose tree this one shares. ``placed`` is False
+    where the text was put together: everything in it then stands at ``span``.
     """
 
     text: str = field(repr=False)
@@ -52,6 +61,7 @@ class Statement:
     tree: exp.Expr | None = field(default=None, compare=False, repr=False)
     error: str | None = None
     like: Statement | None = field(default=None, compare=False, repr=False)
+    placed: bool = True
 
     @cached_property
     def _places(self) -> Places:
@@ -66,12 +76,21 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """A part of a program that may hold statements and was not understood; ``reason`` never quotes the source."""
+
+    span: Span
+    reason: str
+
+
+@dataclass(frozen=True)
 class Script:
-    """A script and its statements in order."""
+    """A script and its statements in order; ``unread`` are the parts of a program that are none."""
 
     source: str
     text: str = field(repr=False)
     statements: tuple[Statement, ...]
+    unread: tuple[Unread, ...] = ()
 
 
 def read_script(path: str | Path) -> Script:
@@ -82,12 +101,15 @@ def read_script(path: str | Path) -> Script:
     return parse_script(read_text(path), str(path))
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, program: bool = False) -> str:
     """The text of the script at ``path``, without a byte order mark, for who has it parsed by others.
 
-    Raises :class:`ScriptError` when it is missing, unreadable or not UTF-8.
+    Raises :class:`ScriptError` when it is missing, unreadable or not UTF-8, and for a PyFlink program unless
+    ``program`` says that the caller reads these.
     """
     source = str(path)
+    if source.endswith(PROGRAM) and not program:
+        raise ScriptError(NO_PROGRAM.format(source))
     try:
         return Path(path).read_bytes().decode().removeprefix("\ufeff")
     except OSError as error:
@@ -138,7 +160,9 @@ class _LaterSpan(Span):
         if "_known" not in self.__dict__:
             node, statement = self.__dict__["_of"]
             extent = statement._extents.get(id(node)) or _extents(node).get(id(node))
-            self.__dict__["_known"] = statement.span if extent is None else _span(statement, extent)
+            self.__dict__["_known"] = (
+                _span(statement, extent) if extent is not None and statement.placed else statement.span
+            )
             del self.__dict__["_of"]
         known: Span = self.__dict__["_known"]
         return known

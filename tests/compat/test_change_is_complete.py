@@ -220,6 +220,7 @@ def test_every_field_of_a_pipeline_is_compared() -> None:
         "sink": replace(pipeline.sink, overwrite=True),
         "settings": (("a", "b"),),
         "statement_set": 0,
+        "steps": ("from_path", "insert"),
     }
     assert set(changes) == compared(Pipeline)
     for name, value in changes.items():

@@ -183,6 +183,14 @@ def test_a_file_is_a_template_and_may_include_others(site: Site) -> None:
     assert run_check(site, "orders.sql")["new_sha256"] == run_check(site, script(size=5))["new_sha256"]
 
 
+@pytest.mark.parametrize("name", ["script", "catalog"])
+def test_a_program_is_refused(site: Site, name: str) -> None:
+    (site.folder / "job.py").write_text("x = 1")
+    texts = {"script": script(), name: "job.py"}
+    with pytest.raises(AirflowFailException, match=r"job\.py: is a PyFlink program; only `flinkcompat check` reads"):
+        run_check(site, texts.pop("script"), **texts)
+
+
 def test_a_file_is_read_when_the_task_runs(site: Site) -> None:
     site.propose(script())
     tasks = site.tasks()

@@ -1,0 +1,62 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.outcome import Outcome, Reason
+from airflow_flinkcompat.compat.pairs import STEPS, PipelinePair
+from airflow_flinkcompat.compat.programs import moved
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+
+RESTED = {"vvr": inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")}
+
+
+def find(pair: PipelinePair) -> Iterable[Hit]:
+    claims = pair.claim(STEPS)
+    if not claims:
+        return
+    old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
+    if not moved(pair):
+        yield Hit("other filters or columns between the operations of the Table API", claims, old, new, verdicts=RESTED)
+    elif all(pair.steps):
+        yield Hit("the query goes through other operations of the Table API", claims, old, new)
+    else:
+        yield Hit("the query moved between SQL and the Table API", claims, old, new)
+
+
+PROGRAM = '''\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table.expressions import col, lit
+from pyflink.table.window import Tumble
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.execute_sql("""
+    CREATE TABLE orders (
+        customer STRING, amount BIGINT, order_time TIMESTAMP(3), WATERMARK FOR order_time AS order_time
+    ) WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json')""")
+'''
+RULE = Rule(
+    code="table-api-changed",
+    title="The query goes through other operations of the Table API",
+    scope=Scope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it", Reason.NOT_COVERED),
+        "flink": inferred(Outcome.UNKNOWN, "only some of these moves were measured", Reason.NOT_COVERED),
+    },
+    why="Flink plans the Table API otherwise than SQL that says the same: a column that nobody reads, or a select in "
+    "front of a window, decides about the chain of operators, and with it about where state is found again.",
+    example=Example(
+        PROGRAM
+        + """\
+minute = Tumble.over(lit(1).minutes).on(col("order_time")).alias("w")
+orders = t_env.from_path("orders")
+orders.window(minute).group_by(col("w"), col("customer")).select(col("customer"), col("amount").sum).execute()
+""",
+        PROGRAM
+        + '''\
+t_env.execute_sql("""
+    SELECT customer, SUM(amount) FROM orders
+    GROUP BY TUMBLE(order_time, INTERVAL '1' MINUTE), customer""")
+''',
+        language="python",
+    ),
+    find=find,
+    by_case=("vvr",),
+)

@@ -1,0 +1,146 @@
+"""What a program has told its table environment so far, as the statements of a script."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from airflow_flinkcompat.program.values import TEXT_LIMIT, Inserts, Known, NotRead, Relation, TooMuch, Unknown, Value
+from airflow_flinkcompat.sql import STEPS, Script, ScriptError, Span, Statement, Unread, nodes, parse_script
+
+_DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
+_KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
+_LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
+
+
+@dataclass(eq=False)
+class Session:
+    """The statements a program executes, in order, and the parts of it that were not read."""
+
+    source: str
+    text: str = field(repr=False)
+    statements: list[Statement] = field(default_factory=list)
+    unread: dict[Span, Unread] = field(default_factory=dict)
+    epoch: int = 0
+    """How often a name came to mean something else: a table made before is not the same table after."""
+    made: bool = False
+    """Whether the program made its table environment."""
+    sets: list[Inserts] = field(default_factory=list)
+    _declared: set[str] = field(default_factory=set)
+    _written: int = 0
+
+    def place(self, node: ast.AST) -> Span:
+        """Where a node stands in the source."""
+        line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 1
+        return Span(self.source, line, self._column(line, start) + 1, end_line, max(self._column(end_line, end), 1))
+
+    def _column(self, line: int, offset: int) -> int:
+        """:mod:`ast` counts bytes of UTF-8; a reader counts characters."""
+        return len(self.lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(self.lines) else 0
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the source as Python counts them: a form feed ends none."""
+        return re.split(r"\r\n|\r|\n", self.text)
+
+    def report(self, node: ast.AST, reason: str) -> None:
+        """Note a part of the program that touches tables and is not understood."""
+        span = self.place(node)
+        self.unread.setdefault(span, Unread(span, reason))
+
+    def query(self, sql: Value) -> Relation:
+        """``sql_query(sql)``. Raises :class:`NotRead` where the text is not known or no query."""
+        text = self.sql(sql).rstrip().rstrip(";")
+        statement = self._parsed(text, None, None)
+        if not isinstance(statement.tree, exp.Query | exp.Values):
+            raise NotRead("sql_query takes one query, and this text reads as none")
+        return Relation(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
+
+    def sql(self, value: Value) -> str:
+        """The text of an SQL statement. Raises :class:`NotRead` where it is not known."""
+        if isinstance(value, Known) and isinstance(value.value, str):
+            return value.value
+        raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
+
+    def execute(self, value: Value, node: ast.AST) -> None:
+        """``execute_sql(value)``: one statement."""
+        text = self.sql(value)
+        self._add(self._parsed(text, value.origin if isinstance(value, Known) else None, node))
+
+    def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...]) -> None:
+        """A statement that a call of the Table API stands for; ``steps`` are those of its queries, in order."""
+        statement = self._parsed(sql, None, node)
+        tree = statement.tree
+        if tree is None:
+            raise NotRead("this part of the Table API has no SQL that says the same")
+        queries = tree.expressions if isinstance(tree, nodes.StatementSet) else [tree]
+        if isinstance(tree, nodes.StatementSet) and len(queries) != len(steps):
+            raise NotRead("a text of a statement set is not one INSERT")
+        for query, through in zip(queries, steps, strict=False):
+            query.meta[STEPS] = through
+        self._add(statement)
+
+    def read(self, table: Relation) -> Relation:
+        """The table, to be used now. Raises :class:`NotRead` where its names may mean something else by now."""
+        if table.epoch != self.epoch:
+            raise NotRead("the table was made before a name was dropped or declared anew, or another catalog used")
+        return table
+
+    def script(self) -> Script:
+        """All of it as a script; its text is the SQL that stands in the source as it is, in its place."""
+        lines = [" " * len(line) for line in self.lines]
+        for statement in self.statements:
+            if not statement.placed:
+                continue
+            for number, line in enumerate(f"{statement.text};".split("\n"), start=statement.span.line - 1):
+                column = statement.span.column - 1 if number == statement.span.line - 1 else 0
+                if number < len(lines):
+                    lines[number] = lines[number][:column] + line + lines[number][column + len(line) :]
+        return Script(self.source, "\n".join(lines), tuple(self.statements), tuple(self.unread.values()))
+
+    def _add(self, statement: Statement) -> None:
+        tree = statement.tree
+        if isinstance(tree, _DECLARES):
+            name = tree.this.sql(dialect="flink").lower()
+            self.epoch += name in self._declared
+            self._declared.add(name)
+        elif tree is None or not isinstance(tree, (*_KEEPS_NAMES, *_LOOKS, exp.Query, exp.Values)):
+            self.epoch += 1
+        if not isinstance(tree, _LOOKS):
+            self.statements.append(statement)
+
+    def _parsed(self, text: str, origin: ast.Constant | None, node: ast.AST | None) -> Statement:
+        """The one statement of a text; in its place where it stands in the source as it is."""
+        self._written += len(text)
+        if self._written > 2 * TEXT_LIMIT:
+            raise TooMuch(f"the SQL of the program grows beyond {2 * TEXT_LIMIT} characters")
+        place = None if origin is None else self._verbatim(text, origin)
+        padding = "" if place is None else "\n" * (place[0] - 1) + " " * place[1]
+        try:
+            statements = parse_script(padding + text, self.source).statements
+        except ScriptError:
+            raise NotRead("the text holds no SQL statement") from None
+        if len(statements) != 1:
+            raise NotRead("the text holds several SQL statements; a call takes one")
+        (statement,) = statements
+        if place is not None or node is None:
+            return statement
+        span = self.place(node)
+        error = statement.error and f"{span}: {re.sub(r'^.*?:[0-9]+:[0-9]+: ', '', statement.error)}"
+        return replace(statement, span=span, error=error, placed=False)
+
+    def _verbatim(self, text: str, origin: ast.Constant) -> tuple[int, int] | None:
+        """Line (from 1) and column (from 0) where the text stands in the source as it is."""
+        span = self.place(origin)
+        rows = self.lines[span.line - 1 : span.end_line]
+        written = "\n".join(rows)
+        start = written.find(text, span.column - 1)
+        if start < 0 or start + len(text) > len(written) - len(rows[-1]) + span.end_column:
+            return None
+        line = written.count("\n", 0, start)
+        return span.line + line, start - (written.rfind("\n", 0, start) + 1)
