@@ -81,7 +81,7 @@ bench-rehearsal: setup ## Rehearse measured restores beside their running jobs, 
 	@$(WITH_JAVA) python -m benchmarks.rehearsal
 
 bench-downtime: setup ## Time how long a redeployed job stands still, beside raw REST calls that do the same
-	@$(WITH_JAVA) python -m benchmarks.downtime
+	@$(WITH_JAVA) python -m benchmarks.downtime --write benchmarks/results/downtime-$$(date -u +%F).md
 
 measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)
