@@ -72,7 +72,9 @@ def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | 
     vertices = {
         row["id"]: VertexState(row["name"], row["parallelism"], sizes[row["id"]]) for row in rows if row["id"] in sizes
     }
-    return TakenState(str(found.get("external_path")), vertices)
+    path = str(found.get("external_path") or "")
+    # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
+    return TakenState("" if path.startswith("<") else path, vertices)
 
 
 def compare_state(saved: TakenState | None, first: TakenState | None) -> tuple[tuple[str, ...], str]:

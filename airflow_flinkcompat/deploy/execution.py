@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -9,6 +10,9 @@ from airflow_flinkcompat.deploy.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.rest import RestClient
 from airflow_flinkcompat.deploy.statements import Lookup, relocate
 from airflow_flinkcompat.sql import Placeholder, ScriptError, Statement, resolve_placeholders
+
+_FAILED = 500  # what the SQL Gateway answers where a statement failed
+_GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
 
 
 class TargetError(DeployError):
@@ -34,6 +38,7 @@ class ScriptRunner:
         config: Mapping[str, str] | None = None,
         *,
         prefix: int = 0,
+        submits: bool = False,
     ) -> Result:
         """Run ``sql``, which was made of ``statement`` by putting ``prefix`` characters before its first line.
 
@@ -44,7 +49,8 @@ class ScriptRunner:
         except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
             raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
-            if error.unanswered:
+            # Of a submission only the statement's own failure is a refusal: the job may come after any other answer.
+            if error.unanswered or (submits and (error.status != _FAILED or _GONE.search(error.reason))):
                 raise SubmissionUnknown(f"{statement.span}: {error}") from None
             reason = relocate(error.reason, statement.span, prefix=prefix)
             raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None

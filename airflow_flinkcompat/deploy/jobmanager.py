@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from airflow_flinkcompat.deploy.rest import ApiError, RestClient
 TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _NOT_FOUND = 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
+_UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
 
 
 class JobManagerError(ApiError):
@@ -56,7 +58,10 @@ class JobManager(RestClient):
 
     def jobs(self) -> dict[str, JobStatus]:
         """Every job the cluster remembers, by id: name and state only."""
-        rows = self.get("jobs/overview")["jobs"]
+        try:
+            rows = self.get("jobs/overview")["jobs"]
+        except (KeyError, TypeError):
+            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
@@ -67,9 +72,11 @@ class JobManager(RestClient):
             job = self.get(f"jobs/{job_id}")
             exceptions = self.get(f"jobs/{job_id}/exceptions")
         except JobManagerError as error:
-            if error.status == _NOT_FOUND:
+            if _UNKNOWN.search(error.reason):  # any other 404 is not the JobManager's word
                 return None
             raise
+        except (KeyError, TypeError):
+            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
         states = [vertex["status"] for vertex in job.get("vertices", ())]
         history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
         return JobStatus(

@@ -17,12 +17,13 @@ from airflow_flinkcompat.compat.handover import HandOver, fingerprint
 from airflow_flinkcompat.deploy import retention
 from airflow_flinkcompat.deploy.choices import SourceOffsets
 from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.execution import TargetError
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, Wait, as_mapping
 from airflow_flinkcompat.deploy.sourcing import planned, require_savepoint
-from airflow_flinkcompat.deploy.starting import roll_back, start
-from airflow_flinkcompat.deploy.statements import JOB_NAME, prepare
+from airflow_flinkcompat.deploy.starting import roll_back, start, way_back
+from airflow_flinkcompat.deploy.statements import JOB_NAME, ScriptRefused, prepare
 from airflow_flinkcompat.deploy.steps import (
     DEPLOYED,
     DEPLOYING,
@@ -41,6 +42,8 @@ from airflow_flinkcompat.deploy.store import this_process
 from airflow_flinkcompat.deploy.target import EngineInfo, StartMode, Target
 
 _log = logging.getLogger(__name__)
+# A submission may be at work in the SQL Gateway for as long: the time a statement is given there.
+_IN_FLIGHT_SECONDS = 180.0
 
 
 def deploy(
@@ -103,7 +106,12 @@ def deploy(
     _check_mode(run, progress.head, outcome)
     _check_head(run, progress.head, checked_old_sha256)
     _check_claim(run, progress)
-    entry = _deploy(run, progress)
+    try:
+        entry = _deploy(run, progress)
+    except (TargetError, ScriptRefused, DeployRefused) as error:
+        if (stopped := progress.latest(STOPPED)) is None or progress.head is None:
+            raise
+        raise type(error)(f"{error}\n{way_back(run, stopped.savepoint, progress.head)}") from None
     retention.dispose_old(run)
     return entry
 
@@ -126,7 +134,7 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
     stopped = _old_state(run, progress, taken_up)
     require_savepoint(beginnings, head, stopped)
     if taken_up is None:
-        _check_strangers(run, settings, head)
+        _check_strangers(run, settings, progress)
     template = run.template()
     if run.resumed is None:  # a claim: whoever else holds this run's name goes no further
         run.append(replace(template, kind=DEPLOYING))
@@ -145,7 +153,7 @@ def _done(run: Run, progress: Progress) -> LedgerEntry | None:
     if head.kind != DEPLOYED or head.sha256 != run.side.sha256:
         return None
     status = run.target.status(str(head.job_id))
-    if status is None or status.terminal:
+    if status is None or (status.terminal and status.state != "FINISHED"):
         return None
     run.log(f"job {head.job_id} was deployed by an earlier try of this run (entry {head.number})")
     return head
@@ -196,7 +204,7 @@ def _check_claim(run: Run, progress: Progress) -> None:
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return
-    age = (datetime.now(UTC) - datetime.fromisoformat(last.at)).total_seconds()
+    age = _age(last)
     if age < run.options.claim_seconds:
         raise DeployRefused(
             f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
@@ -204,6 +212,11 @@ def _check_claim(run: Run, progress: Progress) -> None:
             f"{run.options.claim_seconds - age:.0f} s"
         )
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
+
+
+def _age(entry: LedgerEntry) -> float:
+    """Seconds since an entry was written."""
+    return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()
 
 
 def _check_overtaken(run: Run) -> None:
@@ -225,9 +238,13 @@ def _check_engine(run: Run, engine: EngineInfo) -> None:
         )
 
 
-def _check_strangers(run: Run, settings: Mapping[str, str], head: LedgerEntry | None) -> None:
+def _check_strangers(run: Run, settings: Mapping[str, str], progress: Progress) -> None:
+    """No other job of this deployment runs: none of its name, and none that an earlier run began under another."""
+    head = progress.head
     name = prepare(run.side.script, run.side.source).job_name or settings[JOB_NAME]
-    strangers = [job for job in run.target.running(name) if head is None or job != head.job_id]
+    begun = {step.job_id for step in progress.steps if step.job_id}
+    ours = head.job_id if head else None
+    strangers = sorted({*run.target.running(name), *(job for job in begun if _runs(run, job))} - {ours})
     if strangers:
         _check_overtaken(run)
         raise DeployRefused(
@@ -248,14 +265,28 @@ def _unfinished_start(run: Run, reached: LedgerEntry | None) -> LedgerEntry | No
     """The start that an earlier run of this version wrote down and did not see through."""
     if reached is None or reached.kind not in (STARTING, STARTED):
         return None
-    if reached.sha256 == run.side.sha256:
+    status = run.target.status(str(reached.job_id))
+    ended = status is not None and status.terminal
+    stateless = reached.start_mode == StartMode.STATELESS
+    as_wanted = run.mode is StartMode.AUTO_FIRST or stateless == (run.mode is StartMode.STATELESS)
+    if reached.sha256 == run.side.sha256 and (as_wanted or not ended):
+        if not as_wanted:
+            raise DeployRefused(
+                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start_mode}, and this run is "
+                f"to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
+            )
         run.log(f"entry {reached.number} began to start job {reached.job_id}: taking it up")
         return reached
-    status = run.target.status(str(reached.job_id))
-    if status is not None and not status.terminal:
+    if status is not None and not ended:
         raise DeployRefused(
             f"job {reached.job_id} of entry {reached.number} runs another version ({_short(reached.sha256)}) that was "
             f"never verified: clear the run that started it ({reached.owner}), or cancel the job; then deploy again"
+        )
+    age = _age(reached)
+    if status is None and age < _IN_FLIGHT_SECONDS:
+        raise DeployRefused(
+            f"job {reached.job_id} of entry {reached.number}, another version ({_short(reached.sha256)}), may still be "
+            f"accepted: wait for {_IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that began it ({reached.owner})"
         )
     return None
 
@@ -299,6 +330,11 @@ def _left_in(savepoint: str | None, head: LedgerEntry) -> str:
         f", but the one of whoever stopped it, {savepoint}: start the script of entry {head.number} from it again, and "
         "`flinkcompat ledger adopt` that job"
     )
+
+
+def _runs(run: Run, job_id: str) -> bool:
+    status = run.target.status(job_id)
+    return status is not None and not status.terminal
 
 
 def _short(sha256: str | None) -> str:

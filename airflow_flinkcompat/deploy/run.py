@@ -14,10 +14,11 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.statements import JOB_NAME
-from airflow_flinkcompat.deploy.steps import DEPLOYING, STEPS
+from airflow_flinkcompat.deploy.steps import DEPLOYING, STOPPED, is_step
 from airflow_flinkcompat.deploy.target import StartMode, Target
 
 T = TypeVar("T")
+_AGAIN_SECONDS = 5.0
 
 
 class StartFailed(DeployError):
@@ -57,6 +58,8 @@ class Options:
     settle_seconds: float = 10.0
     stop_timeout: float = 600.0
     start_timeout: float = 300.0
+    # How long a submission that gets no answer is repeated (under one id: there is one job).
+    submit_timeout: float = 120.0
     # How long an unfinished run of another owner keeps this one out.
     claim_seconds: float = 900.0
     # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
@@ -133,7 +136,11 @@ class Run:
         return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in kept})
 
     def append(self, entry: LedgerEntry) -> LedgerEntry:
-        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then."""
+        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
+
+        What this run meant to do is not written then: who came first would take it for done. That the former job was
+        stopped is, unless the other knows it already: the savepoint must not be lost.
+        """
         while True:
             try:
                 stored = self.ledger.append(entry, after=self.last)
@@ -142,10 +149,11 @@ class Run:
                 if others and _same_step(others[0], entry):  # written, and only the answer was lost
                     self.last = others[0].number
                     return others[0]
-                if not any(other.kind in STEPS for other in others):  # a rejection, say: it takes no part in this
+                steps = [other for other in others if is_step(other)]
+                if not steps:  # a rejection, say: it takes no part in this
                     self.last = others[-1].number
                     continue
-                if entry.kind != DEPLOYING:  # what was done is recorded in any case
+                if entry.kind == STOPPED and all(other.kind == DEPLOYING for other in steps):
                     self.ledger.append(
                         replace(entry, message=f"{entry.message} (another run wrote in between)".strip())
                     )
@@ -172,8 +180,9 @@ class Run:
         return resumed.since if same and resumed is not None else wait.since
 
     def left(self, timeout: float, wait: Wait) -> float:
-        """What is left of a time-out."""
-        return max(timeout - (time.time() - self.since(wait)), 0)
+        """What is left of a time-out; of a wait that is taken up again at least a moment, however late that was."""
+        least = 0 if self.since(wait) == wait.since else self.options.settle_seconds + _AGAIN_SECONDS
+        return max(timeout - (time.time() - self.since(wait)), least)
 
 
 def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:

@@ -11,6 +11,7 @@ from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.execution import SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
 from airflow_flinkcompat.deploy.offsets import Beginning, settle, tables, with_state
+from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.rest import ApiError
 from airflow_flinkcompat.deploy.run import RolledBack, Run, StartFailed, Wait, Waiting, new_id
@@ -20,7 +21,8 @@ from airflow_flinkcompat.deploy.stopping import Stopped, saved_state
 from airflow_flinkcompat.deploy.target import Start, StartMode
 from airflow_flinkcompat.deploy.verify import Proof, Unproven, VerificationFailed, verify_start
 
-_SUBMISSIONS = 3
+# Between two submissions of one job; the client itself has tried several times before.
+_PAUSE_SECONDS = 2.0
 _GONE = " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
 
 
@@ -79,8 +81,9 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     run.log(f"the new job failed: {failed.message}\nrolling back to entry {head.number}")
     if left := _end(run, failed.job_id):
         message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
-        run.append(replace(run.template_of(head), kind=FAILED, savepoint=failed.savepoint, message=message))
-        return StartFailed(f"{message}.\n{way_back(run, failed.savepoint, head)}")
+        template = replace(run.template_of(head), savepoint=failed.savepoint)
+        run.append(replace(template, kind=FAILED, job_id=failed.job_id, message=message))
+        return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, template, head)}")
     template = replace(run.template_of(head), start_mode=str(StartMode.SAVEPOINT), savepoint=failed.savepoint)
     template = replace(template, offsets=with_state(failed.savepoint))
     if begun is None:
@@ -89,6 +92,14 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     try:
         _submit(run, template, f"ledger entry {head.number}")
         proof = _proved(run, template, Stopped(), None)
+    except _NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
+        message = (
+            f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
+            f"{template.job_id} from {template.savepoint} and goes on, but {error}: look at it. "
+            f"{_doubled(run, failed.job_id)}"
+        )
+        run.append(replace(template, kind=ROLLED_BACK, message=message))
+        return RolledBack(message)
     except _Refused as error:
         left = _end(run, template.job_id)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
@@ -110,6 +121,10 @@ class _Refused(DeployError):
     """The job does not run from the state it was given, for certain."""
 
 
+class _NotYet(_Refused):
+    """The time is over, and the job neither proved itself nor failed."""
+
+
 def _given(entry: LedgerEntry) -> Start:
     stateless = entry.start_mode == StartMode.STATELESS
     return Start(None if stateless else entry.savepoint, tables(entry.offsets))
@@ -120,23 +135,30 @@ def _submit(run: Run, template: LedgerEntry, source: str) -> None:
     job_id = str(template.job_id)
     given = _given(template)
     settings = run.job_settings(template.settings)
-    unknown: DeployError | None = None
-    for _ in range(_SUBMISSIONS):
+
+    def submitted() -> DeployError | None:
+        """None once the cluster has the job; else why that is not known."""
         if run.target.status(job_id) is not None:
-            return
+            return None
         run.log(f"starting job {job_id} from {given.savepoint or 'an empty state'}")
         try:
             run.target.submit(template.script, settings, given, job_id=job_id, source=source)
-            return
         except DeployError as error:
             if not isinstance(error, SubmissionUnknown) and not (isinstance(error, ApiError) and error.unanswered):
                 raise _Refused(f"the job was refused: {error}") from None
-            unknown = error
-    raise DeployError(
-        f"{unknown}\nWhether job {job_id} was accepted is not known yet, so nothing else is started. The state of "
-        f"{run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. Run this again "
-        "when the SQL Gateway answers: the same job is submitted under the same id, so there is never a second one"
-    )
+            run.log(f"no answer: {error}")
+            return error
+        return None
+
+    try:
+        poll(submitted, lambda unknown: unknown is not None, timeout=run.options.submit_timeout, every=_PAUSE_SECONDS)
+    except Overdue as overdue:
+        raise DeployError(
+            f"{overdue.last}\nWhether job {job_id} was accepted is not known yet, so nothing else is started. The "
+            f"state of {run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. "
+            "Run this again when the SQL Gateway answers: the same job is submitted under the same id, so there is "
+            "never a second one"
+        ) from None
 
 
 def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None) -> Proof:
@@ -167,7 +189,8 @@ def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry 
         )
     except Unproven as error:
         if patience is None or left <= patience:
-            raise _Refused(str(error)) from None
+            whole = run.options.start_timeout
+            raise _NotYet(f"it did not prove itself within {whole:.0f} s: {error.missing}") from None
         until = time.time() + left
         raise Waiting(
             str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)

@@ -51,9 +51,10 @@ class Progress:
     def failed_start(self) -> LedgerEntry | None:
         """The failed start whose way back has not come to its end."""
         reached = self.reached
-        if reached is None or not (reached.kind == ROLLING_BACK or reached.rolls_back_to):
+        if self.head is None or reached is None or not (reached.kind == ROLLING_BACK or reached.rolls_back_to):
             return None
-        return next(entry for entry in reversed(self.steps) if entry.rolls_back_to)
+        failed = (entry for entry in reversed(self.steps) if entry.rolls_back_to == self.head.number)
+        return next(failed, None)
 
     def latest(self, *kinds: str) -> LedgerEntry | None:
         """The last step of one of these kinds."""

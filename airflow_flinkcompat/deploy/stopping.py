@@ -37,6 +37,7 @@ class Stopped:
     def of(cls, entry: LedgerEntry) -> Stopped:
         """As an entry holds it."""
         state = dict(entry.state)
+        state.pop("directory", None)
         return cls(entry.savepoint, offsets=state.pop("offsets", {}), state=TakenState.from_dict(state))
 
 
@@ -44,7 +45,7 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
     """Stop the job of ``head``. Raises StartFailed: it could not be stopped; DeployRefused: it keeps no checkpoint."""
     job_id = str(head.job_id)
     before = progress.latest(STOPPING, STOPPED, FAILED)
-    if before is not None and before.kind == STOPPING and before.job_id == job_id:
+    if before is not None and before.kind == STOPPING and before.job_id == job_id and _fits(run, before):
         run.log(f"entry {before.number} began to stop job {job_id}: finding out what became of it")
         stopping = before
     else:
@@ -62,10 +63,18 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
     return stopped
 
 
+def _fits(run: Run, stopping: LedgerEntry) -> bool:
+    """Whether an earlier intent is one of this run: to cancel a job that still runs takes its start mode."""
+    if stopping.trigger_id is not None or run.mode is StartMode.CHECKPOINT:
+        return True
+    status = run.target.status(str(stopping.job_id))
+    return status is None or status.terminal
+
+
 def last_checkpoint(run: Run, job_id: str) -> TakenState:
     """The checkpoint that outlives a job. Raises DeployRefused."""
     taken = run.target.taken_state(job_id, "completed")
-    if taken is None or not run.target.keeps_checkpoints(job_id):
+    if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id):
         raise DeployRefused(
             f"job {job_id} keeps no checkpoint that outlives it: set "
             "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its script, "
@@ -81,14 +90,17 @@ def _intent(run: Run, template: LedgerEntry, job_id: str) -> LedgerEntry:
         trigger_id = None
     else:
         taken, trigger_id = run.target.taken_state(job_id, "completed"), new_id()
-    offsets = {"offsets": dict(run.target.source_offsets(job_id))}
-    entry = replace(template, kind=STOPPING, job_id=job_id, trigger_id=trigger_id, state=offsets)
-    return run.append(replace(entry, checkpoint=taken.path if taken else None))
+    known = {
+        "offsets": dict(run.target.source_offsets(job_id)),
+        "directory": _directory(run, trigger_id) if trigger_id else None,
+    }
+    entry = replace(template, kind=STOPPING, job_id=job_id, trigger_id=trigger_id, state=known)
+    return run.append(replace(entry, checkpoint=(taken.path or None) if taken else None))
 
 
 def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
     job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
-    directory = _directory(run, trigger_id)
+    directory = stopping.state.get("directory")
     try:
         status = run.target.status(job_id)
         if status is not None and not status.terminal:
@@ -97,8 +109,10 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
         timeout = run.options.stop_timeout
         savepoint = run.wait(lambda: _result(run, job_id, trigger_id, directory), lambda s: s is None, timeout, wait)
     except Overdue:
-        raise _not_stopped(
-            run, template, stopping, f"it did not complete within {run.options.stop_timeout:.0f} s"
+        raise DeployError(
+            f"the stop of job {job_id} with a savepoint did not complete within {run.options.stop_timeout:.0f} s and "
+            f"is still at work, into {directory or 'the place the cluster is set to'}: nothing else was done. Run this "
+            "again to wait for it (the same stop, not a second one)"
         ) from None
     except _StopFailed as error:
         raise _not_stopped(run, template, stopping, str(error)) from None
@@ -126,21 +140,27 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
         if not ended:
             raise _StopFailed(str(error)) from None
         # It ended, and the cluster has forgotten the stop itself.
-        found = run.target.final_savepoint(job_id) or find_savepoint(directory)
+        final = run.target.final_savepoint(job_id)
+        if final and (directory is None or trigger_id in final):  # another one is of an earlier stop
+            return final
+        found, doubt = find_savepoint(directory)
         if found:
             return found
-        raise _StopFailed(str(error)) from None
+        raise _StopFailed(f"{error}{doubt}") from None
 
 
-def find_savepoint(directory: str | None) -> str | None:
-    """The complete savepoint in a folder that one stop had for itself; None when there is none, or no way to look."""
+def find_savepoint(directory: str | None) -> tuple[str | None, str]:
+    """The complete savepoint in a folder that one stop had for itself, and what to say where nobody could look."""
     if directory is None:
-        return None
+        return None, ""
     try:
         found = sorted(UPath(directory).glob("savepoint-*/_metadata"))
-    except (OSError, ValueError, ImportError, NotImplementedError):
-        return None
-    return str(found[-1].parent) if found else None
+        looked = bool(found) or UPath(directory).parent.parent.exists()
+    except Exception as error:  # whatever a store's client raises: this machine cannot look there
+        return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
+    if not looked:
+        return None, f". Whether {directory} holds a savepoint could not be seen from here"
+    return (str(found[-1].parent) if found else None), ""
 
 
 def _not_stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, reason: str) -> StartFailed:

@@ -220,16 +220,19 @@ class SqlGatewayTarget:
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
             config = {**start.options, "table.dml-sync": "false", _JOB_ID: job_id}
             try:
-                accepted = self._runner.run(session, prepared.job, prepared.job_sql, config).job_id
+                accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
             except SubmissionUnknown:
                 raise
             except TargetError as error:
                 if not _SUBMITTED_BEFORE.search(str(error)):
                     raise
                 accepted = job_id
+        if not accepted:
+            raise SubmissionUnknown(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")
         if accepted != job_id:
+            self._jobmanager.cancel(accepted)
             raise TargetError(
-                f"{prepared.job.span}: the SQL Gateway started job {accepted or 'without an id'} instead of {job_id}"
+                f"{prepared.job.span}: the SQL Gateway started job {accepted} instead of {job_id}; it was cancelled"
             )
 
     def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str) -> None:

@@ -31,8 +31,9 @@ class VerificationFailed(DeployError):
 class Unproven(VerificationFailed):
     """The time is over and nothing is proved. ``proven_since``: only the settle time was not over yet."""
 
-    def __init__(self, message: str, proven_since: float | None) -> None:
+    def __init__(self, message: str, missing: str, proven_since: float | None) -> None:
         super().__init__(message)
+        self.missing = missing
         self.proven_since = proven_since
 
 
@@ -70,7 +71,9 @@ def verify_start(
         status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
     except Overdue:
         raise Unproven(
-            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}", watch.proven_since
+            f"the job {job_id} did not prove itself within {timeout:.0f} s: {watch.missing}",
+            watch.missing,
+            watch.proven_since,
         ) from None
     assert status is not None
     lines = [f"restored from {start.savepoint}" if start.savepoint else "started from an empty state"]

@@ -220,7 +220,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
             if answer is None:
                 raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
             decided, by = str(answer["choice"]), str(answer["by"])
-        if decided in ("restart", "reject") and self.start_mode != "stateless":
+        if decided == "reject":
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is 'reject': lead that branch to no deploy task"
+            )
+        if decided == "restart" and self.start_mode != "stateless":
             raise AirflowFailException(
                 f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
                 f"{self.start_mode!r}): lead that branch to a task with start_mode 'stateless'"

@@ -32,7 +32,7 @@ from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one ends minute 0, begins minute 1
 SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # ends minute 1
 MINUTE_0, MINUTE_1 = 'ann,3,"2026-01-01 00:00:00"', 'ann,12,"2026-01-01 00:01:00"'
-OPTIONS = Options(settle_seconds=0.5, start_timeout=90, stop_timeout=90)
+OPTIONS = Options(settle_seconds=0.5, start_timeout=90, stop_timeout=90, submit_timeout=5)
 
 
 class Target(SqlGatewayTarget):

@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy import (
     RolledBack,
     StartFailed,
     SubmissionUnknown,
+    TargetError,
     deploy,
 )
 from airflow_flinkcompat.deploy.evidence import TakenState, VertexState
@@ -54,7 +55,7 @@ def target() -> Pretended:
 
 def run(target: Pretended, ledger: Ledger, side: Deployable, **more: Any) -> LedgerEntry:
     head = ledger.head()
-    options = Options(settle_seconds=0, start_timeout=0.02, **more.pop("options", {}))
+    options = Options(settle_seconds=0, start_timeout=0.02, submit_timeout=0.02, **more.pop("options", {}))
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
     return deploy(target, ledger, side, **given)
 
@@ -461,6 +462,120 @@ def test_decision_after_a_killed_run_does_not_hide_its_job(between: str, target:
     )
     ledger.append(LedgerEntry(kind=between, owner="a person", sha256="cd"))
     assert run(target, ledger, V2, start_mode="stateless").job_id == "jobX"
+
+
+def test_what_a_late_try_meant_to_do_is_not_written(target: Pretended, ledger: Ledger) -> None:
+    """The first try goes on beside its retry, which is further: it stops, and leaves nothing that would be taken up."""
+    run(target, ledger, V1)
+    stopped = LedgerEntry(kind="stopped", owner="me", job_id="job-1", savepoint=STOPPED_AT, script=V2.script)
+    begun = [stopped, LedgerEntry(kind="starting", owner="me", job_id="job-9", sha256=V2.sha256, script=V2.script)]
+    target.before["result"] = lambda: [ledger.append(entry) for entry in begun]
+    with pytest.raises(LedgerConflict):
+        run(target, ledger, V2)
+    assert kinds(ledger)[-3:] == ["stopping", "stopped", "starting"]
+    assert run(target, ledger, V2).job_id == "job-9"
+    assert target.running("orders") == ("job-9",)
+
+
+def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    late = run(target, ledger, V2)
+    failed = LedgerEntry(kind="failed", owner="me", script=V2.script, job_id=late.job_id, savepoint=STOPPED_AT)
+    for rolls_back_to in (4, late.number):
+        ledger.append(dataclasses.replace(failed, rolls_back_to=rolls_back_to if rolls_back_to == 4 else None))
+    ledger.append(LedgerEntry(kind="rolling-back", owner="me", script=V1.script, job_id="job-9"))
+    entry = run(target, ledger, V1, owner="later", options={"claim_seconds": 0})
+    assert target.running("orders") == (entry.job_id,)
+    assert entry.savepoint == f"file:/sp/orders/stop-2/{late.job_id}", "what runs was stopped, not cancelled"
+
+
+def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    results = target.stop_result
+    target.stop_result = lambda job_id, trigger_id: None  # type: ignore[method-assign]
+    with pytest.raises(
+        DeployError, match="still at work, into file:/sp/orders/stop-1: nothing else was done"
+    ) as caught:
+        run(target, ledger, V2, options={"stop_timeout": 0.02})
+    assert not isinstance(caught.value, StartFailed)
+    assert kinds(ledger)[-1] == "stopping"
+    target.stop_result = results  # type: ignore[method-assign]
+    assert run(target, ledger, V2).savepoint == STOPPED_AT
+    assert list(target.stops) == ["stop-1"]
+
+
+def test_former_job_that_only_takes_its_time_is_left_running(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail = "restore"
+    started = target.run
+
+    def slow(job_id: str, name: str = "orders", savepoint: str | None = None) -> str:
+        started(job_id, name, savepoint)
+        if job_id == "job-3":
+            target.jobs[job_id] = dataclasses.replace(target.jobs[job_id], completed_checkpoints=0)
+        return job_id
+
+    target.run = slow  # type: ignore[method-assign]
+    with pytest.raises(RolledBack, match=r"job job-3 from .* and goes on, but it did not prove itself within 0 s: its"):
+        run(target, ledger, V2)
+    head = ledger.head()
+    assert head is not None
+    assert (head.kind, head.job_id, target.running("orders")) == ("rolled-back", "job-3", ("job-3",))
+
+
+def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
+    target.fail = "cancel"
+    with pytest.raises(DeployError, match="cancel does not work"):
+        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+    target.fail = ""
+    entry = run(target, ledger, V2, start_mode="savepoint")
+    assert (entry.savepoint, target.calls.count("stop")) == (STOPPED_AT, 1)
+
+
+def test_a_checkpoint_without_a_place_is_no_start(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "completed"], target.retained = TakenState(""), True
+    with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
+        run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
+    assert target.now == {"job-1": "RUNNING"}
+
+
+def test_a_start_without_state_is_not_taken_up_by_a_resume(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail, target.error = "submit", unknown
+    with pytest.raises(DeployError, match="is not known yet"):
+        run(target, ledger, V2, start_mode="stateless")
+    target.fail = ""
+    with pytest.raises(DeployRefused, match="began a start in mode stateless, and this run is to start in mode savepo"):
+        run(target, ledger, V2, start_mode="savepoint")
+    with pytest.raises(DeployRefused, match=r"another version .* may still be accepted: wait for \d+ s") as caught:
+        run(target, ledger, V1, start_mode="savepoint")
+    assert "Nothing of orders runs now" in str(caught.value)
+    assert run(target, ledger, V2, start_mode="stateless").job_id == "job-2"
+
+
+def test_a_job_of_another_name_that_an_earlier_run_left_is_a_stranger(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail = "restore"
+    target.cancel = lambda job_id: (_ for _ in ()).throw(DeployError("no answer"))  # type: ignore[method-assign]
+    other = dataclasses.replace(V2, settings={"pipeline.name": "orders-v2"})
+    with pytest.raises(StartFailed, match=r"could not be cancelled \(no answer\)[^$]*Cancel it by hand first"):
+        run(target, ledger, other)
+    with pytest.raises(DeployRefused, match="job job-2 named 'orders' runs on the cluster"):
+        run(target, ledger, V1)
+
+
+def test_refusals_say_when_nothing_runs(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.fail = "submit"
+    with pytest.raises(StartFailed):
+        run(target, ledger, V2, options={"roll_back": False})
+    target.fail, target.refuse = "", TargetError("no such column")
+    with pytest.raises(TargetError, match=r"no such column\nNothing of orders runs now") as caught:
+        run(target, ledger, dataclasses.replace(V2, settings={"a": "b"}))
+    assert STOPPED_AT in str(caught.value)
 
 
 class Killed(BaseException):
