@@ -52,6 +52,7 @@ _CLASSES = {
 }
 # Letters of Java's patterns that Flink and Spark format alike for every timestamp, between anything that is no letter.
 _FORMAT = re.compile(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'\[\]{}#])*")
+_JSON_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DAY = 86_400_000  # milliseconds
 _REMEDY = "leave it out of the script you backfill, or compute these rows with Flink in batch mode"
 
@@ -325,6 +326,8 @@ def _classes(arg: Expression) -> Iterator[str]:
             yield "some"
         if "\\" not in value:
             yield "pattern" if "_" in value else "simple"
+        if _JSON_PATH.fullmatch(value):
+            yield "json-path"
         if _FORMAT.fullmatch(value) and value:
             yield "format"
     elif isinstance(value, int) and not isinstance(value, bool):

@@ -19,7 +19,7 @@ from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataTyp
 from airflow_flinkcompat.sql import Span
 
 LOCAL = "LOCAL TIME"
-"""The call that stands for the TIMESTAMP a clock in a zone (its second argument) shows at an instant (its first)."""
+"""The call that stands for the TIMESTAMP or DATE a clock in a zone (its second argument) shows at an instant."""
 OF_SECONDS = "LOCAL TIME OF SECONDS"
 """The same of a number of seconds since 1970."""
 SECONDS = "SECONDS OF LOCAL TIME"
@@ -84,6 +84,9 @@ class _Rewriting:
             return replace(call, function=SECONDS, args=(*call.args, Literal(self.zone, SYMBOL)))
         if call.function not in _LOCAL or call.type.name == "TIMESTAMP_LTZ":
             return call
+        if call.type.name == "DATE" and call.args[0].type.name == "TIMESTAMP_LTZ":
+            # Not by way of the TIMESTAMP, whose days before 1970 Flink counts otherwise (measured).
+            return replace(self.local(call.args[0], call.span), type=call.type)
         seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
         return replace(call, args=seen) if seen != call.args else call
 
@@ -119,7 +122,8 @@ def translated(call: Call, argument: str) -> str:
     """
     zone = _zone(call)
     if call.function == LOCAL:
-        return _local(argument, zone)
+        time = _local(argument, zone)
+        return f"CAST({time} AS DATE)" if call.type.name == "DATE" else time
     if call.args[0].type.name not in (INTEGERS if call.function == OF_SECONDS else CHARACTERS):
         raise Untranslatable(f"this of {call.args[0].type} has no exact translation to Spark", call.span)
     if call.function == OF_SECONDS:

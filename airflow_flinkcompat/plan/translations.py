@@ -244,6 +244,25 @@ _REPLACED = r"regexp_replace({0}, {1}, replace(replace({2}, '\\', '\\\\'), '$', 
 _PART = "IF({0} = '', NULL, get(split({0}, {plain1}, -1), {2}))"
 
 
+_JSON = "try_parse_json({0})"
+_JSON_FOUND = f"split(schema_of_variant(try_variant_get({_JSON}, {{1}}, 'variant')), '[(<]')[0]"
+
+
+def _no_json(why: str) -> str:
+    return f"raise_error(concat('{ERROR}JSON_VALUE of ', left({{0}}, 100), ': {why}'))"
+
+
+# What does not parse, repeats a key or holds half a character may be a value in Flink; a number keeps its digits there.
+_JSON_VALUE = (
+    f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_JSON} IS NULL OR {{0}} RLIKE '\\\\\\\\u[dD][89a-fA-F]' THEN "
+    f"{_no_json('what Flink makes of this is not known')} ELSE CASE {_JSON_FOUND} "
+    f"WHEN 'STRING' THEN try_variant_get({_JSON}, {{1}}, 'string') WHEN 'BIGINT' THEN "
+    f"try_variant_get({_JSON}, {{1}}, 'string') WHEN 'BOOLEAN' THEN try_variant_get({_JSON}, {{1}}, 'string') "
+    f"WHEN 'DECIMAL' THEN {_no_json('Flink keeps the digits of this number')} "
+    f"WHEN 'DOUBLE' THEN {_no_json('Flink keeps the digits of this number')} END END"
+)
+
+
 def _extreme(name: str) -> tuple[Translation, ...]:
     """GREATEST and LEAST: NULL where one argument is, while Spark passes over it."""
     of_same = f"IF({{unknown}}, NULL, {name}({{args}}))"
@@ -414,6 +433,7 @@ SCALARS: dict[str, tuple[Translation, ...]] = {
     ),
     "REGEXP_REPLACE": (_t(_REPLACED, "text", "constant", "text"),),
     "SPLIT_INDEX": (_t(_PART, "text", "some", "int"),),
+    "JSON_VALUE": (_t(_JSON_VALUE, "text", "json-path"),),
     "GREATEST": _extreme("greatest"),
     "LEAST": _extreme("least"),
     "MD5": (_t("md5({0})", "text"),),

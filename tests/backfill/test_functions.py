@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from collections.abc import Sequence
@@ -171,19 +172,85 @@ def tried() -> Case:
     return columns, [(text, *row) for text, row in zip(odd, rows, strict=True)], calls
 
 
-CASES = (patterns, texts, padded, numbers, not_numbers, times, earlier_times, tried)
+def _json(draw: random.Random, depth: int) -> object:
+    """A document without fractions, which have no exact answer, and without halves of characters."""
+    kind = draw.randrange(8 if depth else 5)
+    if kind == 0:
+        return draw.randint(-(10**18), 10**18)
+    if kind == 1:
+        return draw.choice([True, False, None, {}, []])
+    if kind < 5:
+        return "".join(draw.choices([*'aü"\\\n/ 日1', "\x01", "\u2028"], k=draw.randint(0, 5)))
+    if kind == 5:
+        return [_json(draw, depth - 1) for _ in range(draw.randint(1, 3))]
+    return {
+        draw.choice(["a", "b", "c", "A", "a.b", "", "ü"]): _json(draw, depth - 1) for _ in range(draw.randint(1, 3))
+    }
 
 
-@pytest.mark.parametrize("case", turns(CASES), ids=lambda case: case.__name__)
+def json_values() -> Case:
+    draw = random.Random(12)
+    documents = [
+        json.dumps(
+            {draw.choice(["a", "b"]): _json(draw, 3), "c": _json(draw, 1)},
+            ensure_ascii=draw.random() < 0.5,
+            indent=draw.choice([None, None, 2]),
+        )
+        for _ in range(200)
+    ]
+    documents += [
+        '{"a": "x"} trailing', ' {"a": "x"}', '{"a": -0}', "null", "5", '"str"', "[1]", "{}", '[{"a": 1}]',
+        '{"a": [{"b": "y"}]}', '{"a": {"b": {"c": "deep"}}}', '{"a": 9223372036854775807}', '{"a": "\\u0041\\t\\/😀"}',
+    ]  # fmt: skip
+    rows = [('"' + document.replace('"', '""') + '"', "1") for document in documents]
+    paths = ("$.a", "$.a.b", "$.b.a", "$.a.b.c", "$.A")
+    return "s STRING, n INT", [*rows, ("NULL", "1")], [f"JSON_VALUE(s, '{path}')" for path in paths]
+
+
+CASES = (json_values, patterns, texts, padded, numbers, not_numbers, times, earlier_times, tried)
+
+
+@pytest.mark.parametrize("case", turns(CASES, 1), ids=lambda case: case.__name__)
 def test_functions(compare: Compare, case: type[Case]) -> None:
     columns, rows, calls = case()  # type: ignore[misc]
     compare(columns, rows, calls)
+
+
+@pytest.mark.parametrize("zone", turns(["UTC", "Europe/Berlin", "America/Los_Angeles", "GMT+05:30"], 1))
+def test_local_times(compare: Compare, zone: str) -> None:
+    """Hours that do not exist, hours that come twice, and clocks of before there were time zones."""
+    draw = random.Random(13)
+    changes = ["2024-03-31 00:59:59.999", "2024-03-31 01:00:00.000", "2024-10-27 00:30:00.000", "2024-11-03 09:00:00.5"]
+    instants = changes + [row[0] for row in _times(draw, 1971, 2200)[1:]]
+    seconds = ["0", "1", "253370764799", *(str(draw.randint(0, 2**33)) for _ in instants[3:])]
+    rows = [(f"{z}Z", z[:19], n, "1900-01-01 00:00:00Z") for z, n in zip(instants, seconds, strict=True)]
+    early = [row[0] for row in _times(draw, 1700, 1969)[1:]]
+    rows = [(*row[:3], f"{old}Z") for row, old in zip(rows, early, strict=False)] + [("NULL",) * 4]
+    shown = [f"DATE_FORMAT({{}}, '{form}')" for form in ("yyyy-MM-dd HH:mm:ss", "yyyyMMddHH", "HH:mm:ss.SSS")]
+    shown += [f"CAST({{}} AS {kind})" for kind in ("TIMESTAMP(3)", "TIMESTAMP(6)", "STRING", "DATE")]
+    parts = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "DOW", "HOUR", "MINUTE", "SECOND")
+    calls = [
+        *(call.format(column) for call in shown for column in ("z", "e")), "HOUR(z)", "YEAR(z)",
+        *(f"EXTRACT({part} FROM z)" for part in parts), "CAST(z AS TIMESTAMP(0))", "TRY_CAST(z AS DATE)",
+        "FROM_UNIXTIME(n)", "FROM_UNIXTIME(n, 'yyyy-MM-dd')", "FROM_UNIXTIME(n, 'HH:mm:ss.SSS')",
+        *(f"TIMESTAMPDIFF({unit}, z, TO_TIMESTAMP_LTZ(n, 0))" for unit in ("SECOND", "MINUTE", "HOUR", "DAY")),
+        "TIMESTAMPADD(DAY, 40, z)", "TIMESTAMPADD(HOUR, -3, z)",
+    ]  # fmt: skip
+    if "/" not in zone:
+        calls.append("UNIX_TIMESTAMP(s)")
+    columns = "z TIMESTAMP_LTZ(3), s STRING, n BIGINT, e TIMESTAMP_LTZ(3)"
+    compare(columns, rows, calls, settings={"table.local-time-zone": zone})
 
 
 @pytest.mark.parametrize(
     ("call", "value", "words"),
     [
         ("LPAD(s, 3, 'x')", "😀", "LPAD of characters beyond U"),
+        ("JSON_VALUE(s, '$.a')", "{'a': 1}", "what Flink makes of this is not known"),
+        ("JSON_VALUE(CONCAT('[', s), '$.a')", "1", "what Flink makes of this is not known"),
+        ("JSON_VALUE(CONCAT('{\"a\": ', s, '}'), '$.a')", "1.10", "keeps the digits of this number"),
+        ("FROM_UNIXTIME(- CHAR_LENGTH(s))", "1", "FROM_UNIXTIME of seconds before 1970"),
+        ("UNIX_TIMESTAMP(s)", "2024-02-30 00:00:00", "is no time of the form"),
         ("TRY_CAST(s AS INT)", " 1", "TRY_CAST of  1 to an integer"),
         ("TRY_CAST(s AS DECIMAL(10, 2))", "99999999.995", "to DECIMAL"),
         ("CASE WHEN ROUND(CAST(s AS DOUBLE) / 0, 1) > 0 THEN 'a' END", "1", "fails to round"),
@@ -195,4 +262,9 @@ def test_values_without_an_exact_answer(tmp_path: Path, call: str, value: str, w
     source = filled("t", "nr INT, s STRING", tmp_path / "in", [f"1,{value}\n"])
     sink = table("o", "v STRING", tmp_path / "out")
     with pytest.raises(BackfillError, match=words):
-        run_backfill(BackfillRequest(script(source, sink, f"INSERT INTO o SELECT CAST({call} AS STRING) FROM t")))
+        run_backfill(
+            BackfillRequest(
+                script(source, sink, f"INSERT INTO o SELECT CAST({call} AS STRING) FROM t"),
+                settings={"table.local-time-zone": "UTC"},
+            )
+        )
