@@ -115,17 +115,7 @@ class Case:
 
     def _redeployed(self, target: SqlGatewayTarget) -> str:
         first = self._deployed(target)
-        attempt = Attempt(
-            self.flink.gateway_url,
-            self.flink.jobmanager_url,
-            self.root / "ledger",
-            self.name,
-            self.scenario.proposed(self.files),
-            self.scenario.start_mode,
-            first.sha256,
-            "worker",
-            OPTIONS,
-        )
+        attempt = self._attempt(first)
         killed = attempt.killed_at(self.point, self.seen)
         self.files.arrive("while it runs", FILES["while it runs"])
         killed.join(300)
@@ -138,6 +128,20 @@ class Case:
         self._check_ledger(first)
         self._check_rows()
         return f"{outcome}; {reached[-1] if reached else 'nothing'} was the last entry before the retry"
+
+    def _attempt(self, first: LedgerEntry) -> Attempt:
+        """One call of the run ``worker``, whose change was checked against the first entry."""
+        return Attempt(
+            self.flink.gateway_url,
+            self.flink.jobmanager_url,
+            self.root / "ledger",
+            self.name,
+            self.scenario.proposed(self.files),
+            self.scenario.start_mode,
+            first.sha256,
+            "worker",
+            OPTIONS,
+        )
 
     def _deployed(self, target: SqlGatewayTarget) -> LedgerEntry:
         """The job as an earlier redeploy left it, with an open window in its state."""
@@ -243,17 +247,7 @@ def test_another_owner_waits_for_a_killed_run_and_then_takes_it_up(local_flink: 
     case = Case(local_flink, tmp_path, SCENARIOS[0], Point("stopping", "POST /jobs/*/stop", 1, True), f"other-{RUN}")
     with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
         first = case._deployed(target)
-        attempt = Attempt(
-            local_flink.gateway_url,
-            local_flink.jobmanager_url,
-            tmp_path / "ledger",
-            case.name,
-            SCENARIOS[0].proposed(case.files),
-            "savepoint",
-            first.sha256,
-            "worker",
-            OPTIONS,
-        )
+        attempt = case._attempt(first)
         killed = attempt.killed_at(case.point, case.seen)
         killed.join(120)
         assert killed.exitcode == -signal.SIGKILL
