@@ -69,7 +69,7 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
         ("SELECT x FROM (VALUES (1)) AS v(x)", "x INT", "VALUES"),
         ("SELECT my_function(item) FROM bid", "item STRING", "function my_function cannot run in Spark"),
         ("SELECT REGEXP_EXTRACT(item, 'a', 1) FROM bid", "item STRING", "REGEXP_EXTRACT has no exact translation"),
-        ("SELECT JSON_VALUE(item, '$.a') FROM bid", "item STRING", "JSON_VALUE has no exact translation"),
+        ("SELECT JSON_QUERY(item, '$.a') FROM bid", "item STRING", "JSON_QUERY has no exact translation"),
         ("SELECT DATE_FORMAT(bidtime, 'EEEE') FROM bid", "item STRING", "DATE_FORMAT of TIMESTAMP.*EEEE"),
         (
             SUM.replace("SUM(price)", "LISTAGG(item)"),
@@ -323,11 +323,11 @@ def test_all_trouble_is_told_at_once() -> None:
         table("bid", BID_COLUMNS, "/h"),
         table("a", "x STRING", "/a"),
         table("b", "x STRING", "/b"),
-        "INSERT INTO a SELECT JSON_VALUE(item, '$.x') FROM bid",
+        "INSERT INTO a SELECT JSON_QUERY(item, '$.x') FROM bid",
         "INSERT INTO b SELECT my_function(item) FROM bid",
     )
     message = refusal(text)
-    assert "JSON_VALUE" in message
+    assert "JSON_QUERY" in message
     assert "my_function" in message
 
 
