@@ -59,7 +59,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 REAL = {
     "backfill": "one Spark and one Flink",
     "airflow": "one Airflow and one Flink",
-    "deploy": "one Airflow and one Flink",
+    "deploy": "one Flink",
 }
 """Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
@@ -70,7 +70,7 @@ def _scope(nodeid: str) -> str:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes the first two begin with real parts, each with one kind; every other file stays whole."""
+    """Of several processes the first ones begin with real parts, each with one kind; every other file stays whole."""
     from xdist.scheduler import LoadScopeScheduling
 
     class RealPartsTogether(LoadScopeScheduling):
