@@ -144,23 +144,18 @@ class Ledger:
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
-            numbers = self._numbers()
-            torn = self._torn_tail(numbers)
-            last = max((number for number in numbers if number not in torn), default=0)
-            if after is not None and last != after:
-                break
-            stored = replace(
-                entry,
-                number=max(numbers, default=0) + 1,
-                at=entry.at or now,
-                message=redact(entry.message),
-                passes_over=torn,
-            )
-            try:
-                self._store.create(_name(stored.number), _encoded(stored))
-            except FileExistsError:
-                continue
-            return stored
+            with contextlib.suppress(FileExistsError), self._store.writing():
+                numbers = self._numbers()
+                torn = self._torn_tail(numbers)
+                last = max((number for number in numbers if number not in torn), default=0)
+                if after is not None and last != after:
+                    break
+                number = max(numbers, default=0) + 1
+                stored = replace(
+                    entry, number=number, at=entry.at or now, message=redact(entry.message), passes_over=torn
+                )
+                self._store.create(_name(number), _encoded(stored))
+                return stored
         raise LedgerConflict(
             f"the ledger of {self.deployment} went on while this run was at work "
             f"(entry {after} is no longer the last one): look at {self.directory}, then start again"

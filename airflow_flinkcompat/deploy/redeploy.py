@@ -310,7 +310,7 @@ def _old_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> St
     if taken_up is not None or (run.options.allow_ended and run.mode is StartMode.STATELESS):
         return Stopped()
     if run.mode is StartMode.CHECKPOINT and status is not None:
-        taken = last_checkpoint(run, job_id)
+        taken = last_checkpoint(run, job_id, status.state)
         return Stopped(taken.path, taken)
     seen = f"is {status.state}" if status else "is unknown to the cluster"
     _check_overtaken(run)

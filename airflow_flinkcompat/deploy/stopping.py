@@ -71,10 +71,10 @@ def _fits(run: Run, stopping: LedgerEntry) -> bool:
     return status is None or status.terminal
 
 
-def last_checkpoint(run: Run, job_id: str) -> TakenState:
-    """The checkpoint that outlives a job. Raises DeployRefused."""
+def last_checkpoint(run: Run, job_id: str, state: str = "CANCELED") -> TakenState:
+    """The checkpoint that outlives a job which ends, or ended, in this state. Raises DeployRefused."""
     taken = run.target.taken_state(job_id, "completed")
-    if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id):
+    if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id, state):
         raise DeployRefused(
             f"job {job_id} keeps no checkpoint that outlives it: set "
             "'execution.checkpointing.externalized-checkpoint-retention' = 'RETAIN_ON_CANCELLATION' in its script, "

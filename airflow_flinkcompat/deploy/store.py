@@ -21,6 +21,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,6 +76,7 @@ class Store:
             remedy = f": pip install 'airflow-flinkcompat[{client.extra}]'" if client else ""
             raise LedgerError(f"the ledger's place {place!r} cannot be used: {error}{remedy}") from error
         self._client = client
+        self._claims = threading.local()  # a claim is of one thread
         if client:
             _require(client)
 
@@ -122,7 +124,7 @@ class Store:
             elif self.conditional:
                 self._put_if_none(path, content)
             else:
-                with self._claimed():
+                with self.writing():
                     self._put_checked(path, content)
         except (FileExistsError, LedgerError):
             raise
@@ -157,6 +159,28 @@ class Store:
         return False
 
     # ------------------------------------------------------------------------------------------------- claims
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Where the store does not keep writers apart: what is read in here stays as it is until it is written upon.
+
+        Raises LedgerError: another writer is at work, or died while it was.
+        """
+        try:
+            free = self._local or getattr(self._claims, "held", False) or self.conditional
+        except LedgerError:
+            raise
+        except Exception as error:
+            raise LedgerError(f"the ledger cannot write {self.directory}: {_reason(error)}") from error
+        if free:
+            yield
+            return
+        with self._claimed():
+            self._claims.held = True
+            try:
+                yield
+            finally:
+                self._claims.held = False
+
     @contextlib.contextmanager
     def _claimed(self) -> Iterator[None]:
         """Nobody else writes meanwhile. Raises LedgerError: somebody does, or died while writing."""

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import subprocess
 import sys
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
 from airflow_flinkcompat.deploy.ledger import HEADS, _checksum
@@ -255,3 +258,33 @@ def test_reports(ledger: Ledger) -> None:
     for bad in ("x.json", "../000001.json", path.replace(".json", ".md"), "reports/" + "0" * 32 + ".json"):
         with pytest.raises(LedgerError):
             ledger.read_report(bad)
+
+
+def test_half_of_an_entry_that_is_being_written_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a store that shows a file while it grows and keeps no writers apart: who waited looks again."""
+    root = f"memory://{uuid.uuid4().hex}"
+    ledgers = [Ledger(root, "orders") for _ in range(2)]
+    ledgers[0].append(LedgerEntry(kind="deployed"))
+    half, done = threading.Event(), threading.Event()
+    store = ledgers[0]._store
+
+    def slowly(path: UPath, content: bytes) -> None:
+        path.write_bytes(content[: len(content) // 2])
+        half.set()
+        assert done.wait(10)
+        path.write_bytes(content)
+
+    def late() -> LedgerEntry | None:
+        assert half.wait(10)
+        threading.Timer(0.5, done.set).start()
+        with contextlib.suppress(LedgerConflict):
+            return ledgers[1].append(LedgerEntry(kind="deploying", owner="late"), after=1)
+        return None
+
+    monkeypatch.setattr(store, "_put_checked", slowly)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(late)
+        first = ledgers[0].append(LedgerEntry(kind="deploying", owner="first"), after=1)
+        assert other.result() is None
+    assert [entry.owner for entry in ledgers[1].entries()] == ["", "first"]
+    assert first.number == 2
