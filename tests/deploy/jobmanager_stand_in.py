@@ -27,7 +27,9 @@ class JobManagerStandIn:
         self.asked.append(f"{environ['REQUEST_METHOD']} {path}")
         status, value = "200 OK", self._answer(path)
         if value is None:
-            status, value = "404 Not Found", {"errors": [f"nothing at {path}"]}
+            known = path.startswith("/jobs/")  # as Flink answers for a job it does not know
+            words = "org.apache.flink.runtime.messages.FlinkJobNotFoundException: Could not find Flink job"
+            status, value = "404 Not Found", {"errors": [words if known else f"nothing at {path}"]}
         body = json.dumps(value).encode()
         start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]
