@@ -5,9 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,16 +60,24 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 REAL = {
-    "backfill": "one Spark and one Flink",
+    "backfill": "one Spark",
     "airflow": "one Airflow and one Flink",
     "deploy": "one Flink",
 }
 """Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
 
+@cache
+def _parts(file: str) -> str:
+    """The real parts of a file's tests; of one that has none, the file itself."""
+    found = next((parts for folder, parts in REAL.items() if folder in file.split("/")), file)
+    path = Path(__file__).parents[1] / file
+    compares = found == REAL["backfill"] and re.search(r"\bflink\b", path.read_text(encoding="utf-8"))
+    return f"{found} beside one Flink" if compares else found
+
+
 def _scope(nodeid: str) -> str:
-    file = nodeid.partition("::")[0]
-    return next((parts for folder, parts in REAL.items() if folder in file.split("/")), file)
+    return _parts(nodeid.partition("::")[0])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -86,8 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
-    order = {parts: place for place, parts in enumerate(dict.fromkeys(REAL.values()))}
-    items.sort(key=lambda item: order.get(_scope(item.nodeid), len(order)))
+    kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values()]
+    items.sort(key=lambda item: kinds.index(_scope(item.nodeid)) if _scope(item.nodeid) in kinds else len(kinds))
 
 
 @pytest.fixture(scope="session")

@@ -230,7 +230,8 @@ def cluster(*sources: SourceTable) -> Pretended:
 def run(target: Pretended, ledger: Ledger, side: Side = V2, **more: Any) -> LedgerEntry:
     head = ledger.head()
     given = {"checked_old_sha256": head.sha256 if head else None, "owner": None, "start_mode": "stateless", **more}
-    return deploy(target, ledger, side, options=Options(settle_seconds=0, start_timeout=0.02), **given)
+    options = Options(settle_seconds=0, start_timeout=0.02, submit_timeout=0.02)
+    return deploy(target, ledger, side, options=options, **given)
 
 
 def stood_at(monkeypatch: pytest.MonkeyPatch, places: Mapping[str, Mapping[int, int]]) -> None:
