@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +28,14 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.session import spark_session
-    from tests.backfill.packages import NEEDS
+    from tests.backfill.packages import NEEDS, ivy_directory
 
-    with spark_session("local[2]", NEEDS) as session:
+    ivy_directory().mkdir(parents=True, exist_ok=True)
+    with ExitStack() as ends:
+        # Ivy's cache is filled by one process at a time: two at once leave it half-filled to each other.
+        with (ivy_directory() / ".tests").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            session = ends.enter_context(spark_session("local[2]", NEEDS))
         yield session
 
 
