@@ -25,14 +25,22 @@ class WindowKind(StrEnum):
     SESSION = "SESSION"
 
 
+class Measure(StrEnum):
+    """What a window is measured in: milliseconds, or rows of its key in the order of their arrival."""
+
+    TIME = "TIME"
+    ROWS = "ROWS"
+
+
 @dataclass(frozen=True)
 class Window:
-    """A window definition; all lengths in milliseconds.
+    """A window definition; all lengths in milliseconds, or in rows where ``measure`` says so.
 
     ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap``
     the gap of
     SESSION, ``offset`` the shift of the assignment. What a kind does not have is None. ``normalised_offset`` is the
-    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE (readings.md).
+    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE (readings.md). Only
+    TUMBLE and HOP of the Table API are measured in rows: they close when they are full.
     """
 
     kind: WindowKind
@@ -40,6 +48,7 @@ class Window:
     slide: int | None = None
     gap: int | None = None
     offset: int = 0
+    measure: Measure = Measure.TIME
 
     @property
     def normalised_offset(self) -> int:
@@ -281,15 +290,18 @@ class GroupWindowAggregate(Single):
 
 @dataclass(frozen=True)
 class Frame:
-    """The rows an OVER call sees, up to the current one: ``unit`` is RANGE or ROWS.
+    """The rows an OVER call sees: ``unit`` is RANGE or ROWS.
 
-    ``preceding`` is how far back it goes, in rows or milliseconds, None for all; ``other`` is the text of a frame that
-    says anything else.
+    ``preceding`` is how far back it goes, in rows or milliseconds, None for all, and ``following`` how far ahead, None
+    for all. ``window``: of these only the rows of the current row's own window (FLIP-11's TumbleRows, SessionRows).
+    ``other`` is the text of a frame that says anything else.
     """
 
     unit: str = "RANGE"
     preceding: int | None = None
     other: str = ""
+    following: int | None = 0
+    window: Window | None = None
 
 
 @dataclass(frozen=True)
