@@ -29,6 +29,10 @@ _REMEDIES: Mapping[Reason, str] = {
     Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
+_MEND = (
+    "Mend the program as the findings say, and check again: no start of it succeeds, with state or without, so let the "
+    "running job run."
+)
 _REHEARSE = (
     "Rehearse it: take a savepoint of the running job without stopping it, start {new} from it under another name "
     "with every sink on a place of its own (a restored sink may commit or abort what the live job has pending), and "
@@ -55,7 +59,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
     The first line says how it ends, the others which stored value would be read as which.
     """
-    if report.engine != "flink" or report.outcome is not Outcome.INCOMPATIBLE:
+    if report.engine != "flink" or report.outcome is not Outcome.INCOMPATIBLE or _is_refused(report):
         return ()
     end = ending(report.deciding)
     misread = [line for operator in report.operators for line in operator.resumed]
@@ -87,8 +91,16 @@ def _steps(report: Report) -> Iterator[Step]:
             yield _backfill(report)
         case Outcome.INCOMPATIBLE:
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
+            if _is_refused(report):
+                yield Step(_MEND)
+                return
             yield _restart(report, "Do not resume. Start without state", whole=fits)
             yield _backfill(report)
+
+
+def _is_refused(report: Report) -> bool:
+    """Whether Flink starts the proposed program in no way at all."""
+    return any(finding.rule == "program-refused" for finding in report.deciding)
 
 
 def _question(report: Report) -> str:

@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.pairing import Pairing, paired
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference, operator_parts
 from airflow_flinkcompat.compat.references import expressions, function_names
+from airflow_flinkcompat.compat.refusals import refusals
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
@@ -50,6 +51,8 @@ class Change:
             return False
         if any(problem.reason == "program" for problem in (*a.problems, *b.problems)):
             # The same words may stand for something else: what a program reads from outside is not seen.
+            return False
+        if refusals(a) or refusals(b):
             return False
         if a.problems or b.problems:
             # What was not read may look at anything, a setting after the last query or a view nobody else reads too.

@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, contests
 from airflow_flinkcompat.compat.programs import doubt
 from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
+from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
@@ -92,6 +93,7 @@ def check(
             for side in sides
             for secret in find_secrets(side.parsed)
         )
+        + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
         + (() if explained is None else explained.warnings),
         tool_version=tool_version(),
         sinks=sinks,

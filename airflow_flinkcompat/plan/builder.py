@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.plan.catalog import BindError, Environment, Path, View, data_type, name_parts, options, place
 from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark, dotted
-from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
+from airflow_flinkcompat.plan.program import REFUSED, Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
@@ -39,8 +39,10 @@ def build_program(
     builder.environment.mentioned = cache(partial(_mentioned, scripts))
     for statement in script.statements:
         builder.statement(statement)
-    builder.problems += (Problem("program", unread.reason, "", unread.span) for unread in script.unread)
-    return builder.program()
+    builder.problems += (
+        Problem(REFUSED if unread.refused else "program", unread.reason, "", unread.span) for unread in script.unread
+    )
+    return replace(builder.program(), notes=script.notes, windows=script.windows)
 
 
 def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from airflow_flinkcompat.plan.nodes import Sink, Table
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.sql import Note, Span, WindowUse
+
+REFUSED = "refused"
+"""The reason of a :class:`Problem` that Flink has with a program, not we."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,10 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Program:
-    """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems."""
+    """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems.
+
+    ``notes`` and ``windows`` are what reading a program of the Table API told, as in its script.
+    """
 
     pipelines: tuple[Pipeline, ...]
     tables: tuple[Table, ...] = ()
@@ -99,3 +105,5 @@ class Program:
     settings: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = ()
     problems: tuple[Problem, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), compare=False)
+    windows: tuple[WindowUse, ...] = field(default=(), compare=False)

@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.program import constants
+from airflow_flinkcompat.program import constants, validation
 from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program.relations import expression
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.touching import mentions, touches
+from airflow_flinkcompat.program.validation import Refused, called
 from airflow_flinkcompat.program.values import (
     Arguments,
     Expr,
@@ -59,6 +60,13 @@ class Evaluator(ABC):
     def eval(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression. Raises :class:`NotRead` where tables are touched in a way that is not read."""
         self.step()
+        try:
+            return self._eval(node, frame)
+        except Refused as error:
+            error.node = error.node or called(node)
+            raise
+
+    def _eval(self, node: ast.expr, frame: Frame) -> Value:
         match node:
             case ast.Constant(value=bool() | int() | str() | float() | None as value):
                 return Known(constants.bounded(value).value, node)
@@ -138,6 +146,7 @@ class Evaluator(ABC):
             return Known(self.given[written])
         match owner:
             case Expr():
+                self.session.note(node, validation.trap(owner, name))
                 return e.attribute(owner, name)
             case Relation():
                 return Expr("column", (name,))

@@ -3,15 +3,15 @@
 Kinds of :class:`~airflow_flinkcompat.program.values.Expr`: ``column`` (name), ``sql`` (text of a literal), ``infix``
 (operator, left, right), ``prefix`` (operator, operand), ``postfix`` (operator, operand), ``call`` (function,
 arguments), ``cast`` (operand, type), ``aggregate`` (function, argument, distinct), ``over`` (aggregate, window alias),
-``alias`` (operand, name), ``field`` (operand, window field), ``interval`` (milliseconds), ``rows`` (count) and
-``bound`` (name of an open bound).
+``alias`` (operand, name), ``field`` (operand, window field), ``interval`` (milliseconds), ``months`` (count), ``rows``
+(count), ``order`` (operand, ASC or DESC) and ``bound`` (name of an open bound).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from airflow_flinkcompat.program.values import Expr, Known, NotRead, Spec, Type, Value
 
@@ -28,6 +28,7 @@ UNITS = {
     for unit in units
 }
 """Milliseconds of each unit of a length (table-api digest: months, quarters and years are no sizes)."""
+_MONTHS = {f"{unit}{end}": months for unit, months in (("month", 1), ("quarter", 3), ("year", 12)) for end in ("", "s")}
 AGGREGATES = ("sum", "min", "max", "avg", "count", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "collect")
 FIELDS = ("start", "end", "rowtime", "proctime")
 _CALLS = {"upper_case": "UPPER", "lower_case": "LOWER", "abs": "ABS", "char_length": "CHAR_LENGTH", "ln": "LN"}
@@ -43,12 +44,14 @@ METHODS = ("alias", "cast", "over", "like", "between")
 _TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "STRING", "BYTES")
 _SIZED = {"DECIMAL": 2, "TIMESTAMP": 1, "TIMESTAMP_LTZ": 1, "CHAR": 1, "VARCHAR": 1}
 _BOUNDS = {
-    "UNBOUNDED_ROW": ("ROWS", "UNBOUNDED PRECEDING"),
-    "UNBOUNDED_RANGE": ("RANGE", "UNBOUNDED PRECEDING"),
+    "UNBOUNDED_ROW": ("ROWS", "UNBOUNDED"),
+    "UNBOUNDED_RANGE": ("RANGE", "UNBOUNDED"),
     "CURRENT_ROW": ("ROWS", "CURRENT ROW"),
     "CURRENT_RANGE": ("RANGE", "CURRENT ROW"),
 }
 BOUNDS = tuple(_BOUNDS)
+PROCTIME = Expr("call", ("PROCTIME", ()))
+"""The time of a window of FLIP-11 that names none."""
 
 
 def quoted(name: str) -> str:
@@ -89,9 +92,13 @@ def literal(value: Value) -> Expr:
 def attribute(expr: Expr, name: str) -> Expr:
     """What ``expr.name`` says. Raises :class:`NotRead` for what is not read."""
     if expr == Expr("column", ("*",)):
-        raise NotRead(f"col('*').{name}: Flink refuses it; write lit(1).count")
+        raise NotRead(f"col('*').{name} is not read")
     if name in UNITS:
         return _interval(expr, name)
+    if name in _MONTHS and expr.kind == "sql" and str(expr.parts[0]).isdigit():
+        return Expr("months", (int(expr.parts[0]) * _MONTHS[name],))
+    if name in ("asc", "desc"):
+        return Expr("order", (expr, name.upper()))
     if name in AGGREGATES:
         return Expr("aggregate", (name.upper(), expr, False))
     if name == "distinct" and expr.kind == "aggregate":
@@ -106,9 +113,12 @@ def attribute(expr: Expr, name: str) -> Expr:
 
 
 def _interval(expr: Expr, unit: str) -> Expr:
-    if expr.kind != "sql" or not re.fullmatch(r"\d+|\(-\d+\)", expr.parts[0]):
-        raise NotRead(f"only a whole number has .{unit}: Flink takes lit(1.5).minutes for one minute without a word")
-    return Expr("interval", (int(expr.parts[0].strip("()")) * UNITS[unit],))
+    if expr.kind != "sql" or not re.fullmatch(r"\d+|\(-\d+\)|\(-?[\d.]+(E0|e-?\d+)\)", expr.parts[0]):
+        raise NotRead(f"only a number has .{unit}")
+    # Flink drops a fraction: BigDecimal.longValue (ApiExpressionUtils of 2.3.0).
+    written = expr.parts[0].strip("()")
+    number = int(written) if re.fullmatch(r"-?\d+", written) else int(float(written))
+    return Expr("interval", (number * UNITS[unit],))
 
 
 def data_type(name: str, args: Sequence[Value]) -> Type:
@@ -185,13 +195,13 @@ def group_window(spec: Spec) -> tuple[str, Special]:
     names = {"Tumble": ("over",), "Slide": ("every", "over"), "Session": ("with_gap",)}[spec.kind]
     time = spec.get("on")
     lengths = [spec.get(name) for name in names]
-    if time is None or len(time) != 1 or time[0].kind != "column" or not spec.alias:
+    if time is None or len(time) != 1 or not _is_time(time[0]) or not spec.alias:
         raise NotRead(f"{spec.kind} needs .on(a time column) and .alias(a name)")
     written = []
     for length in lengths:
         if length is None or len(length) != 1 or length[0].kind not in ("interval", "rows"):
             raise NotRead(f"the lengths of {spec.kind} must be constants: lit(10).minutes or row_interval(10)")
-        written.append(duration(length[0].parts[0]) if length[0].kind == "interval" else str(length[0].parts[0]))
+        written.append(_length(length[0]))
     head = {"Tumble": "TUMBLE", "Slide": "HOP", "Session": "SESSION"}[spec.kind]
     args = ", ".join((sql(time[0]), *written))
 
@@ -203,19 +213,41 @@ def group_window(spec: Spec) -> tuple[str, Special]:
     return f"{head}({args})", special
 
 
+def _length(expr: Expr) -> str:
+    """A length of time, or one in rows: ``ROW_INTERVAL(10)``, which only the plan of a program knows."""
+    return duration(expr.parts[0]) if expr.kind == "interval" else f"ROW_INTERVAL({expr.parts[0]})"
+
+
+def _is_time(expr: Expr) -> bool:
+    return expr.kind == "column" or expr == PROCTIME
+
+
+def row_windows(specs: Iterable[Spec]) -> Special:
+    """What decides about aggregates over several row windows, each by its alias."""
+    each = [row_window(spec) for spec in specs]
+    return lambda expr: next((found for special in each if (found := special(expr)) is not None), None)
+
+
 def row_window(spec: Spec) -> Special:
-    """What decides about aggregates over a row window: ``SUM(b) OVER (…)``."""
+    """What decides about aggregates over a row window: ``SUM(b) OVER (…)``.
+
+    A window that ends (``within``: FLIP-11's TumbleRows and SessionRows) is the last PARTITION BY item, which only the
+    plan of a program knows: its rows up to the current one are aggregated, in the order they come.
+    """
     keys, order = spec.get("partition_by") or (), spec.get("order_by")
-    if order is None or len(order) != 1 or order[0].kind != "column" or not spec.alias:
+    if order is None or len(order) != 1 or not _is_time(order[0]) or not spec.alias:
         raise NotRead("Over needs .order_by(a time column) and .alias(a name)")
-    unit, preceding = _bound(spec.get("preceding"), ("RANGE", "UNBOUNDED PRECEDING"))
-    other, following = _bound(spec.get("following"), (unit, "CURRENT ROW"))
+    unit, preceding = _bound(spec.get("preceding"), "PRECEDING", ("RANGE", "UNBOUNDED PRECEDING"))
+    other, following = _bound(spec.get("following"), "FOLLOWING", (unit, "CURRENT ROW"))
     if other != unit:
         raise NotRead("the bounds of Over are of two kinds, rows and time")
-    if following != "CURRENT ROW":
-        raise NotRead("rows after the current one are not read: Flink refuses them on a stream")
-    partition = f"PARTITION BY {', '.join(map(sql, keys))} " if keys else ""
-    clause = f"{partition}ORDER BY {sql(order[0])} {unit} BETWEEN {preceding} AND CURRENT ROW"
+    written = [*map(sql, keys)]
+    if (within := spec.get("within")) is not None:
+        call, length = within[0].parts
+        written.append(f"{call}({sql(order[0])}, {_length(length)})")
+        unit = "ROWS"
+    partition = f"PARTITION BY {', '.join(written)} " if written else ""
+    clause = f"{partition}ORDER BY {sql(order[0])} {unit} BETWEEN {preceding} AND {following}"
 
     def special(expr: Expr) -> str | None:
         if expr.kind == "over" and expr.parts[1] == spec.alias and expr.parts[0].kind == "aggregate":
@@ -225,14 +257,16 @@ def row_window(spec: Spec) -> Special:
     return special
 
 
-def _bound(given: tuple[Expr, ...] | None, default: tuple[str, str]) -> tuple[str, str]:
+def _bound(given: tuple[Expr, ...] | None, side: str, default: tuple[str, str]) -> tuple[str, str]:
+    """The unit of a frame, and how far it goes to one side."""
     if given is None:
         return default
     match given:
         case (Expr("bound", (name,)),):
-            return _BOUNDS[name]
+            unit, far = _BOUNDS[name]
+            return unit, far if far == "CURRENT ROW" else f"{far} {side}"
         case (Expr("rows", (count,)),):
-            return "ROWS", f"{count} PRECEDING"
+            return "ROWS", f"{count} {side}"
         case (Expr("interval", (length,)),):
-            return "RANGE", f"{duration(length)} PRECEDING"
+            return "RANGE", f"{duration(length)} {side}"
     raise NotRead("a bound of Over must be a constant")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from airflow_flinkcompat.program.binding import Binder
 from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.validation import Refused
 from airflow_flinkcompat.program.values import (
     Frame,
     Function,
@@ -94,6 +95,11 @@ class _Reader(Binder):
             self.at = statement
             try:
                 self.statement(statement, frame)
+            except Refused as error:
+                where = error.node or statement
+                self.session.report(where, str(error), refused=True)
+                why = f"Flink refuses it at {self.session.place(where)}"
+                self._forget(statement, frame, Unknown(why, tables=True))
             except NotRead as error:
                 self.session.report(statement, str(error))
                 self._forget(statement, frame, Unknown("it was not read where it was made", tables=True))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.program import expressions as e
+from airflow_flinkcompat.program import validation
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.values import (
     Expr,
@@ -60,22 +61,27 @@ def table_of(value: Value, session: Session) -> Relation:
 def relation(table: Relation, name: str, args: Args, names: Names, session: Session, node: ast.AST) -> Value | None:
     match name, len(args):
         case (("filter" | "where"), 1):
-            condition = e.sql(columns(args)[0])
+            given = columns(args)[0]
+            validation.condition(given)
+            condition = e.sql(given)
             return replace(table, where=(*table.where, condition), steps=(*table.steps, "filter"))
         case "select", count if count:
-            return _select(table, columns(args))
+            return _select(table, columns(args), session, node)
         case "distinct", 0:
             return _made(table, f"SELECT DISTINCT * FROM ({table.sql})", "distinct")
         case "group_by", count if count:
-            return Prepared(table, keys=columns(args))
+            keys = columns(args)
+            validation.keys(Prepared(table), keys)
+            return Prepared(table, keys=keys)
         case "window", 1:
-            if isinstance(args[0], Spec) and args[0].kind != "Over":
+            if isinstance(args[0], Spec):
+                validation.used(args[0], name)
                 return Prepared(table, window=args[0])
-        case "over_window", 1:
-            if isinstance(args[0], Spec) and args[0].kind == "Over":
+        case "over_window", count if count:
+            validation.one_row_window(count)
+            if isinstance(args[0], Spec):
+                validation.used(args[0], name)
                 return Prepared(table, over=args[0])
-        case "over_window", _:
-            raise NotRead("several row windows in one call: Flink supports one only")
         case "union_all", 1:
             other = table_of(args[0], session)
             made = _made(table, f"({table.sql}) UNION ALL ({other.sql})", "union")
@@ -117,9 +123,11 @@ def _behind_from(table: Relation) -> str:
     return f"{table.source}{condition}"
 
 
-def _select(table: Relation, columns: Sequence[Expr]) -> Relation:
+def _select(table: Relation, columns: Sequence[Expr], session: Session, node: ast.AST) -> Relation:
+    validation.selected(columns)
     query = f"SELECT {_outputs(columns, lambda expr: None)} FROM {_behind_from(table)}"
     if any(map(e.aggregates, columns)):
+        session.note(node, validation.WITHOUT_WINDOW)
         return _made(table, query, "aggregate")
     # Which columns are left below a window decides about the operators above (measured).
     return _made(table, query, f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}")
@@ -129,30 +137,37 @@ def _bare(column: Expr) -> Expr:
     return _bare(column.parts[0]) if column.kind == "alias" else column
 
 
-def prepared(prepared: Prepared, name: str, args: Args) -> Value | None:
+def prepared(prepared: Prepared, name: str, args: Args, session: Session, node: ast.AST) -> Value | None:
+    validation.window_first(prepared, name)
     if name not in ("group_by", "select"):
         return None
     outputs = columns(args)
     if name == "group_by" and outputs and prepared.keys is None and prepared.over is None:
+        validation.keys(prepared, outputs)
         return replace(prepared, keys=outputs)
     if name != "select" or not outputs:
         return None
     table, keys = prepared.table, prepared.keys or ()
     if prepared.over is not None:
-        special = e.row_window(prepared.over)
+        windows = (prepared.over, *prepared.others)
+        validation.over(prepared, outputs)
+        for window in windows:
+            session.window(node, window, outputs)
+        special = e.row_windows(windows)
         if not any(column.kind == "over" or _bare(column).kind == "over" for column in outputs):
             raise NotRead("no aggregate names the row window")
         return _made(table, f"SELECT {_outputs(outputs, special)} FROM {_behind_from(table)}", "over")
+    validation.grouped(prepared, outputs)
     if any(key.kind == "alias" for key in keys):
         raise NotRead("a grouping key with an alias of its own is not read")
     if prepared.window is None:
+        session.note(node, validation.WITHOUT_WINDOW)
         group = ", ".join(map(e.sql, keys))
         query = f"SELECT {_outputs(outputs, lambda expr: None)} FROM {_behind_from(table)} GROUP BY {group}"
         return _made(table, query, "aggregate")
     window, special = e.group_window(prepared.window)
+    session.window(node, prepared.window, outputs)
     alias = Expr("column", (prepared.window.alias,))
-    if keys.count(alias) != 1:
-        raise NotRead("group_by must name the alias of the window exactly once")
     # Where the window stands among the keys says nothing (measured): it comes first.
     group = ", ".join((window, *(e.sql(key) for key in keys if key != alias)))
     query = f"SELECT {_outputs(outputs, special)} FROM {_behind_from(table)} GROUP BY {group}"

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlglot import exp
 
-from airflow_flinkcompat.program.values import TEXT_LIMIT, Inserts, Known, NotRead, Relation, TooMuch, Unknown, Value
-from airflow_flinkcompat.sql import STEPS, Script, ScriptError, Span, Statement, Unread, nodes, parse_script
+from airflow_flinkcompat.program.validation import called, fields_of
+from airflow_flinkcompat.program.values import (
+    TEXT_LIMIT,
+    Expr,
+    Inserts,
+    Known,
+    NotRead,
+    Relation,
+    Spec,
+    TooMuch,
+    Unknown,
+    Value,
+)
+from airflow_flinkcompat.sql import (
+    STEPS,
+    Note,
+    Script,
+    ScriptError,
+    Span,
+    Statement,
+    Unread,
+    WindowUse,
+    nodes,
+    parse_script,
+)
 
 _DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
 _KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
+_CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
+"""What SQL calls a window, and whose lengths it has in order."""
 _LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
 
 
@@ -29,7 +55,11 @@ class Session:
     """How often a name came to mean something else: a table made before is not the same table after."""
     made: bool = False
     """Whether the program made its table environment."""
+    batch: bool = False
+    """Whether its table environment was made in batch mode."""
     sets: list[Inserts] = field(default_factory=list)
+    notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
+    windows: list[WindowUse] = field(default_factory=list)
     _declared: set[str] = field(default_factory=set)
     _written: int = 0
 
@@ -48,10 +78,26 @@ class Session:
         """The lines of the source as Python counts them: a form feed ends none."""
         return re.split(r"\r\n|\r|\n", self.text)
 
-    def report(self, node: ast.AST, reason: str) -> None:
-        """Note a part of the program that touches tables and is not understood."""
+    def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
+        """Note a part of the program that touches tables and is not understood, or that Flink refuses."""
         span = self.place(node)
-        self.unread.setdefault(span, Unread(span, reason))
+        self.unread.setdefault(span, Unread(span, reason, refused))
+
+    def note(self, node: ast.AST, text: str, last: str | None = None) -> None:
+        """Note what Flink takes without a word, up to version ``last``; nothing where there is nothing to say."""
+        span = self.place(called(node))
+        if text:
+            self.notes.setdefault((span, text), Note(span, text, last))
+
+    def window(self, node: ast.AST, spec: Spec, outputs: Sequence[Expr]) -> None:
+        """Note that a query is made of a window."""
+        time = [column.parts[0] for method in ("on", "order_by") for column in spec.get(method) or ()]
+        if len(time) != 1:
+            return
+        call, *methods = _CALLS.get(spec.kind, ("OVER",))
+        lengths = tuple(columns[0].parts[0] for method in methods if (columns := spec.get(method)) is not None)
+        fields = fields_of(spec.alias, outputs)
+        self.windows.append(WindowUse(self.place(called(node)), call, time[0], lengths, spec.alias, fields))
 
     def query(self, sql: Value) -> Relation:
         """``sql_query(sql)``. Raises :class:`NotRead` where the text is not known or no query."""
@@ -101,7 +147,10 @@ class Session:
                 column = statement.span.column - 1 if number == statement.span.line - 1 else 0
                 if number < len(lines):
                     lines[number] = lines[number][:column] + line + lines[number][column + len(line) :]
-        return Script(self.source, "\n".join(lines), tuple(self.statements), tuple(self.unread.values()))
+        return Script(
+            self.source, "\n".join(lines), tuple(self.statements), tuple(self.unread.values()),
+            tuple(self.notes.values()), tuple(self.windows),
+        )  # fmt: skip
 
     def _add(self, statement: Statement) -> None:
         tree = statement.tree

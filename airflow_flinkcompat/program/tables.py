@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program import relations as r
+from airflow_flinkcompat.program import validation
+from airflow_flinkcompat.program.flip.meaning import strings
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.values import (
     Config,
@@ -41,6 +43,18 @@ _WINDOWS = {
     "Session": ("with_gap", "on"),
     "Over": ("partition_by", "order_by", "preceding", "following"),
 }
+_STRINGS = {
+    "Relation": (
+        "select", "filter", "where", "group_by", "join", "left_outer_join", "right_outer_join", "full_outer_join",
+    ),
+    "Prepared": ("select", "group_by"),
+    "Spec": (
+        "over", "every", "with_gap", "on", "partition_by", "order_by", "preceding", "following",
+    ),
+}  # fmt: skip
+"""Methods that took one of the old string expressions."""
+_OLD_STRINGS = "old string expressions, which Flink has not had since 1.16: write col('a')"
+_LAST_WITH_STRINGS = "1.15"
 _LOOK = Unknown("what a call only looks up is not known")
 _LOOKS = {
     "Tables": ("list_tables", "list_views", "list_temporary_tables", "list_temporary_views", "explain_sql"),
@@ -76,9 +90,9 @@ def call_name(ref: Ref, args: Args, names: Names, session: Session, node: ast.AS
             return e.literal(args[0])
         case _, "row_interval" if len(args) == 1:
             match args[0]:
-                case Known(int(count)) if not isinstance(count, bool) and count > 0:
+                case Known(int(count)) if not isinstance(count, bool):
                     return Expr("rows", (count,))
-            raise NotRead("row_interval takes a whole number above 0")
+            raise NotRead("row_interval takes a whole number that is known")
         case _, ("and_" | "or_") if len(args) > 1:
             first, *rest = map(r.expression, args)
             for part in rest:
@@ -98,6 +112,7 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
         return _LOOK
     if names and not (isinstance(owner, Relation | Inserts) and set(names) == {"overwrite"}):
         raise NotRead(f"{name} with named arguments is not read")
+    args = with_strings(owner, name, args, session, node)
     found: Value | None = None
     match owner:
         case Tables():
@@ -105,11 +120,11 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
         case Relation():
             found = r.relation(session.read(owner), name, args, names, session, node)
         case Prepared():
-            found = r.prepared(owner, name, args)
+            found = r.prepared(owner, name, args, session, node)
         case Inserts():
             found = _inserts(owner, name, args, names, session, node)
         case Spec():
-            found = _spec(owner, name, args)
+            found = _spec(owner, name, args, session)
         case Expr():
             found = _expression(owner, name, args)
         case Config():
@@ -121,8 +136,25 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
         case Settings() if name == "build" and not args:
             found = owner
     if found is None:
-        raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments")
+        why = next((f": {arg.reason}" for arg in args if isinstance(arg, Unknown)), "")
+        raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments{why}")
     return found
+
+
+def with_strings(owner: Described, name: str, args: Args, session: Session, node: ast.AST) -> list[Value]:
+    """The arguments of a method, an old string expression among them read: ``select("a, b.sum as total")``."""
+    texts = [arg.value for arg in args if isinstance(arg, Known) and isinstance(arg.value, str)]
+    if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
+        return list(args)
+    if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):
+        raise NotRead("several texts, or texts beside expressions: an old string expression is one text")
+    read = strings(
+        texts[0],
+        lambda expr, method, given: call(expr, method, given, {}, session, node),
+        lambda function, given: call_name(Ref(f"pyflink.table.expressions.{function}"), given, {}, session, node),
+    )
+    session.note(node, _OLD_STRINGS, _LAST_WITH_STRINGS)
+    return [part for arg in args for part in (read if isinstance(arg, Known) else (arg,))]
 
 
 _KINDS = {
@@ -146,7 +178,8 @@ def _environment(args: Args, session: Session, node: ast.AST) -> Value:
     if session.made:
         raise NotRead("a second table environment is not read")
     session.made = True
-    if any(isinstance(arg, Settings) and arg.batch for arg in args):
+    session.batch = any(isinstance(arg, Settings) and arg.batch for arg in args)
+    if session.batch:
         _set("execution.runtime-mode", "batch", session, node)
     return Tables()
 
@@ -205,24 +238,24 @@ def _inserts(inserts: Inserts, name: str, args: Args, names: Names, session: Ses
     return None
 
 
-def _spec(spec: Spec, name: str, args: Args) -> Value | None:
+def _spec(spec: Spec, name: str, args: Args, session: Session) -> Value | None:
+    known = name == "alias" or name in _WINDOWS[spec.kind]
+    if not known or not args or spec.alias or spec.get(name) is not None:
+        return None
+    validation.call_order(spec, name)
     if name == "alias" and len(args) == 1:
         return replace(spec, alias=r.text_of(args[0], "the alias of a window"))
-    if name not in _WINDOWS[spec.kind] or spec.alias or spec.get(name) is not None:
-        return None
     columns = r.columns(args)
     if len(columns) != 1 and name != "partition_by":
         return None
-    lengths = {"over", "every", "with_gap"} & {name}
-    if lengths and columns[0].kind not in ("interval", "rows"):
-        raise NotRead(f"the length of {spec.kind} must be a constant: lit(10).minutes or row_interval(10)")
-    if lengths and columns[0].parts[0] <= 0:
-        raise NotRead(f"the length of {spec.kind} must be above 0")
-    if name == "with_gap" and columns[0].kind == "rows":
-        raise NotRead("a session window expects a gap of time: there is no session over rows")
-    kinds = {part[0].kind for method, part in spec.said if method in ("over", "every")} | {columns[0].kind}
-    if lengths and len(kinds) > 1:
-        raise NotRead("a sliding window expects the same type of size and slide")
+    if name in validation.LENGTHS:
+        lengths = [part[0] for method, part in spec.said if method in validation.LENGTHS]
+        validation.length(spec.kind, name, columns[0], lengths, session.batch)
+    elif name in ("on", "order_by"):
+        validation.time_column(spec.kind, name, columns[0])
+        columns = tuple(column.parts[0] if column.kind == "order" else column for column in columns)
+    elif name in ("preceding", "following"):
+        validation.bounds(spec, name, columns[0])
     return replace(spec, said=(*spec.said, (name, columns)))
 
 

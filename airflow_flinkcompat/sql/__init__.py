@@ -15,14 +15,18 @@ from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
+    LANGUAGES,
     NO_PROGRAM,
     PROGRAM,
     STEPS,
+    Note,
     Script,
     ScriptError,
     Span,
     Statement,
     Unread,
+    WindowUse,
+    language_of,
     parse_script,
     read_script,
     read_text,
@@ -31,8 +35,10 @@ from airflow_flinkcompat.sql.script import (
 
 __all__ = [
     "Flink",
+    "LANGUAGES",
     "MASK",
     "NO_PROGRAM",
+    "Note",
     "PLACEHOLDER",
     "PROGRAM",
     "STEPS",
@@ -43,7 +49,9 @@ __all__ = [
     "Span",
     "Statement",
     "Unread",
+    "WindowUse",
     "find_secrets",
+    "language_of",
     "mask_option",
     "mask_secrets",
     "nodes",

@@ -24,9 +24,16 @@ STEPS = "steps"
 """Under this name the tree of a query notes the operations of the Table API it was made by."""
 
 
-PROGRAM = ".py"
-"""How the file of a PyFlink program ends."""
-NO_PROGRAM = "{}: is a PyFlink program; only `flinkcompat check` reads these, this takes an SQL script"
+LANGUAGES: Mapping[str, str] = {".py": "python", ".table": "table"}
+"""The language of a program by how its file ends: PyFlink, or FLIP-11's notation."""
+PROGRAM = tuple(LANGUAGES)
+"""How the files of programs end."""
+NO_PROGRAM = "{}: is a program of the Table API; only `flinkcompat check` reads these, this takes an SQL script"
+
+
+def language_of(path: str | Path) -> str:
+    """What a file is written in, by its ending: ``sql``, ``python`` or ``table``."""
+    return LANGUAGES.get(Path(path).suffix, "sql")
 
 
 class ScriptError(ValueError):
@@ -77,20 +84,57 @@ class Statement:
 
 @dataclass(frozen=True)
 class Unread:
-    """A part of a program that may hold statements and was not understood; ``reason`` never quotes the source."""
+    """A part of a program that may hold statements and was not understood; ``reason`` never quotes the source.
+
+    ``refused``: it was understood, and Flink refuses it.
+    """
 
     span: Span
     reason: str
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class Note:
+    """What Flink takes without a word although it may not mean what it seems to say.
+
+    ``last``: the last version of open-source Flink that takes it, "" where none does, None where all do.
+    """
+
+    span: Span
+    text: str
+    last: str | None = None
+
+
+@dataclass(frozen=True)
+class WindowUse:
+    """A window of the Table API where a query is made of it.
+
+    ``call`` is TUMBLE, HOP, SESSION or OVER, ``time`` the column it is on, ``lengths`` are in milliseconds or rows as
+    the call of SQL has them, ``fields`` the properties that are selected of it.
+    """
+
+    span: Span
+    call: str
+    time: str
+    lengths: tuple[int, ...] = ()
+    alias: str = ""
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script and its statements in order; ``unread`` are the parts of a program that are none."""
+    """A script and its statements in order; ``unread`` are the parts of a program that are none.
+
+    ``notes`` and ``windows`` are those of a program, in the order they were read.
+    """
 
     source: str
     text: str = field(repr=False)
     statements: tuple[Statement, ...]
     unread: tuple[Unread, ...] = ()
+    notes: tuple[Note, ...] = ()
+    windows: tuple[WindowUse, ...] = ()
 
 
 def read_script(path: str | Path) -> Script:

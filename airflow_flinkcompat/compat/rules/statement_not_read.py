@@ -4,11 +4,12 @@ from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
+from airflow_flinkcompat.plan.program import REFUSED
 
 
 def find(change: Change) -> Iterable[Hit]:
     for i, program in enumerate(change.programs):
-        for problem in program.problems:
+        for problem in (problem for problem in program.problems if problem.reason != REFUSED):
             spans = (problem.span, None) if i == 0 else (None, problem.span)
             yield Hit(
                 f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",

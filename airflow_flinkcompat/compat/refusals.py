@@ -1,0 +1,186 @@
+"""What Flink refuses of a program of the Table API, read and unread, and what it takes without a word.
+
+What a call by itself shows was found where the program was read; here is what takes the columns of tables: whether a
+time is a time attribute, and which clock it is. FLIP-11's rules V2 and V3 as PyFlink 2.3.0 has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import GroupWindowAggregate, Measure, Node, Opaque, Over, WindowKind, walk_nodes
+from airflow_flinkcompat.plan.program import REFUSED, Pipeline, Program
+from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.sql import Span, WindowUse
+
+_CALLS = {WindowKind.TUMBLE: "TUMBLE", WindowKind.HOP: "HOP", WindowKind.SESSION: "SESSION"}
+_WATERMARK = (
+    "declare it with WATERMARK FOR in its table, or compute one with PROCTIME(); behind another window select its "
+    "rowtime, not its end"
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What Flink refuses, what to write instead, and what it says in short; and where."""
+
+    message: str
+    span: Span | None
+
+
+def refusals(program: Program) -> tuple[Refusal, ...]:
+    """Everything of a program that Flink refuses, each once, in the order of its queries. None for a script of SQL."""
+    found = [Refusal(problem.message, problem.span) for problem in program.problems if problem.reason == REFUSED]
+    for pipeline in program.pipelines:
+        if pipeline.steps:
+            found += _of_query(pipeline, program.windows)
+    return tuple(dict.fromkeys(found))
+
+
+def notes(program: Program) -> tuple[str, ...]:
+    """What Flink takes without a word although it may not mean what it seems to say, a line each with its place."""
+    found = [f"{note.span}: {note.text}" for note in program.notes]
+    for pipeline in program.pipelines:
+        for node in walk_nodes(pipeline.sink.input) if pipeline.steps else ():
+            if isinstance(node, GroupWindowAggregate):
+                found += [
+                    f"{use.span}: the window {use.alias} is called like a column of its table: FLIP-11 wants it "
+                    "unique, Flink 2.3 takes the window where both are meant; give it another alias"
+                    for use in _uses(node, program.windows)
+                    if use.alias in _names(node.input.schema) and not use.fields
+                ]
+    if program.windows:
+        found += [
+            f"{table.span}: {table.name} has a column called rowtime: a keyword to FLIP-11, a column like any other to "
+            "Flink 2.3"
+            for table in program.tables
+            if "rowtime" in _names(table.columns)
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refusal]:
+    batch = dict(pipeline.settings).get("execution.runtime-mode", "").lower() == "batch"
+    for node in walk_nodes(pipeline.sink.input):
+        match node:
+            case GroupWindowAggregate():
+                uses = _uses(node, windows)
+                for message in _in_batch(node) if batch else _on_stream(node, uses):
+                    yield Refusal(message, _place(uses, pipeline))
+            case Over():
+                uses = [use for use in windows if use.call == "OVER"]
+                for order in {call.order_by[0][0] for call in node.calls if len(call.order_by) == 1}:
+                    named = [use for use in uses if use.time == _name(node, order)]
+                    for message in _over(node, order, batch) if named else ():
+                        yield Refusal(message, _place(named, pipeline))
+            case Opaque(reason=reason, span=span) if reason.startswith("unknown-column"):
+                yield Refusal(
+                    f"{reason.partition(': ')[2]}; name one that the table has there (Flink: Cannot resolve field)",
+                    span,
+                )
+
+
+def _on_stream(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterator[str]:
+    name = _name(node, node.time)
+    if node.time_attribute is None and _known(node, node.time):
+        yield (
+            f"{name}, which a window is on, is no time attribute ({_type(node, node.time)}); {_WATERMARK} "
+            "(Flink: A group window expects a time attribute for grouping in a stream environment.)"
+        )
+    if node.time_attribute is TimeAttribute.ROWTIME and node.window.measure is Measure.ROWS:
+        yield (
+            f"a window over rows is on {name}, which is event time, and rows are counted as they arrive; put it on a "
+            "column computed as PROCTIME() (Flink: Event-time grouping windows on row intervals are currently not "
+            "supported.)"
+        )
+    for use in uses[:1]:
+        if node.time_attribute is TimeAttribute.PROCTIME and "rowtime" in use.fields:
+            yield (
+                f"{use.alias}.rowtime of a window on {name}, which is processing time; select {use.alias}.proctime "
+                "(Flink: A proctime window cannot provide a rowtime attribute.)"
+            )
+        if use.alias in _names(node.input.schema) and use.fields:
+            yield (
+                f"the window {use.alias} is called like a column of its table, and its {use.fields[0]} is selected; "
+                "give it another alias (Flink: Reference to a rowtime or proctime window required.)"
+            )
+
+
+def _in_batch(node: GroupWindowAggregate) -> Iterator[str]:
+    kind = "Session" if node.window.kind is WindowKind.SESSION else "Tumbling"
+    if node.window.kind is WindowKind.SESSION or node.window.measure is Measure.ROWS:
+        what = "a session window" if kind == "Session" else "a window over rows"
+        yield (
+            f"{what} in batch mode; run the program in streaming mode, over bounded input too, or recompute it with "
+            f"`flinkcompat backfill` (Flink: Window {kind}GroupWindow is not supported right now.)"
+        )
+    elif node.time_attribute is TimeAttribute.PROCTIME:
+        yield (
+            "a window on processing time in batch mode; put it on a column of the data (Flink: its planner fails with "
+            "ArrayIndexOutOfBoundsException)"
+        )
+    elif node.window.slide and node.window.size and node.window.slide > node.window.size:
+        yield (
+            "a sliding window that slides further than it is long, in batch mode; run it in streaming mode "
+            "(Flink: ClassCastException when it runs)"
+        )
+
+
+def _over(node: Over, order: Expression, batch: bool) -> Iterator[str]:
+    name = _name(node, order)
+    column = node.input.schema[order.index] if isinstance(order, InputRef) else None
+    if batch:
+        yield (
+            "a row window in batch mode, where there are no time attributes; write it as OVER of SQL, or run it in "
+            "streaming mode (Flink: Second argument in OVER window must be a TIME ATTRIBUTE)"
+        )
+    elif column is not None and column.time_attribute is None and _known(node, order):
+        yield (
+            f"{name}, which a row window is ordered by, is no time attribute ({column.type}); {_WATERMARK} "
+            f"(Flink: Second argument in OVER window must be a TIME ATTRIBUTE, but is: {column.type})"
+        )
+    if not batch and any(call.frame.following != 0 and call.frame.window is None for call in node.calls):
+        yield (
+            "a row window reaches beyond the current row; end it there, with CURRENT_ROW or CURRENT_RANGE "
+            "(Flink: OVER RANGE FOLLOWING windows are not supported yet.)"
+        )
+
+
+def _uses(node: GroupWindowAggregate, windows: Sequence[WindowUse]) -> list[WindowUse]:
+    """Where the program makes a window like this one."""
+    window = node.window
+    lengths = tuple(length for length in (window.slide, window.size, window.gap) if length is not None)
+    key = (_CALLS.get(window.kind, ""), _name(node, node.time), lengths)
+    return [use for use in windows if (use.call, use.time, use.lengths) == key]
+
+
+def _place(uses: Sequence[WindowUse], pipeline: Pipeline) -> Span | None:
+    """Where the window is made, if that is one place; else where its query is."""
+    return uses[0].span if len({use.span for use in uses}) == 1 else pipeline.span
+
+
+def _column(node: Node, time: Expression) -> Column | None:
+    schema = node.inputs[0].schema
+    return schema[time.index] if isinstance(time, InputRef) and time.index < len(schema) else None
+
+
+def _name(node: Node, time: Expression) -> str:
+    column = _column(node, time)
+    return "" if column is None else column.name
+
+
+def _type(node: Node, time: Expression) -> str:
+    column = _column(node, time)
+    return "" if column is None else str(column.type)
+
+
+def _known(node: Node, time: Expression) -> bool:
+    """Whether the column is of a declared table: of any other it is not known what it is."""
+    column = _column(node, time)
+    return column is not None and column.type.name != "UNKNOWN"
+
+
+def _names(columns: Sequence[Column]) -> set[str]:
+    return {column.name for column in columns}

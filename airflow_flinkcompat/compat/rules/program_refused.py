@@ -1,0 +1,45 @@
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.refusals import refusals
+from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
+
+DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
+
+
+def find(change: Change) -> Iterable[Hit]:
+    old, new = map(refusals, change.programs)
+    claims = change.claim("unread") if old or new else ()
+    for refusal in new:
+        yield Hit(f"Flink refuses the proposed program: {refusal.message}", claims, after_span=refusal.span)
+    for refusal in old:
+        yield Hit(
+            f"Flink refuses the deployed program: {refusal.message}",
+            claims,
+            before_span=refusal.span,
+            verdicts={"vvr": DEPLOYED, "flink": DEPLOYED},
+        )
+
+
+MINUTE = """\
+minute = Tumble.over({}).on(col("order_time")).alias("w")
+orders = t_env.from_path("orders")
+orders.window(minute).group_by(col("w"), col("customer")).select(col("customer"), col("amount").sum).execute()
+"""
+RULE = Rule(
+    code="program-refused",
+    title="Flink refuses the program",
+    scope=Scope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ),
+        "flink": measured(Outcome.INCOMPATIBLE, "each rule was seen with PyFlink 2.3.0", Consequence.REFUSED_AT_SUBMIT),
+    },
+    why="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state or "
+    "without it no job comes of it. The finding says what to write instead.",
+    example=Example(PROGRAM + MINUTE.format("lit(10).minutes"), PROGRAM + MINUTE.format("lit(10)"), language="python"),
+    find=find,
+    level=Level.REST,
+    by_case=("flink",),
+)
