@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SinkHan
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.plan.nodes import (
     GroupWindowAggregate,
+    Measure,
     Node,
     Scan,
     Table,
@@ -130,6 +131,10 @@ def _reasons(pipeline: Pipeline) -> list[str]:
         if windowing.window.kind is WindowKind.SESSION:
             found.append(
                 "a SESSION ends where the data of its key pauses, so no moment divides the sessions of all keys"
+            )
+        elif windowing.window.measure is Measure.ROWS:
+            found.append(
+                "a window over rows ends where its key has had them all, so no moment divides those of all keys"
             )
         elif windowing.time_attribute is not TimeAttribute.ROWTIME:
             found.append("its windows do not run on event time, so a moment in history divides nothing")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
+from airflow_flinkcompat.plan.nodes import Measure, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, Windowing
 from airflow_flinkcompat.plan.origins import describe, duration
 from airflow_flinkcompat.sql import MASK, mask_option, mask_secrets
@@ -19,19 +19,27 @@ def window(windowing: Windowing | None) -> str:
     """``TUMBLE(order_time, '5' MINUTE)``; "no window" where there is none."""
     if windowing is None:
         return "no window"
-    definition = windowing.window
+    behind = ["PARTITION BY " + values(windowing.partition_by)] if windowing.partition_by else []
+    return definition(windowing.window, describe(windowing.time), *behind)
+
+
+def definition(window: Window, time: str = "", *behind: str) -> str:
+    """``TUMBLE('5' MINUTE)``, or with the time it runs on and what else is said of it."""
     lengths = {
-        WindowKind.TUMBLE: (definition.size,),
-        WindowKind.HOP: (definition.slide, definition.size),
-        WindowKind.CUMULATE: (definition.slide, definition.size),
-        WindowKind.SESSION: (definition.gap,),
-    }[definition.kind]
-    parts = [describe(windowing.time), *(duration(length) for length in lengths if length is not None)]
-    if definition.offset:
-        parts.append(f"OFFSET {duration(definition.offset)}")
-    if windowing.partition_by:
-        parts.append("PARTITION BY " + values(windowing.partition_by))
-    return f"{definition.kind}({', '.join(parts)})"
+        WindowKind.TUMBLE: (window.size,),
+        WindowKind.HOP: (window.slide, window.size),
+        WindowKind.CUMULATE: (window.slide, window.size),
+        WindowKind.SESSION: (window.gap,),
+    }[window.kind]
+    written = rows if window.measure is Measure.ROWS else duration
+    offset = [f"OFFSET {duration(window.offset)}"] if window.offset else []
+    parts = [*filter(None, [time]), *(written(length) for length in lengths if length is not None), *offset, *behind]
+    return f"{window.kind}({', '.join(parts)})"
+
+
+def rows(count: int) -> str:
+    """A length in rows: ``10 rows``."""
+    return f"{count} row{'' if count == 1 else 's'}"
 
 
 def values(expressions: Iterable[Any]) -> str:

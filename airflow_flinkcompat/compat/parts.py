@@ -108,6 +108,7 @@ def _window_parts(window: Windowing | None) -> dict[str, Any]:
             window.window.slide,
             window.window.gap,
             window.window.normalised_offset,
+            window.window.measure,
         ),
         "offset": window and window.window.offset,
         "time": window and window.time,

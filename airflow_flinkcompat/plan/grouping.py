@@ -19,7 +19,6 @@ from airflow_flinkcompat.plan.nodes import (
     Window,
     WindowAggregate,
     WindowField,
-    WindowKind,
 )
 from airflow_flinkcompat.plan.scalars import (
     ScalarBinder,
@@ -31,7 +30,7 @@ from airflow_flinkcompat.plan.scalars import (
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
-    define_window,
+    group_window,
     is_group_window,
     property_column,
     window_property,
@@ -96,7 +95,7 @@ class Grouping:
         schema: tuple[Column, ...],
         span: Span,
     ) -> Grouping:
-        time, window = _group_window(WindowKind(str(call.this).upper()), call, scalars)
+        time, window = group_window(call, scalars)
         attribute = time_attribute_of(time, below.schema)
         fields: dict[exp.Expression, int] = {}
         properties: list[WindowField] = []
@@ -129,19 +128,9 @@ class Grouping:
         return cls(node, _special(scalars.environment, scalars, keys, aggregates, node, fields))
 
 
-def _group_window(kind: WindowKind, call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
-    """The time column and definition that TUMBLE, HOP, SESSION or one of their fields' calls name."""
-    names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
-    trees = call.expressions
-    if len(trees) not in (len(names) + 1, len(names) + 2):
-        raise BindError("window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call))
-    window = define_window(kind, dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
-    return scalars.bind(trees[0]), window
-
-
 def _names_window(call: exp.Anonymous, window: Window, time: Expression, scalars: ScalarBinder) -> bool:
     """Whether a call such as TUMBLE_START names this window on this time column."""
-    return _group_window(WindowKind(str(call.this).upper().partition("_")[0]), call, scalars) == (time, window)
+    return group_window(call, scalars) == (time, window)
 
 
 def _special(

@@ -10,9 +10,10 @@ from sqlglot import exp
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, place
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
-from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort
+from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort, Window, WindowKind
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
+from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
 from airflow_flinkcompat.sql import Span, Statement
 
 
@@ -122,32 +123,52 @@ class OrderBinder:
                 spec = functions.lookup(name)
                 result = spec.result_type(tuple(a.type for a in args)) if spec else BIGINT
                 call = AggregateCall(name, args, result, span=self.span(function))
-            calls.append(
-                OverCall(
-                    call,
-                    tuple(binder.bind(key) for key in tree.args.get("partition_by") or ()),
-                    self.order_keys(tree.args.get("order"), binder),
-                    _frame(tree.args.get("spec"), binder),
-                )
-            )
+            order = self.order_keys(tree.args.get("order"), binder)
+            keys, window = _row_window(tree.args.get("partition_by") or [], order, binder)
+            frame = replace(_frame(tree.args.get("spec"), binder), window=window)
+            calls.append(OverCall(call, tuple(map(binder.bind, keys)), order, frame))
         schema = node.schema + tuple(Column(f"w${i}", call.call.type) for i, call in enumerate(calls))
         return Over(node, tuple(calls), schema, span=self.span(windows[0])), tuple(calls)
+
+
+def _row_window(
+    keys: list[exp.Expression], order: tuple[tuple[Expression, bool, bool | None], ...], binder: ScalarBinder
+) -> tuple[list[exp.Expression], Window | None]:
+    """The PARTITION BY items, and the window behind them at whose end a frame of FLIP-11 begins anew."""
+    last = keys[-1] if keys else None
+    if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(last)):
+        return keys, None
+    time, window = group_window(last, binder)
+    if window.kind is WindowKind.HOP or len(last.expressions) != 2:
+        raise BindError("window", "a row window ends with a TUMBLE or a SESSION without offset", binder.span(last))
+    if [key for key, _, _ in order] != [time]:
+        raise BindError("window", "a row window is ordered by the time it ends by", binder.span(last))
+    return keys[:-1], window
 
 
 def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
     """The frame of an OVER call; without one it is all rows up to the current one's time, as in the standard."""
     if tree is None:
         return Frame()
-    start, unit = tree.args.get("start"), str(tree.args.get("kind")).upper()
-    back = start == "CURRENT ROW" or str(tree.args.get("start_side")).upper() == "PRECEDING"
-    if back and str(tree.args.get("end") or "CURRENT ROW").upper() == "CURRENT ROW":
-        match start:
-            case "UNBOUNDED":
-                return Frame(unit)
-            case "CURRENT ROW":
-                return Frame(unit, 0)
-            case exp.Literal() if start.name.isdigit() and unit == "ROWS":
-                return Frame(unit, int(start.name))
-            case exp.Interval() if unit == "RANGE" and (far := binder.interval(start)).type == INTERVAL_DAY_TIME:
-                return Frame(unit, int(str(far.value)))
-    return Frame(unit, None, tree.sql(dialect="flink").upper())
+    unit = str(tree.args.get("kind")).upper()
+    back = _bound(tree.args.get("start"), tree.args.get("start_side"), "PRECEDING", unit, binder)
+    ahead = _bound(tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), "FOLLOWING", unit, binder)
+    if back is None or ahead is None or (ahead != (0,) and not through_table_api(tree)):
+        return Frame(unit, None, tree.sql(dialect="flink").upper())
+    return Frame(unit, *back, following=ahead[0])
+
+
+def _bound(bound: object, side: object, expected: str, unit: str, binder: ScalarBinder) -> tuple[int | None] | None:
+    """How far a frame goes to one side, in rows or milliseconds; None where it says anything else."""
+    if str(bound).upper() == "CURRENT ROW":
+        return (0,)
+    if str(side).upper() != expected:
+        return None
+    match bound:
+        case "UNBOUNDED":
+            return (None,)
+        case exp.Literal() if bound.name.isdecimal() and unit == "ROWS":
+            return (int(bound.name),)
+        case exp.Interval() if unit == "RANGE" and (far := binder.interval(bound)).type == INTERVAL_DAY_TIME:
+            return (int(str(far.value)),)
+    return None

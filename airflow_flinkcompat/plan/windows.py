@@ -11,6 +11,7 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
 from airflow_flinkcompat.plan.nodes import (
     Correlate,
     Filter,
+    Measure,
     Node,
     Project,
     Sort,
@@ -22,7 +23,7 @@ from airflow_flinkcompat.plan.nodes import (
 )
 from airflow_flinkcompat.plan.scalars import GROUP_WINDOWS, ScalarBinder
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType, TimeAttribute, timestamp
-from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql import STEPS, nodes
 
 PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -97,24 +98,64 @@ def define_window(
     kind: WindowKind, args: Mapping[str, exp.Expression], tree: exp.Expression, scalars: ScalarBinder
 ) -> Window:
     """The definition from its length arguments. Raises :class:`BindError` where one is missing or no constant."""
-    lengths = {name: _length(arg, scalars) for name, arg in args.items()}
+    measures, lengths = {}, {}
+    for name, arg in args.items():
+        measures[name], lengths[name] = _length(arg, scalars)
     needed = set(PARAMETERS[kind]) - {"DATA", "TIMECOL", "OFFSET"}
     if missing := sorted(needed - lengths.keys()):
         raise BindError("window", f"{kind} lacks {', '.join(missing)}", scalars.span(tree))
+    if len(set(measures.values())) > 1:
+        raise BindError(
+            "window", "the lengths of a window are of one kind: all of time, or all of rows", scalars.span(tree)
+        )
+    measure = measures[min(needed)]
+    if measure is Measure.ROWS and kind not in (WindowKind.TUMBLE, WindowKind.HOP):
+        raise BindError("window", f"there is no {kind} over rows", scalars.span(tree))
     return Window(
         kind,
         size=lengths.get("SIZE"),
         slide=lengths.get("SLIDE", lengths.get("STEP")),
         gap=lengths.get("GAP"),
         offset=lengths.get("OFFSET", 0),
+        measure=measure,
     )
 
 
-def _length(tree: exp.Expression, scalars: ScalarBinder) -> int:
+def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
+    """The time column and definition that TUMBLE, HOP, SESSION or one of their fields' calls name."""
+    kind = WindowKind(str(call.this).upper().partition("_")[0])
+    names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
+    trees = call.expressions
+    if len(trees) not in (len(names) + 1, len(names) + 2):
+        raise BindError("window", f"{kind} takes a time column and {' and '.join(names).lower()}", scalars.span(call))
+    window = define_window(kind, dict(zip((*names, "OFFSET"), trees[1:], strict=False)), call, scalars)
+    return scalars.bind(trees[0]), window
+
+
+def through_table_api(tree: exp.Expression) -> bool:
+    """Whether a tree stands in a query that a program wrote through the Table API.
+
+    Only there is said what SQL has no words for: windows over rows, row windows that end or that look ahead.
+    """
+    above: exp.Expr | None = tree
+    while above is not None:
+        if STEPS in above.meta:
+            return True
+        above = above.parent
+    return False
+
+
+def _length(tree: exp.Expression, scalars: ScalarBinder) -> tuple[Measure, int]:
+    """``ROW_INTERVAL(n)`` is a length in rows."""
+    if isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "ROW_INTERVAL" and through_table_api(tree):
+        rows = tree.expressions[0] if len(tree.expressions) == 1 else None
+        if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or int(rows.name) == 0:
+            raise BindError("window", "a window holds a constant number of rows above 0", scalars.span(tree))
+        return Measure.ROWS, int(rows.name)
     value = scalars.bind(tree.this if isinstance(tree, exp.Paren) else tree)
     if not isinstance(value, Literal) or value.type.name != "INTERVAL_DAY_TIME" or not isinstance(value.value, int):
         raise BindError("window", "a window length must be a constant day-time interval", scalars.span(tree))
-    return value.value
+    return Measure.TIME, value.value
 
 
 def aggregation_window(

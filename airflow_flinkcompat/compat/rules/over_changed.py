@@ -1,4 +1,4 @@
-from airflow_flinkcompat.compat.clauses import plain, values
+from airflow_flinkcompat.compat.clauses import definition, plain, values
 from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.metric_pages import computed
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
@@ -45,7 +45,7 @@ def order(pair: OperatorPair, difference: Difference) -> Verdict:
 def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     old, new = difference.before, difference.after
     by_event = all(side.clock is TimeAttribute.ROWTIME for side in sides(pair))
-    if old.other or new.other or not by_event:
+    if any(side.other or side.window or side.following != 0 for side in (old, new)) or not by_event:
         return unmeasured("only frames up to the current row by event time were measured")
     if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
         narrower = new.preceding < old.preceding
@@ -83,9 +83,13 @@ def input_row(pair: OperatorPair, difference: Difference) -> Verdict:
 def shown(value: Frame) -> str:
     if value.other:
         return value.other
-    if value.preceding is None:
-        return f"{value.unit} UNBOUNDED PRECEDING"
-    return f"{value.unit} {duration(value.preceding) if value.unit == 'RANGE' else value.preceding} PRECEDING"
+    ahead = "" if value.following == 0 else f" AND {bound(value.unit, value.following)} FOLLOWING"
+    ends = "" if value.window is None else f" within {definition(value.window)}"
+    return f"{value.unit} {bound(value.unit, value.preceding)} PRECEDING{ahead}{ends}"
+
+
+def bound(unit: str, far: int | None) -> str:
+    return "UNBOUNDED" if far is None else duration(far) if unit == "RANGE" else str(far)
 
 
 UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a field that is not used")
