@@ -12,8 +12,9 @@ from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.program import parse_program
-from airflow_flinkcompat.sql import Script, parse_script
+from airflow_flinkcompat.program import parse_program, parse_table
+from airflow_flinkcompat.sql import LANGUAGES as PROGRAMS
+from airflow_flinkcompat.sql import Note, Script, parse_script
 
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
 """The engines and the version each is judged by when a side names none."""
@@ -22,8 +23,20 @@ MEASURED_VERSIONS: Mapping[str, tuple[str, ...]] = {"flink": ("2.3", "1.20")}
 """Versions of open-source Flink whose restores were measured; any other is capped at unknown."""
 
 
-LANGUAGES = ("sql", "python")
+LANGUAGES = ("sql", *PROGRAMS.values())
 """What a side may be written in."""
+
+
+_FLINK_OF_VVR: Mapping[str, str] = {"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"}
+"""The Flink that a VVR is made of, by its first number."""
+
+
+def _later(version: str, last: str) -> bool:
+    """Whether a version is later than another one, or no version at all; no version is last where nothing ran it."""
+    try:
+        return not last or [*map(int, version.split("."))] > [*map(int, last.split("."))]
+    except ValueError:
+        return True
 
 
 class InputError(ValueError):
@@ -36,7 +49,8 @@ class Side:
 
     ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
     ``catalog`` is DDL text of tables the script does not declare. ``source`` is the name used in messages.
-    ``language`` is ``sql``, or ``python`` for a PyFlink program, which is read and never run; ``variables`` are values
+    ``language`` is ``sql``, ``python`` for a PyFlink program, which is read and never run, or ``table`` for one in
+    FLIP-11's notation; ``variables`` are values
     that only a program's environment knows, by name. ``beside`` is another side, say the one it is compared with: what
     both wrote alike is parsed once.
     """
@@ -58,7 +72,7 @@ class Side:
         if self.language not in LANGUAGES:
             raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
         if self.variables and self.language == "sql":
-            raise InputError("variables belong to a Python program: an SQL script has none")
+            raise InputError("variables belong to a program: an SQL script has none")
 
     @property
     def version(self) -> str:
@@ -70,6 +84,8 @@ class Side:
         """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
         if self.language == "python":
             return parse_program(self.script, self.source, self.variables)
+        if self.language == "table":
+            return parse_table(self.script, self.source, self.variables, self._declared)
         # The trees of a program say how they were written; a script that reads the same is another notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         return parse_script(self.script, self.source, None if alike is None else alike.parsed)
@@ -77,8 +93,24 @@ class Side:
     @cached_property
     def program(self) -> Program:
         """The script's plan under the side's settings, functions and catalog."""
-        catalog = parse_script(self.catalog, "<catalog>") if self.catalog.strip() else None
-        return build_program(self.parsed, self.settings, self.functions, catalog)
+        return build_program(self.parsed, self.settings, self.functions, self._declared)
+
+    @cached_property
+    def _declared(self) -> Script | None:
+        return parse_script(self.catalog, "<catalog>") if self.catalog.strip() else None
+
+    @property
+    def not_run(self) -> tuple[Note, ...]:
+        """The parts of a program that the side's engine does not run, or not any more.
+
+        On ``vvr`` only where the version is given: which Flink it is made of decides.
+        """
+        flink = self.version if self.engine == "flink" else _FLINK_OF_VVR.get((self.engine_version or "").split(".")[0])
+        if flink is None and self.engine_version is None:
+            return ()
+        return tuple(
+            note for note in self.parsed.notes if note.last is not None and (not flink or _later(flink, note.last))
+        )
 
     @cached_property
     def outputs(self) -> tuple[Mapping[int, Output], tuple[Problem, ...]]:

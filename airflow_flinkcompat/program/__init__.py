@@ -4,6 +4,7 @@ A program becomes a :class:`~airflow_flinkcompat.sql.Script`: its SQL as it is, 
 same, marked with the operations it came through, and the parts that were not understood.
 """
 
+from airflow_flinkcompat.program.flip.program import parse_table
 from airflow_flinkcompat.program.reader import parse_program
 
-__all__ = ["parse_program"]
+__all__ = ["parse_program", "parse_table"]

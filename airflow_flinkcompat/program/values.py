@@ -183,7 +183,8 @@ class Relation:
     """A table: ``source`` stands behind FROM, ``where`` are the conditions on it, ``query`` is the same as a query.
 
     ``steps`` are the operations of the Table API it came through, ``epoch`` counts the names that were declared anew
-    before it was made.
+    before it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty where the table has no event time,
+    None where that is not known.
     """
 
     source: str
@@ -191,6 +192,7 @@ class Relation:
     query: str = ""
     steps: tuple[str, ...] = ()
     epoch: int = 0
+    rowtime: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.source) + len(self.query) + sum(map(len, self.where)) > 2 * TEXT_LIMIT:
@@ -207,11 +209,15 @@ class Relation:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table on which ``window``, ``over_window`` or ``group_by`` was called and ``select`` not yet."""
+    """A table on which ``window``, ``over_window`` or ``group_by`` was called and ``select`` not yet.
+
+    ``others`` are further row windows of one call, which only FLIP-11 has.
+    """
 
     table: Relation
     window: Spec | None = None
     over: Spec | None = None
+    others: tuple[Spec, ...] = ()
     keys: tuple[Expr, ...] | None = None
 
 

@@ -164,7 +164,7 @@ def test_plans_and_variables_are_for_what_they_are_for() -> None:
     program = side((PROGRAMS / "tumble.py").read_text(encoding="utf-8"), "flink")
     with pytest.raises(InputError, match="SQL scripts only"):
         check(program, program, plans=((), ()))
-    with pytest.raises(InputError, match="variables belong to a Python program"):
+    with pytest.raises(InputError, match="variables belong to a program"):
         Side("SELECT 1", variables={"A": "1"})
     with pytest.raises(InputError, match="language 'scala'"):
         Side("SELECT 1", language="scala")

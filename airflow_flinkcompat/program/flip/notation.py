@@ -1,0 +1,274 @@
+"""FLIP-11's notation on the values of PyFlink's reader, and where the two differ.
+
+In FLIP-11 ``groupBy`` stands in front of ``window`` or is left out, a window may have no alias and no time (then it is
+on processing time), ``'rowtime`` is a keyword for the event time of a table, and ``rowWindow`` takes row windows. Each
+becomes what today's Flink says instead, with a note of which Flink takes it as it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.program import expressions as e
+from airflow_flinkcompat.program import tables, validation
+from airflow_flinkcompat.program.flip import row_windows
+from airflow_flinkcompat.program.flip.meaning import Meaning, old_type, short, snake
+from airflow_flinkcompat.program.flip.syntax import Tree
+from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.values import (
+    Described,
+    Expr,
+    Known,
+    NotRead,
+    Prepared,
+    Ref,
+    Relation,
+    Result,
+    Spec,
+    Tables,
+    Unknown,
+    Value,
+)
+from airflow_flinkcompat.sql import Statement, nodes
+
+OLD = "1.2"
+"""The last Flink that says it as FLIP-11 does."""
+NEVER = ""
+_WINDOWS = ("Tumble", "Slide", "Session", "Over", *row_windows.KINDS)
+_CLASSES = {
+    "DataTypes": "pyflink.table.DataTypes",
+    "TableEnvironment": "pyflink.table.TableEnvironment",
+    "StreamTableEnvironment": "pyflink.table.StreamTableEnvironment",
+    "EnvironmentSettings": "pyflink.table.EnvironmentSettings",
+    "StreamExecutionEnvironment": "pyflink.datastream.StreamExecutionEnvironment",
+}
+_OF_ENVIRONMENT = {
+    "from": "from_path",
+    "scan": "from_path",
+    **{
+        name: name
+        for name in (
+            "from_path", "execute_sql", "sql_query", "create_temporary_view", "drop_temporary_view", "use_catalog",
+            "use_database", "get_config", "create_statement_set",
+        )
+    },
+}  # fmt: skip
+"""Methods of the table environment, whatever its name is, as PyFlink calls them."""
+_FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
+_KEYWORD = "rowtime"
+_UNNAMED = "w$"
+"""The alias of a window that has none."""
+
+
+class Notation(Meaning):
+    """Evaluates a program; ``names`` are bound in it, ``used`` those of them that were read.
+
+    ``written``: whether a query was put anywhere. ``node`` is the statement that is being read.
+    """
+
+    def __init__(self, session: Session, given: Mapping[str, str], declared: Sequence[Statement]) -> None:
+        self.session, self.given, self.declared = session, given, declared
+        self.names: dict[str, Value] = {}
+        self.used: set[str] = set()
+        self.written = False
+        self.node: ast.AST = ast.Constant(None)
+
+    # -------------------------------------------------------------------------------------------- names and functions
+    def name(self, tree: Tree) -> Value:
+        word = tree.text
+        if word in self.names:
+            self.used.add(word)
+            value = self.names[word]
+            if isinstance(value, Unknown):
+                raise NotRead(value.reason)
+            return value
+        if word in _WINDOWS:
+            return Spec(word)
+        if word in e.BOUNDS:
+            return Expr("bound", (word,))
+        if word in ("true", "false"):
+            return Known(word == "true")
+        if word in _CLASSES:
+            return Ref(_CLASSES[word])
+        if word in self.given:
+            given = self.given[word]
+            return Known(int(given) if given.isdecimal() and len(given) < 10 else given)
+        return self._table(word)
+
+    def function(self, tree: Tree, args: Sequence[Value]) -> Value:
+        if tree.text in self.names:
+            raise NotRead(f"a call of {tree.text} is not read")
+        name = _FUNCTIONS.get(tree.text) or snake(tree.text)
+        if name == "row_interval":
+            args = [_whole(arg) for arg in args]
+        return tables.call_name(Ref(f"pyflink.table.expressions.{name}"), args, {}, self.session, self.node)
+
+    def _member(self, tree: Tree) -> Value:
+        owner = tree.owner
+        if owner is not None and owner.kind == "name" and owner.text not in self.names:
+            if owner.text == "Types" and (found := old_type(tree.text)) is not None:
+                return found
+            if (called := _OF_ENVIRONMENT.get(snake(tree.text))) is not None:
+                return self.method(Tables(), called, [self.value(arg) for arg in tree.args or ()], tree)
+        return super()._member(tree)
+
+    def _table(self, path: str) -> Relation:
+        """A table by its path, with the column that the keyword rowtime means where that is known."""
+        found = self._call(Tables(), "from_path", [Known(path)])
+        assert isinstance(found, Relation)
+        return replace(found, rowtime=self._rowtime(path))
+
+    def _rowtime(self, path: str) -> str | None:
+        """The event time of a table; empty where it has none, None where that is not known."""
+        for statement in reversed([*self.declared, *self.session.statements]):
+            tree = statement.tree
+            declared = tree.this if isinstance(tree, nodes.CreateTable | nodes.CreateView) else None
+            if declared is None or declared.sql(dialect="flink").replace("`", "").lower() != path.lower():
+                continue
+            if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
+                return None
+            if any(column.name.lower() == _KEYWORD for column in tree.args.get("columns") or ()):
+                return _KEYWORD
+            marks = tree.args.get("watermarks") or ()
+            return str(marks[0].this.name) if marks else ""
+        return None
+
+    # -------------------------------------------------------------------------------------------- methods
+    def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
+        if isinstance(owner, Ref):
+            return tables.call_name(Ref(f"{owner.path}.{name}"), args, {}, self.session, self.node)
+        if isinstance(owner, Result) and name == "execute" and not args:
+            return owner
+        if not isinstance(owner, Described):
+            raise NotRead(f"{tree.text} of something that is no table is not read")
+        args = tables.with_strings(owner, name, args, self.session, self.node)
+        if isinstance(owner, Spec | Relation | Prepared):
+            args = [e.literal(arg) if _number(arg) else arg for arg in args]
+        match owner, name, args:
+            case Spec(alias=""), "alias", [Known(str(alias))] if owner.kind != "Over":
+                return replace(owner, alias=alias)
+            case Spec(), _, _ if owner.kind in row_windows.KINDS:
+                return row_windows.said(owner, name, args, self.session.batch)
+            case Tables(), "from_path", [Known(str(path))]:
+                return self._table(path)
+            case ((Relation() | Prepared(window=None, over=None)), "window", [Spec() as spec]) if spec.kind != "Over":
+                return self._window(owner, spec)
+            case Relation(), "window", _:
+                return self._call(owner, "over_window", args)
+            case ((Relation() | Prepared(window=None, over=None)), "row_window", _) if args:
+                return self._row_windows(owner, args)
+            case Prepared(window=Spec() as spec, keys=None), "select", _:
+                self.note("a window without groupBy", OLD)
+                owner = replace(owner, keys=(Expr("column", (spec.alias,)),))
+            case Relation(), ("insert_into" | "execute_insert"), _:
+                self.written, name = True, "execute_insert"
+            case Relation(), "execute", _:
+                self.written = True
+        self._no_keyword(owner, args)
+        found = self._call(owner, name, args)
+        if name == "select" and isinstance(owner, Relation) and isinstance(found, Relation):
+            return replace(found, rowtime=_kept(owner.rowtime, args))
+        return found
+
+    def note(self, what: str, last: str) -> None:
+        """Note what only FLIP-11 says so, or Flink up to a version."""
+        who = f"only Flink up to {last} says it so" if last else "no release of Flink has it"
+        self.session.note(self.node, f"{what}: as in FLIP-11, {who}", last)
+
+    def _call(self, owner: Described, name: str, args: Sequence[Value]) -> Value:
+        return tables.call(owner, name, args, {}, self.session, self.node)
+
+    def _window(self, owner: Relation | Prepared, spec: Spec) -> Prepared:
+        """``window`` on a table, or behind ``groupBy`` as in FLIP-11."""
+        if spec.kind in row_windows.KINDS:
+            raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
+        table = owner if isinstance(owner, Relation) else owner.table
+        if spec.get("on") is None:
+            self.note(f"{spec.kind} without on, so on processing time", OLD)
+        said = tuple(part for part in spec.said if part[0] != "on")
+        spec = replace(spec, said=(*said, ("on", (self._time(spec, table),))))
+        if not spec.alias:
+            self.note(f"{spec.kind} without an alias", OLD)
+            spec = replace(spec, alias=_UNNAMED)
+        found = self._call(table, "window", [spec])
+        assert isinstance(found, Prepared)
+        if isinstance(owner, Relation):
+            return found
+        self.note("groupBy in front of window", OLD)
+        keys = (Expr("column", (spec.alias,)), *(owner.keys or ()))
+        grouped = self._call(found, "group_by", keys)
+        assert isinstance(grouped, Prepared)
+        return grouped
+
+    def _row_windows(self, owner: Relation | Prepared, args: Sequence[Value]) -> Prepared:
+        table, keys = (owner, ()) if isinstance(owner, Relation) else (owner.table, owner.keys or ())
+        specs = [arg for arg in args if isinstance(arg, Spec) and arg.kind in row_windows.KINDS]
+        if len(specs) != len(args):
+            raise NotRead("rowWindow takes TumbleRows, SlideRows and SessionRows")
+        for spec in specs:
+            self.note(f"{spec.kind} and rowWindow", NEVER)
+        windows = [row_windows.today(spec, keys, self._time(spec, table)) for spec in specs]
+        aliases = [window.alias for window in windows]
+        if len(set(aliases)) < len(aliases):
+            raise validation.refused("two row windows have one alias", "give each window an alias of its own")
+        if len(windows) > 1:
+            self.note("several row windows in one rowWindow", NEVER)
+        first, *others = windows
+        return Prepared(table, over=first, others=tuple(others))
+
+    # -------------------------------------------------------------------------------------------- the keyword rowtime
+    def _time(self, spec: Spec, table: Relation) -> Expr:
+        """The time of a window; processing time where it names none, the table's event time for ``'rowtime``."""
+        given = spec.get("on")
+        if given is None:
+            return e.PROCTIME
+        if given[0] != Expr("column", (_KEYWORD,)) or table.rowtime is None:
+            return given[0]
+        if not table.rowtime:
+            raise validation.refused(
+                "'rowtime is the event time of a table, and this one has none, or not any more",
+                "declare a WATERMARK for its time column, and keep that in every select",
+                "A group window expects a time attribute for grouping in a stream environment.",
+            )
+        if table.rowtime != _KEYWORD:
+            self.note(f"the keyword 'rowtime, here for {table.rowtime}", OLD)
+        return Expr("column", (table.rowtime,))
+
+    def _no_keyword(self, owner: Described, args: Sequence[Value]) -> None:
+        """Refuses the keyword where a column is meant: it is part of no table's columns."""
+        table = owner.table if isinstance(owner, Prepared) else owner
+        if not isinstance(table, Relation) or table.rowtime in (None, _KEYWORD):
+            return
+        columns = (part for arg in args if isinstance(arg, Expr) for part in validation.parts(arg))
+        if Expr("column", (_KEYWORD,)) in columns:
+            raise validation.refused(
+                "'rowtime is a keyword of FLIP-11 and no column of the table: it cannot be selected or grouped by",
+                f"name the column{f' {table.rowtime}' if table.rowtime else ''} itself",
+                "Cannot resolve field [rowtime]",
+            )
+
+
+def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
+    """The name under which a select hands the event time on; empty where it leaves it out."""
+    for output in outputs:
+        match output:
+            case Expr("column", ("*",)):
+                return rowtime
+            case Expr("column", (name,)) if name == rowtime:
+                return rowtime
+            case Expr("alias", (Expr("column", (name,)), alias)) if name == rowtime:
+                return str(alias)
+    return rowtime and ""
+
+
+def _number(value: Value) -> bool:
+    return isinstance(value, Known) and isinstance(value.value, int | float) and not isinstance(value.value, bool)
+
+
+def _whole(value: Value) -> Value:
+    match short(value) if isinstance(value, Expr) else value:
+        case Expr("sql", (str(written),)) if written.isdigit():
+            return Known(int(written))
+    return value

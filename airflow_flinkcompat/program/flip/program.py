@@ -1,0 +1,210 @@
+"""Reads a text in the notation of FLIP-11: SQL statements first, then one program in Scala or Java.
+
+``tab.groupBy('a).window(Tumble over 10.minutes on 'rowtime as 'w).select('a, 'b.sum)``: a name that nothing binds is a
+table. A table that nothing puts anywhere is the query, into a sink without a name. Nothing is run; what is not
+understood is noted with its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Mapping
+
+from airflow_flinkcompat.program.flip.lexer import Unreadable, program_tokens
+from airflow_flinkcompat.program.flip.notation import Notation
+from airflow_flinkcompat.program.flip.syntax import Parser, Tree
+from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.values import (
+    Config,
+    Inserts,
+    Known,
+    NotRead,
+    Relation,
+    Result,
+    Streams,
+    Tables,
+    TooMuch,
+    Unknown,
+)
+from airflow_flinkcompat.sql import Script, ScriptError, lexer
+
+SIZE_LIMIT = 1_000_000
+"""Characters of a text."""
+STATEMENTS_LIMIT = 2_000
+_SQL = (
+    "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
+)  # fmt: skip
+_SQL_START = re.compile(r"([A-Za-z]+)\s+['`\w]")
+_BINDS = ("val", "var", "final", "lazy")
+_SKIPPED = ("import", "package")
+_AROUND = ("object", "class", "trait", "def", "public", "private", "static", "void", "if", "for", "while", "try")
+
+
+def parse_table(
+    text: str, source: str = "<program>", given: Mapping[str, str] | None = None, catalog: Script | None = None
+) -> Script:
+    """The script a text in FLIP-11's notation stands for; ``catalog`` declares tables that the text does not.
+
+    ``given`` are values by name that the text does not bind. Raises :class:`~airflow_flinkcompat.sql.ScriptError`
+    where the text holds nothing, half a character, or is too long.
+    """
+    text = text.removeprefix("\ufeff")
+    if len(text) > SIZE_LIMIT:
+        raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise ScriptError(f"{source}:{line}: holds half of a surrogate pair, which is no character") from None
+    session = Session(source, text)
+    _Reader(session, Notation(session, given or {}, () if catalog is None else catalog.statements)).read()
+    script = session.script()
+    if not script.statements and not script.unread:
+        raise ScriptError(f"{source}: holds no program: no query of a table, and no SQL statement")
+    return script
+
+
+class _Reader:
+    def __init__(self, session: Session, notation: Notation) -> None:
+        self.session, self.notation = session, notation
+        self.text = session.text
+        self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", self.text))]
+        self.tables: dict[str, ast.AST] = {}
+        """Where each name was bound to a table."""
+
+    def read(self) -> None:
+        parser = Parser(list(program_tokens(self.text, self._declarations())))
+        left = STATEMENTS_LIMIT
+        while parser.token.kind != "end":
+            start = parser.token.start
+            left -= 1
+            try:
+                if not left:
+                    raise TooMuch(f"it has more than {STATEMENTS_LIMIT} statements")
+                try:
+                    name, tree = self._parsed(parser)
+                except (Unreadable, RecursionError):
+                    _resume(parser)
+                    raise
+                if tree is not None:
+                    self._run(name, tree, self.node(start, tree.end))
+            except Unreadable as error:
+                self._report(error.start, error.end, str(error), error.refused)
+            except NotRead as error:
+                self._report(start, parser.token.start, str(error))
+            except RecursionError:
+                self._report(start, parser.token.start, "it is nested too deeply")
+            except TooMuch as error:
+                self._report(start, start, f"the program is not read any further: {error}")
+                break
+        self._results()
+        for inserts in self.session.sets:
+            if inserts.inserts:
+                self.session.report(inserts.node, "this statement set is never executed, as far as the text was read")
+
+    def node(self, start: int, end: int) -> ast.Constant:
+        """A place of the text as :mod:`ast` gives it: columns in bytes of UTF-8."""
+        found = ast.Constant(None)
+        found.lineno, found.col_offset = self._at(start)
+        found.end_lineno, found.end_col_offset = self._at(end)
+        return found
+
+    def _at(self, offset: int) -> tuple[int, int]:
+        line = bisect_right(self.starts, offset)
+        return line, len(self.text[self.starts[line - 1] : offset].encode())
+
+    def _report(self, start: int, end: int, reason: str, refused: bool = False) -> None:
+        self.session.report(self.node(start, max(end, start + 1)), reason, refused)
+
+    def _declarations(self) -> int:
+        """Execute the SQL statements that come first; where the program begins."""
+        for chunk in lexer.split(self.text):
+            match = _SQL_START.match(self.text, chunk.start)
+            if match is None or match[1].upper() not in _SQL:
+                return chunk.start
+            node = self.node(chunk.start, chunk.end)
+            try:
+                self.session.execute(Known(self.text[chunk.start : chunk.end], node), node)
+            except (NotRead, TooMuch) as error:
+                self.session.report(node, str(error))
+        return len(self.text)
+
+    def _parsed(self, parser: Parser) -> tuple[str | None, Tree | None]:
+        """A statement: the name that it binds, and the expression, None where there is none."""
+        parser.depth = parser.nested = 0
+        if parser.sees(";"):
+            parser.next()
+            return None, None
+        if parser.token.kind == "name" and parser.token.text in _SKIPPED:
+            parser.at += 1
+            while not (parser.token.kind == "end" or parser.token.fresh or parser.sees(";")):
+                parser.at += 1
+            return None, None
+        if parser.token.kind == "name" and parser.token.text in _AROUND:
+            raise parser.unexpected("a class, a function or a condition is not read: give the statements by themselves")
+        name = _target(parser)
+        if name is not None:
+            # Until it is read it may be anything.
+            self.notation.names[name] = Unknown(f"{name} was not read where it was made", tables=True)
+            self.tables.pop(name, None)
+        tree = parser.expression()
+        if not parser.ended():
+            raise parser.unexpected("the statement goes on in a way that is not read")
+        return name, tree
+
+    def _run(self, name: str | None, tree: Tree, node: ast.Constant) -> None:
+        self.notation.node = node
+        value = self.notation.value(tree)
+        if name is not None:
+            self.notation.names[name] = value
+            self.notation.used.discard(name)
+            if isinstance(value, Relation):
+                self.tables[name] = node
+        elif isinstance(value, Relation):
+            self.notation.method(value, "execute", [], tree)
+        elif not isinstance(value, Result | Known | Unknown | Inserts | Config | Streams | Tables):
+            raise Unreadable("a statement that neither binds a name nor makes a query", tree.start, tree.end)
+
+    def _results(self) -> None:
+        """The table that nothing puts anywhere is the query."""
+        if self.notation.written:
+            return
+        unused = {name: node for name, node in self.tables.items() if name not in self.notation.used}
+        for name, node in unused.items():
+            table = self.notation.names[name]
+            if len(unused) > 1:
+                self.session.report(node, "which of several tables is the query is not known: write .insertInto(…)")
+            elif isinstance(table, Relation):
+                self.session.say(table.sql, node, (*table.steps, "execute"))
+
+
+def _target(parser: Parser) -> str | None:
+    """The name a statement binds: ``val w =``, ``val w: Window =``, ``Table res =``, ``w =``."""
+    bound = False
+    while parser.token.kind == "name" and parser.token.text in _BINDS:
+        parser.at += 1
+        bound = True
+    words = parser.tokens[parser.at : parser.at + 4]
+    match ["name" if token.kind == "name" else token.text for token in words]:
+        case ["name", "=", *_]:
+            name, length = words[0].text, 2
+        case ["name", ":", "name", "="]:
+            name, length = words[0].text, 4
+        case ["name", "name", "=", *_] if not words[1].fresh:
+            name, length = words[1].text, 3
+        case _ if bound:
+            raise parser.unexpected("what is bound here is not read: write val name = …")
+        case _:
+            return None
+    parser.at += length
+    return name
+
+
+def _resume(parser: Parser) -> None:
+    """Go on with the next line that may begin a statement."""
+    while not (parser.token.kind == "end" or parser.sees(";")):
+        parser.at += 1
+        if parser.token.fresh and not parser.sees(".", ",", ")", "]", "}"):
+            return
