@@ -75,6 +75,8 @@ class LedgerEntry:
     message: str = ""
     owner: str = ""
     hand_over: Mapping[str, Any] | None = None
+    # Of a step of a run that has more to do: how long (seconds) it may be at work before it writes the next one.
+    claim_seconds: float | None = None
     # What a stop is asked for under, so that asking again is the same stop.
     trigger_id: str | None = None
     # The former job's last checkpoint before it was stopped, and what its savepoint holds, by vertex.

@@ -1,9 +1,9 @@
 """Deploying: the first start, and the resumable sequence that replaces a running job by its successor.
 
 Validate → claim in the ledger → stop with savepoint → start → verify → ledger; when the start fails, the former script
-goes on from the same savepoint. Every step is an entry, written before and after it is done, so a run that dies in
-between is taken up where it stopped, by what the cluster says became of it: never a second stop, a second job, or a
-lost savepoint.
+goes on from the same savepoint, and when the stop fails the job, from its last checkpoint. Every step is an entry,
+written before and after it is done, so a run that dies in between is taken up where it stopped, by what the cluster
+says became of it: never a second stop, a second job, or a lost savepoint.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_flinkcompat.deploy.steps import (
     Progress,
     is_step,
 )
-from airflow_flinkcompat.deploy.stopping import Stopped, last_checkpoint, stop
+from airflow_flinkcompat.deploy.stopping import Ended, Stopped, last_checkpoint, stop
 from airflow_flinkcompat.deploy.store import this_process
 from airflow_flinkcompat.deploy.target import EngineInfo, StartMode, Target
 
@@ -99,6 +99,10 @@ def deploy(
     )
     progress = Progress.of(ledger.entries())
     run.last = progress.last
+    # A run that takes up another one's start resolves nothing, and is told of that job's failure all the same.
+    target.learn_secrets(side.script, side.settings)
+    if progress.head is not None:
+        target.learn_secrets(progress.head.script, progress.head.settings)
     if owner is not None and (done := _done(run, progress)):
         return done
     if hand_over is not None:
@@ -139,7 +143,10 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
     if run.resumed is None:  # a claim: whoever else holds this run's name goes no further
         run.append(replace(template, kind=DEPLOYING))
     if head is not None and stopped is None:
-        stopped = stop(run, template, head, progress)
+        try:
+            stopped = stop(run, template, head, progress)
+        except Ended as ended:
+            raise roll_back(run, head, ended.failed, None) from None
     return start(run, template, head, stopped or Stopped(), taken_up, beginnings)
 
 
@@ -204,12 +211,12 @@ def _check_claim(run: Run, progress: Progress) -> None:
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return
-    age = _age(last)
-    if age < run.options.claim_seconds:
+    age, claimed = _age(last), run.options.claimed(last)
+    if age < claimed:
         raise DeployRefused(
             f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
             f"{age:.0f} s ago): wait for it; should it have died, its run can be taken over in "
-            f"{run.options.claim_seconds - age:.0f} s"
+            f"{claimed - age:.0f} s"
         )
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
 

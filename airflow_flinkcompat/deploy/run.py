@@ -14,11 +14,13 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.statements import JOB_NAME
-from airflow_flinkcompat.deploy.steps import DEPLOYING, STOPPED, is_step
+from airflow_flinkcompat.deploy.steps import DEPLOYING, STOPPED, is_open, is_step
 from airflow_flinkcompat.deploy.target import StartMode, Target
 
 T = TypeVar("T")
 _AGAIN_SECONDS = 5.0
+# A claim holds at least as long, and by so much longer than the longest wait between two entries.
+_CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 
 
 class StartFailed(DeployError):
@@ -60,8 +62,8 @@ class Options:
     start_timeout: float = 300.0
     # How long a submission that gets no answer is repeated (under one id: there is one job).
     submit_timeout: float = 120.0
-    # How long an unfinished run of another owner keeps this one out.
-    claim_seconds: float = 900.0
+    # How long an unfinished run of another owner keeps this one out; None: as long as it says it may be at work.
+    claim_seconds: float | None = None
     # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
     allow_ended: bool = False
     # Start the former script again when the new one does not run.
@@ -70,6 +72,18 @@ class Options:
     keep_savepoints: int | None = None
     # How long one wait may take before ``Waiting`` is raised instead; None: to its time-out.
     patience: float | None = None
+
+    @property
+    def longest_silence(self) -> float:
+        """How long (seconds) a run with these options may be at work without an entry in the ledger."""
+        longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
+        return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
+
+    def claimed(self, entry: LedgerEntry) -> float:
+        """How long (seconds) another run's last entry keeps out a run with these options."""
+        if self.claim_seconds is not None:
+            return self.claim_seconds
+        return _CLAIM_SECONDS if entry.claim_seconds is None else entry.claim_seconds
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,8 @@ class Run:
         What this run meant to do is not written then: who came first would take it for done. That the former job was
         stopped is, unless the other knows it already: the savepoint must not be lost.
         """
+        if is_open(entry):
+            entry = replace(entry, claim_seconds=self.options.longest_silence)
         while True:
             try:
                 stored = self.ledger.append(entry, after=self.last)

@@ -76,15 +76,18 @@ def start(
 def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEntry | None) -> StartFailed:
     """Start the script of ``head`` again where it stopped; the error to raise, which says how that went.
 
-    ``failed`` is the entry of the start that failed, ``begun`` the way back that an earlier run wrote down.
+    ``failed`` is the entry of the start that failed, or of the stop that failed the former job itself; ``begun`` the
+    way back that an earlier run wrote down.
     """
-    run.log(f"the new job failed: {failed.message}\nrolling back to entry {head.number}")
+    itself = failed.job_id == head.job_id
+    run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
     if left := _end(run, failed.job_id):
         message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
         template = replace(run.template_of(head), savepoint=failed.savepoint)
         run.append(replace(template, kind=FAILED, job_id=failed.job_id, message=message))
         return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, template, head)}")
-    template = replace(run.template_of(head), start_mode=str(StartMode.SAVEPOINT), savepoint=failed.savepoint)
+    mode = str(StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT)
+    template = replace(run.template_of(head), start_mode=mode, savepoint=failed.savepoint)
     template = replace(template, offsets=with_state(failed.savepoint))
     if begun is None:
         begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
@@ -96,7 +99,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
             f"{template.job_id} from {template.savepoint} and goes on, but {error}: look at it. "
-            f"{_doubled(run, failed.job_id)}"
+            f"{_doubled(run, head, failed)}"
         )
         run.append(replace(template, kind=ROLLED_BACK, message=message))
         return RolledBack(message)
@@ -111,7 +114,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         )
     message = (
         f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {template.job_id}, "
-        f"restored from {template.savepoint} and verified. {_doubled(run, failed.job_id)}"
+        f"restored from {template.savepoint} and verified. {_doubled(run, head, failed)}"
     )
     run.append(replace(template, kind=ROLLED_BACK, message=message, evidence=proof.lines))
     return RolledBack(message)
@@ -226,8 +229,15 @@ def _end(run: Run, job_id: str | None) -> str:
     return ""
 
 
-def _doubled(run: Run, job_id: str | None) -> str:
+def _doubled(run: Run, head: LedgerEntry, failed: LedgerEntry) -> str:
     """Whether rows may have been emitted twice."""
+    job_id = failed.job_id
+    if job_id == head.job_id:
+        return (
+            "No new job was started. What the former one wrote after that checkpoint may be written a second time, as "
+            "after any failure that Flink restarts it from: a keyed upsert sink hides that, and a sink that commits "
+            "with checkpoints had not committed it."
+        )
     try:
         ran = run.target.ever_ran(str(job_id)) if job_id else False
         status = run.target.status(str(job_id)) if ran else None
@@ -258,7 +268,8 @@ def way_back(run: Run, savepoint: str | None, head: LedgerEntry | None) -> str:
 
 def _commands(run: Run, template: LedgerEntry, head: LedgerEntry) -> str:
     return (
-        f"To bring it back, deploy the script of ledger entry {head.number} again with start mode 'savepoint' "
+        f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
+        f"'{template.start_mode or StartMode.SAVEPOINT}' "
         "(it starts from there); or by hand, in one session of the SQL Gateway:\n"
         f"  SET 'execution.state-recovery.path' = '{template.savepoint}';\n"
         "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"

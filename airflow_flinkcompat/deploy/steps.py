@@ -40,7 +40,7 @@ class Progress:
     def unfinished(self) -> LedgerEntry | None:
         """The last step of a run that has not come to its end."""
         last = self.steps[-1] if self.steps else None
-        return last if last is not None and (last.kind in _OPEN or last.rolls_back_to) else None
+        return last if last is not None and is_open(last) else None
 
     @property
     def reached(self) -> LedgerEntry | None:
@@ -59,6 +59,11 @@ class Progress:
     def latest(self, *kinds: str) -> LedgerEntry | None:
         """The last step of one of these kinds."""
         return next((entry for entry in reversed(self.steps) if entry.kind in kinds), None)
+
+
+def is_open(entry: LedgerEntry) -> bool:
+    """Whether the run that wrote the entry had more to do."""
+    return entry.kind in _OPEN or bool(entry.rolls_back_to)
 
 
 def is_step(entry: LedgerEntry) -> bool:

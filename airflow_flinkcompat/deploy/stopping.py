@@ -42,7 +42,10 @@ class Stopped:
 
 
 def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress) -> Stopped:
-    """Stop the job of ``head``. Raises StartFailed: it could not be stopped; DeployRefused: it keeps no checkpoint."""
+    """Stop the job of ``head``.
+
+    Raises StartFailed: it could not be stopped; Ended: it failed over that; DeployRefused: it keeps no checkpoint.
+    """
     job_id = str(head.job_id)
     before = progress.latest(STOPPING, STOPPED, FAILED)
     if before is not None and before.kind == STOPPING and before.job_id == job_id and _fits(run, before):
@@ -55,7 +58,7 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
         stopped = _cancelled(run, stopping)
     else:
         run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
-        stopped = _stopped(run, template, stopping)
+        stopped = _stopped(run, template, stopping, head)
     stopped = replace(stopped, offsets=stopping.state.get("offsets", {}))
     done = replace(stopping, kind=STOPPED, savepoint=stopped.savepoint, state=stopped.to_dict(), owner=run.owner)
     run.append(replace(done, at=""))
@@ -98,7 +101,7 @@ def _intent(run: Run, template: LedgerEntry, job_id: str) -> LedgerEntry:
     return run.append(replace(entry, checkpoint=(taken.path or None) if taken else None))
 
 
-def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
+def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry) -> Stopped:
     job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
     directory = stopping.state.get("directory")
     try:
@@ -115,7 +118,7 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry) -> Stopped:
             "again to wait for it (the same stop, not a second one)"
         ) from None
     except _StopFailed as error:
-        raise _not_stopped(run, template, stopping, str(error)) from None
+        raise _not_stopped(run, template, stopping, head, str(error)) from None
     return Stopped(savepoint, saved_state(run, job_id, savepoint))
 
 
@@ -123,6 +126,14 @@ def saved_state(run: Run, job_id: str, savepoint: str | None) -> TakenState | No
     """What the cluster shows of the savepoint by which a job ended; None while its statistics are older than that."""
     taken = run.target.taken_state(job_id, "savepoint")
     return taken if taken is not None and same_place(taken.path, savepoint) else None
+
+
+class Ended(Exception):
+    """The former job failed while it was stopped, and left a checkpoint: that entry begins its way back."""
+
+    def __init__(self, failed: LedgerEntry) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
 
 
 class _StopFailed(DeployError):
@@ -139,7 +150,8 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
     except DeployError as error:
         if not ended:
             raise _StopFailed(str(error)) from None
-        # It ended, and the cluster has forgotten the stop itself.
+        # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its savepoint.
+        _await_statistics(run)
         final = run.target.final_savepoint(job_id)
         if final and (directory is None or trigger_id in final):  # another one is of an earlier stop
             return final
@@ -163,15 +175,22 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
     return (str(found[-1].parent) if found else None), ""
 
 
-def _not_stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, reason: str) -> StartFailed:
+def _not_stopped(
+    run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry, reason: str
+) -> StartFailed | Ended:
     """Record that the former job could not be stopped, and say what is to be known of it."""
     status = run.target.status(str(stopping.job_id))
     state = status.state if status else "unknown to the cluster"
     message = f"job {stopping.job_id} could not be stopped with a savepoint and is {state}: {reason}"
-    run.append(replace(template, kind=FAILED, job_id=stopping.job_id, message=message))
+    failed = replace(template, kind=FAILED, job_id=stopping.job_id, message=message.rstrip("."))
     if status is not None and not status.terminal:
+        run.append(failed)
         return StartFailed(f"{message}\nIt goes on as before; nothing was started. Mend the cause, then deploy again")
     checkpoint, words = _left(run, stopping, status)
+    # Whoever cancelled it meant to: only a job that failed, as Flink would restart it, is started again.
+    if checkpoint is not None and state == "FAILED" and run.options.roll_back:
+        return Ended(run.append(replace(failed, savepoint=checkpoint, rolls_back_to=head.number)))
+    run.append(failed)
     message = (
         f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
     )
@@ -221,10 +240,15 @@ def savepoint_root(run: Run) -> str | None:
 
 def _last_completed(run: Run, job_id: str) -> TakenState | None:
     """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
-    ended = time.monotonic()
-    age = run.target.statistics_age()
-    poll(lambda: time.monotonic() - ended, lambda seconds: seconds < age, timeout=age + 1)
+    _await_statistics(run)
     return run.target.taken_state(job_id, "completed")
+
+
+def _await_statistics(run: Run) -> None:
+    """Until what the cluster shows of checkpoints is not older than this call."""
+    called = time.monotonic()
+    age = run.target.statistics_age()
+    poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
 
 
 def _directory(run: Run, trigger_id: str) -> str | None:

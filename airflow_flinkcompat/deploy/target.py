@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,8 +25,9 @@ from airflow_flinkcompat.deploy.statements import (
     resolve_settings,
 )
 from airflow_flinkcompat.deploy.tables import TablePath, overlay
-from airflow_flinkcompat.sql import Placeholder
+from airflow_flinkcompat.sql import Placeholder, placeholders
 
+_log = logging.getLogger(__name__)
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"
 # Names the table that carries other options.
@@ -84,6 +86,9 @@ class Target(Protocol):
     """What a place that runs Flink jobs must be able to do. Every method raises DeployError."""
 
     def engine(self) -> EngineInfo: ...
+
+    def learn_secrets(self, script: str, settings: Mapping[str, str]) -> None:
+        """Have what the placeholders of a script stand for masked from now on, also where nothing is submitted."""
 
     def validate(
         self,
@@ -190,6 +195,13 @@ class SqlGatewayTarget:
 
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self._gateway.info()[1])
+
+    def learn_secrets(self, script: str, settings: Mapping[str, str]) -> None:
+        for placeholder in placeholders("\n".join((script, *settings.values()))):
+            try:
+                self._runner.resolve(placeholder)
+            except Exception as error:  # whatever a lookup raises: the start, if there is one, says what is missing
+                _log.debug("%s is not resolved, so not masked: %s", placeholder, type(error).__name__)
 
     def validate(
         self,

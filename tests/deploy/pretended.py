@@ -61,6 +61,8 @@ class Pretended:
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self.version)
 
+    def learn_secrets(self, script: str, settings: Mapping[str, str]) -> None: ...
+
     def validate(
         self,
         script: str,

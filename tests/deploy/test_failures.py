@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.slow
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 GIVES_UP = {"restart-strategy.type": "disable", RETENTION: "DELETE_ON_CANCELLATION"}
+KEEPS_NOTHING = {"restart-strategy.type": "disable", RETENTION: "NO_EXTERNALIZED_CHECKPOINTS"}
 case = Cases("failures", "Failures around redeploys")
 
 
@@ -144,8 +146,8 @@ def stop_without_answer(stage: Stage) -> str:
 
 
 # -------------------------------------------------------------------------------------------------- the savepoints
-def _savepoint_cannot_be_written(stage: Stage, place: Path) -> str:
-    kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri()))
+def _savepoint_cannot_be_written(stage: Stage, place: Path, **options: Any) -> str:
+    kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri(), **options))
     assert kind is StartFailed
     assert f"job {stage.first.job_id} could not be stopped with a savepoint and is " in message
     assert stage.kinds == ["deploying", "stopping", "failed"]
@@ -178,12 +180,45 @@ def full(stage: Stage) -> str:
 
 @case("savepoint folder that is full, and a job that may not restart", **GIVES_UP)
 def full_for_good(stage: Stage) -> str:
+    """It fails for good, and is started again from the checkpoint that Flink would have restarted it from."""
     with _full(stage.root / "full") as place:
-        message = _savepoint_cannot_be_written(stage, place)
+        kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri()))
+    assert kind is RolledBack
+    assert f"job {stage.first.job_id} could not be stopped with a savepoint and is FAILED" in message
+    assert stage.kinds == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
+    head = stage.ledger.head()
+    assert head is not None
+    assert (head.sha256, head.start_mode) == (stage.first.sha256, "checkpoint")
+    assert f"runs again as job {head.job_id}, restored from {head.savepoint} and verified" in message
+    assert re.search(r"/chk-\d+$", str(head.savepoint))
+    assert "may be written a second time" in message
+    stage.goes_on(head.job_id)
+    entry = stage.run(owner="another")
+    assert (entry.kind, stage.running) == ("deployed", (entry.job_id,)), (
+        "with the cause mended another run goes through"
+    )
+    return message
+
+
+@case("savepoint folder that is full, and a job that may not restart, by a run that is not to roll back", **GIVES_UP)
+def full_for_good_by_hand(stage: Stage) -> str:
+    with _full(stage.root / "full") as place:
+        message = _savepoint_cannot_be_written(stage, place, roll_back=False)
     assert "is FAILED" in message
     found = re.search(r"its latest checkpoint is file:(\S+)\. To go on from it by hand", message)
     assert found
     assert (Path(found[1]) / "_metadata").is_file(), "the checkpoint that is named is there"
+    assert stage.running == ()
+    return message
+
+
+@case("savepoint folder that is full, and a job that may not restart and keeps no checkpoint", **KEEPS_NOTHING)
+def full_with_nothing_left(stage: Stage) -> str:
+    with _full(stage.root / "full") as place:
+        message = _savepoint_cannot_be_written(stage, place)
+    assert "is FAILED" in message
+    assert f"its checkpoints went with it, because '{RETENTION}' does not keep them" in message
+    assert "What is left is a stateless start, with ended jobs allowed" in message
     assert stage.running == ()
     return message
 

@@ -55,7 +55,7 @@ def target() -> Pretended:
 
 def run(target: Pretended, ledger: Ledger, side: Deployable, **more: Any) -> LedgerEntry:
     head = ledger.head()
-    options = Options(settle_seconds=0, start_timeout=0.02, submit_timeout=0.02, **more.pop("options", {}))
+    options = Options(**{"settle_seconds": 0, "start_timeout": 0.02, "submit_timeout": 0.02, **more.pop("options", {})})
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
     return deploy(target, ledger, side, **given)
 
@@ -146,7 +146,7 @@ def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("state", "retained", "checkpoint", "said"),
     [
-        ("FAILED", True, "file:/chk-8", r"its latest checkpoint is file:/chk-8\. .*recovery\.path' = 'file:/chk-8'"),
+        ("CANCELED", True, "file:/chk-8", r"its latest checkpoint is file:/chk-8\. .*recovery\.path' = 'file:/chk-8'"),
         (
             "CANCELED",
             False,
@@ -175,8 +175,72 @@ def test_job_that_ends_while_it_is_stopped(
             target.states["job-1", "completed"] = TakenState(checkpoint)
 
     target.before["stop"] = end
-    with pytest.raises(StartFailed, match=f"(?s)Nothing of orders runs now.*{said}"):
+    with pytest.raises(StartFailed, match=f"(?s)Nothing of orders runs now.*{said}") as caught:
         run(target, ledger, V2)
+    assert not isinstance(caught.value, RolledBack)
+    assert target.running("orders") == ()
+
+
+def fails_over_the_stop(target: Pretended) -> None:
+    """The job fails when it is stopped, and keeps its checkpoint."""
+    (former,) = target.running("orders")
+    target.states[former, "completed"], target.retained = TakenState("file:/chk-8"), True
+    ask, result = target.ask_to_stop, target.stop_result
+
+    def failed(job_id: str, trigger_id: str) -> str | None:
+        if target.now[job_id] == "FAILED":
+            raise DeployError("no space left")
+        return result(job_id, trigger_id)
+
+    def fail(job_id: str, directory: str | None, trigger_id: str) -> None:
+        if job_id != former:
+            return ask(job_id, directory, trigger_id)
+        target.stops[trigger_id] = "nowhere"
+        target.end(job_id, "FAILED")
+
+    target.ask_to_stop, target.stop_result = fail, failed  # type: ignore[method-assign]
+
+
+def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    fails_over_the_stop(target)
+    with pytest.raises(RolledBack, match="job job-1 could not be stopped with a savepoint and is FAILED") as caught:
+        run(target, ledger, V2)
+    message = str(caught.value)
+    assert "the script of entry 4 runs again as job job-2, restored from file:/chk-8 and verified" in message
+    assert "after that checkpoint may be written a second time" in message
+    assert kinds(ledger)[4:] == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
+    head = ledger.head()
+    assert head is not None
+    assert (head.sha256, head.job_id, head.savepoint, head.start_mode) == (
+        V1.sha256, "job-2", "file:/chk-8", "checkpoint",
+    )  # fmt: skip
+    assert target.now == {"job-1": "FAILED", "job-2": "RUNNING"}
+    assert run(target, ledger, V2, owner="another").savepoint == "file:/sp/orders/stop-2/job-2"
+
+
+def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back(
+    target: Pretended, ledger: Ledger
+) -> None:
+    run(target, ledger, V1)
+    fails_over_the_stop(target)
+    with pytest.raises(StartFailed, match=r"is file:/chk-8\. To go on from it by hand[^$]*path' = 'file:/chk-8'"):
+        run(target, ledger, V2, options={"roll_back": False})
+    assert target.running("orders") == ()
+
+
+def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
+    target: Pretended, ledger: Ledger
+) -> None:
+    run(target, ledger, V1)
+    fails_over_the_stop(target)
+    target.submit = lambda *_, **__: (_ for _ in ()).throw(DeployError("no such file"))  # type: ignore[method-assign]
+    with pytest.raises(StartFailed, match="Rolling back failed too: the job was refused: no such file") as caught:
+        run(target, ledger, V2)
+    assert "deploy the script of ledger entry 4 again with start mode 'checkpoint'" in str(caught.value)
+    del target.submit  # type: ignore[method-assign]
+    entry = run(target, ledger, V1, start_mode="checkpoint", outcome="compatible")
+    assert entry.savepoint == "file:/chk-8", "which does go through"
 
 
 @pytest.mark.parametrize("at", ["stopped", "started"])
@@ -585,7 +649,7 @@ class Killed(BaseException):
 CALLS = ["engine", "validate", "ask_to_stop", "stop_result", "submit", "status", "restored_from", "cancel", "append"]
 
 
-@pytest.mark.parametrize("fails", ["", "restore"])
+@pytest.mark.parametrize("fails", ["", "restore", "stop"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the n-th call of target and ledger, for every n there is: one job in the end, one stop, a whole ledger."""
@@ -593,7 +657,10 @@ def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, mo
     for place in itertools.count(1):
         target, ledger = Pretended(), Ledger(tmp_path / f"{when}{place}", "orders")
         run(target, ledger, V1)
-        target.fail = fails
+        if fails == "stop":
+            fails_over_the_stop(target)
+        else:
+            target.fail = fails
         killed = _run_killed(target, ledger, when, place)
         wanted = V1 if fails else V2
         if killed:
@@ -606,7 +673,8 @@ def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, mo
         assert head is not None
         assert (head.sha256, target.running("orders")) == (wanted.sha256, (head.job_id,)), (when, place, kinds(ledger))
         assert len(target.stops) == 1
-        assert target.restored[str(head.job_id)] == next(iter(target.stops.values()))
+        kept = "file:/chk-8" if fails == "stop" else next(iter(target.stops.values()))
+        assert target.restored[str(head.job_id)] == kept
         assert [entry.number for entry in ledger.entries()] == list(range(1, len(kinds(ledger)) + 1))
         if not killed:
             break
@@ -623,10 +691,11 @@ def _run_killed(target: Pretended, ledger: Ledger, when: str, place: int) -> boo
             number = next(numbers)
             if when == "before" and number == place:
                 raise Killed
-            answer = call(*arguments, **more)
-            if when == "after" and number == place:
-                raise Killed
-            return answer
+            try:
+                return call(*arguments, **more)
+            finally:
+                if when == "after" and number == place:
+                    raise Killed
 
         return wrapped
 
@@ -640,7 +709,7 @@ def _run_killed(target: Pretended, ledger: Ledger, when: str, place: int) -> boo
     except Killed:
         return True
     except RolledBack:
-        assert mortal.wrong
+        assert mortal.wrong or "nowhere" in mortal.stops.values()
     finally:
         target.fail = mortal.fail
     return False
