@@ -97,6 +97,13 @@ class DeploymentOperator(BaseOperator):
         """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
 
+    def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
+        """What a trigger needs to write into the ledger; nothing where its address holds a secret, which stays here."""
+        ledger = self.rendered("ledger")
+        if ledger != masked(ledger):
+            return {}
+        return {"deployment": self.deployment, "ledger": ledger, "owner": run_name(context)}
+
     def log_lines(self, text: str) -> None:
         """One record a line, so that columns stay aligned in the UI."""
         for line in text.splitlines():

@@ -133,7 +133,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except Waiting as waiting:
             self._note(f"{waiting}: waiting in the triggerer")
             trigger = FlinkJobTrigger(
-                self.flink_conn_id, asdict(waiting.wait), float(self.settle_seconds), float(self.poll_interval)
+                self.flink_conn_id,
+                asdict(waiting.wait),
+                float(self.settle_seconds),
+                float(self.poll_interval),
+                **self.ledger_for_trigger(context),
             )
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = job_url(self.hook.jobmanager_url, entry.job_id)

@@ -1,38 +1,70 @@
-"""Waits, in the triggerer, for what a cluster does about a job: its stop with savepoint, or the proof of its start."""
+"""Waits, in the triggerer, for what a cluster does about a job: its stop with savepoint, or the proof of its start.
+
+Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
+``on_kill``, and never when a triggerer stops, restarts or hands its triggers over: what is left running is said then,
+in the task's log and in the ledger.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_flinkcompat.deploy import Target, Wait
     from airflow_flinkcompat.hooks.flink import FlinkHook
+
+INTERRUPTED = "interrupted"
+"""A ledger entry that takes no part in the sequence of a redeploy: a person ended the task that waited for it."""
+# Airflow gives on_kill 30 s by default.
+_STATE_SECONDS = 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
     """Fires once there is something to go on with, or nothing more to wait for; judges nothing.
 
     ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
-    cluster that does not answer is asked again until ``wait["until"]``.
+    cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the
+    connection's) and ``owner``, the run's name there, say what is waited for; without them no entry is written when
+    the task is killed.
     """
 
-    def __init__(self, flink_conn_id: str, wait: dict[str, Any], settle_seconds: float, poll_interval: float) -> None:
+    arguments: Sequence[str] = (
+        "flink_conn_id", "wait", "settle_seconds", "poll_interval", "deployment", "ledger", "owner",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        flink_conn_id: str,
+        wait: dict[str, Any],
+        settle_seconds: float,
+        poll_interval: float,
+        deployment: str = "",
+        ledger: str | None = None,
+        owner: str = "",
+    ) -> None:
         super().__init__()
         self.flink_conn_id = flink_conn_id
         self.wait = wait
         self.settle_seconds = settle_seconds
         self.poll_interval = poll_interval
+        self.deployment = deployment
+        self.ledger = ledger
+        self.owner = owner
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("flink_conn_id", "wait", "settle_seconds", "poll_interval")
-        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+        place = f"{type(self).__module__}.{type(self).__qualname__}"
+        return place, {name: getattr(self, name) for name in self.arguments}
 
     @cached_property
     def hook(self) -> FlinkHook:
@@ -44,6 +76,7 @@ class FlinkJobTrigger(BaseTrigger):
         from airflow_flinkcompat.deploy import Wait
 
         wait = Wait(**self.wait)
+        self.log.info("waiting for %s", _what(wait))
         while time.time() < wait.until:
             found = await asyncio.to_thread(self._look, wait)
             if isinstance(found, Wait):
@@ -55,17 +88,23 @@ class FlinkJobTrigger(BaseTrigger):
 
     def _look(self, wait: Wait) -> Wait | float | None:
         """The wait once it is over; else since when the job is proved, None while it is not."""
-        from airflow_flinkcompat.deploy import ApiError, DeployError
+        from airflow_flinkcompat.deploy import ApiError
 
         try:
             with self.hook.get_conn() as target:
                 return self._stop(target, wait) if wait.trigger_id else self._start(target, wait)
         except ApiError as error:
-            self.log.info("%s", error)
-            return None if error.unanswered else wait
-        except DeployError as error:
-            self.log.info("%s", error)
-            return wait
+            if error.unanswered:
+                self.log.info("%s", error)
+                return None
+            return self._to_be_judged(wait, error)
+        except Exception as error:  # also of the connection: a trigger that fails takes the task with it, unheard
+            return self._to_be_judged(wait, error)
+
+    def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
+        # Its text may hold what a placeholder stands for, which is masked where that is resolved: in the task.
+        self.log.info("there is something to judge (%s): going on in a worker", type(error).__name__)
+        return wait
 
     @staticmethod
     def _stop(target: Target, wait: Wait) -> Wait | None:
@@ -81,3 +120,53 @@ class FlinkJobTrigger(BaseTrigger):
             return None
         since = wait.proven_since or time.time()
         return replace(wait, proven_since=since) if time.time() - since >= self.settle_seconds else since
+
+    # ------------------------------------------------------------------------------- a person ends, clears or marks it
+    async def on_kill(self) -> None:
+        """Stops nothing: says what is left running and how to go on."""
+        from airflow_flinkcompat.deploy import Wait
+
+        wait = Wait(**self.wait)
+        try:
+            state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
+        except TimeoutError:
+            state = "in a state that the cluster does not tell now"
+        said = f"ended, cleared or marked by someone while it waited in the triggerer. {_left(wait, state)}"
+        self.log.warning("The task was %s", said)
+        if self.deployment:
+            await asyncio.to_thread(self._record, wait, f"the task was {said}")
+
+    def _state(self, job_id: str) -> str:
+        with contextlib.suppress(Exception), self.hook.get_conn() as target:
+            status = target.status(job_id)
+            return status.state if status else "unknown to the cluster"
+        return "in a state that the cluster does not tell now"
+
+    def _record(self, wait: Wait, message: str) -> None:
+        from airflow_flinkcompat.deploy import DeployError, LedgerEntry
+
+        entry = LedgerEntry(
+            kind=INTERRUPTED, job_id=wait.job_id, trigger_id=wait.trigger_id, message=message, owner=self.owner
+        )
+        try:
+            self.hook.ledger(self.deployment, self.ledger).append(entry)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("That could not be written into the ledger of %s: %s", self.deployment, error)
+
+
+def _what(wait: Wait) -> str:
+    stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.trigger_id})"
+    return stops if wait.trigger_id else f"job {wait.job_id} to prove that it runs"
+
+
+def _left(wait: Wait, state: str) -> str:
+    """What is left, and how to go on, in words."""
+    if wait.trigger_id:
+        return (
+            f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "
+            "it. Clear this task, or deploy again: it finds that stop, not a second one, and starts from its savepoint"
+        )
+    return (
+        f"It waited for {_what(wait)}; the job is {state} and is neither ended nor verified. Clear this task, or "
+        "deploy again: it takes up that job, not a second one, verifies it, and rolls back where it does not run"
+    )

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowNotFoundException
+from structlog.testing import capture_logs
 
-from airflow_flinkcompat.deploy import ApiError, DeployError, Wait
+from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, LedgerEntry, Wait
+from airflow_flinkcompat.deploy.steps import Progress
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.deploy.pretended import Pretended
@@ -20,6 +25,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     found = Pretended()
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: found)
     return found
+
+
+@pytest.fixture
+def told() -> Iterator[Callable[[], str]]:
+    """What was logged."""
+    with capture_logs() as records:
+        yield lambda: "\n".join(record["event"] % record.get("positional_args", ()) for record in records)
 
 
 def wait(trigger_id: str | None = None, seconds: float = 20) -> Wait:
@@ -85,3 +97,89 @@ def test_it_survives_serialisation() -> None:
     name, arguments = trigger.serialize()
     assert name == "airflow_flinkcompat.triggers.deploy.FlinkJobTrigger"
     assert FlinkJobTrigger(**arguments).serialize() == (name, arguments)
+
+
+# --- ended, cleared or marked by a person -----------------------------------------------------------------------------
+
+
+def killed(trigger: FlinkJobTrigger) -> None:
+    """As the triggerer does it: the run is cancelled, then it is told of the kill."""
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(anext(trigger.run()))  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.wait_for(trigger.on_kill(), 20)
+        await trigger.cleanup()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("trigger_id", "state", "words"),
+    [
+        ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which goes on by itself"),
+        (None, "RUNNING", "job job-1 to prove that it runs; the job is RUNNING and is neither ended nor verified"),
+        (None, None, "the job is in a state that the cluster does not tell now"),
+    ],
+)
+def test_a_kill_stops_nothing_and_is_told(
+    cluster: Pretended, tmp_path: Path, trigger_id: str | None, state: str | None, words: str, told: Callable[[], str]
+) -> None:
+    cluster.run("job-1")
+    if state is None:
+        cluster.status = lambda _: (_ for _ in ()).throw(DeployError("no answer"))  # type: ignore[method-assign]
+    held = {"deployment": "orders", "ledger": str(tmp_path), "owner": "airflow:d/r/t"}
+    ledger = Ledger(tmp_path, "orders")
+    ledger.append(LedgerEntry("started", "SELECT", job_id="job-1", owner="airflow:d/r/t"))
+    before = Progress.of(ledger.entries())
+    killed(FlinkJobTrigger("flink_default", asdict(wait(trigger_id)), 60, 0.02, **held))
+    last = ledger.entries()[-1]
+    assert (last.kind, last.job_id, last.owner) == ("interrupted", "job-1", "airflow:d/r/t")
+    assert words in last.message
+    assert words in told()
+    assert (cluster.now, {*cluster.calls} & {"stop", "cancel", "submit"}) == ({"job-1": "RUNNING"}, set())
+    # It takes no part in the sequence: whoever goes on finds the step that was reached.
+    assert Progress.of(ledger.entries()).unfinished == before.unfinished
+
+
+def test_a_kill_is_told_although_the_ledger_cannot_be_written(
+    cluster: Pretended, tmp_path: Path, told: Callable[[], str]
+) -> None:
+    cluster.run("job-1")
+    (tmp_path / "file").write_text("")
+    held = {"deployment": "orders", "ledger": str(tmp_path / "file"), "owner": "me"}
+    killed(FlinkJobTrigger("flink_default", asdict(wait()), 60, 0.02, **held))
+    assert "the job is RUNNING and is neither ended nor verified" in told()
+    assert "could not be written into the ledger of orders" in told()
+
+
+def test_a_triggerer_that_goes_away_is_no_kill(cluster: Pretended, tmp_path: Path) -> None:
+    """It cancels what it runs and cleans up; another one takes the trigger up."""
+    cluster.run("job-1")
+    trigger = FlinkJobTrigger("flink_default", asdict(wait()), 60, 0.02, "orders", str(tmp_path), "me")
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(anext(trigger.run()))  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await trigger.cleanup()
+
+    asyncio.run(scenario())
+    assert Ledger(tmp_path, "orders").entries() == ()
+    assert "cancel" not in cluster.calls
+
+
+def test_what_flink_says_is_shown_by_the_task_alone(cluster: Pretended, told: Callable[[], str]) -> None:
+    """What its message holds of a connection is masked there."""
+    cluster.fail, cluster.error = "result", lambda _: DeployError("the sink refused planted-word")
+    fired(cluster, wait("stop-1"))
+    assert "there is something to judge (DeployError)" in told()
+    assert "planted-word" not in told()
+
+
+def test_a_connection_that_cannot_be_read_is_for_the_task_to_tell(
+    cluster: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: (_ for _ in ()).throw(AirflowNotFoundException("none")))
+    assert fired(cluster, wait("stop-1"))[0]["trigger_id"] == "stop-1"
