@@ -13,7 +13,7 @@ from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
-from airflow_flinkcompat.sql import PROGRAM, read_script, read_text
+from airflow_flinkcompat.sql import PROGRAM, language_of, read_script, read_text
 
 GATES: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -66,8 +66,8 @@ def check_command(
 ) -> None:
     """Check the change from script OLD to script NEW.
 
-    A file that ends in .py is a PyFlink program: it is read, and never run. What only its environment knows, an
-    environment variable or an argument, is given with --var.
+    A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
+    never run. What only its environment knows, an environment variable or an argument, is given with --var.
 
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
@@ -82,7 +82,7 @@ def check_command(
     given = parse_settings(variables, "variable", "NAME=VALUE")
     programs = [path for path in (old, new) if path.endswith(PROGRAM)]
     if given and not programs:
-        raise InputError("--var belongs to PyFlink programs: neither file ends in .py")
+        raise InputError("--var belongs to programs: neither file ends in .py or .table")
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
@@ -90,7 +90,7 @@ def check_command(
         effective = {**shared, **own}
         if path.endswith(PROGRAM):
             text = read_text(path, program=True)
-            return Side(text, effective, declared, ddl, engine, version, path, "python", given)
+            return Side(text, effective, declared, ddl, engine, version, path, language_of(path), given)
         return Side(read_text(path), effective, declared, ddl, engine, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)

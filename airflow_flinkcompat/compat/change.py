@@ -52,7 +52,7 @@ class Change:
         if any(problem.reason == "program" for problem in (*a.problems, *b.problems)):
             # The same words may stand for something else: what a program reads from outside is not seen.
             return False
-        if refusals(a) or refusals(b):
+        if refusals(a) or refusals(b) or self.old.not_run or self.new.not_run:
             return False
         if a.problems or b.problems:
             # What was not read may look at anything, a setting after the last query or a view nobody else reads too.

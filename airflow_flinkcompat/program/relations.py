@@ -151,8 +151,8 @@ def prepared(prepared: Prepared, name: str, args: Args, session: Session, node: 
     if prepared.over is not None:
         windows = (prepared.over, *prepared.others)
         validation.over(prepared, outputs)
-        for window in windows:
-            session.window(node, window, outputs)
+        for each in windows:
+            session.window(node, each, outputs)
         special = e.row_windows(windows)
         if not any(column.kind == "over" or _bare(column).kind == "over" for column in outputs):
             raise NotRead("no aggregate names the row window")

@@ -53,7 +53,7 @@ _STRINGS = {
     ),
 }  # fmt: skip
 """Methods that took one of the old string expressions."""
-_OLD_STRINGS = "old string expressions, which Flink has not had since 1.16: write col('a')"
+_OLD_STRINGS = "old string expressions (Flink up to 1.15 only: write col('a') instead of a text)"
 _LAST_WITH_STRINGS = "1.15"
 _LOOK = Unknown("what a call only looks up is not known")
 _LOOKS = {
@@ -153,7 +153,8 @@ def with_strings(owner: Described, name: str, args: Args, session: Session, node
         lambda expr, method, given: call(expr, method, given, {}, session, node),
         lambda function, given: call_name(Ref(f"pyflink.table.expressions.{function}"), given, {}, session, node),
     )
-    session.note(node, _OLD_STRINGS, _LAST_WITH_STRINGS)
+    if not any(note.text == _OLD_STRINGS for note in session.notes.values()):
+        session.note(node, _OLD_STRINGS, _LAST_WITH_STRINGS)
     return [part for arg in args for part in (read if isinstance(arg, Known) else (arg,))]
 
 

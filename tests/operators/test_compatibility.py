@@ -187,7 +187,7 @@ def test_a_file_is_a_template_and_may_include_others(site: Site) -> None:
 def test_a_program_is_refused(site: Site, name: str) -> None:
     (site.folder / "job.py").write_text("x = 1")
     texts = {"script": script(), name: "job.py"}
-    with pytest.raises(AirflowFailException, match=r"job\.py: is a PyFlink program; only `flinkcompat check` reads"):
+    with pytest.raises(AirflowFailException, match=r"job\.py: is a program of the Table API; only `flinkcompat check` reads"):
         run_check(site, texts.pop("script"), **texts)
 
 

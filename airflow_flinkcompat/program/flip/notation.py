@@ -124,8 +124,9 @@ class Notation(Meaning):
         """The event time of a table; empty where it has none, None where that is not known."""
         for statement in reversed([*self.declared, *self.session.statements]):
             tree = statement.tree
-            declared = tree.this if isinstance(tree, nodes.CreateTable | nodes.CreateView) else None
-            if declared is None or declared.sql(dialect="flink").replace("`", "").lower() != path.lower():
+            if not isinstance(tree, nodes.CreateTable | nodes.CreateView):
+                continue
+            if tree.this.sql(dialect="flink").replace("`", "").lower() != path.lower():
                 continue
             if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
                 return None
@@ -174,8 +175,8 @@ class Notation(Meaning):
 
     def note(self, what: str, last: str) -> None:
         """Note what only FLIP-11 says so, or Flink up to a version."""
-        who = f"only Flink up to {last} says it so" if last else "no release of Flink has it"
-        self.session.note(self.node, f"{what}: as in FLIP-11, {who}", last)
+        who = f"FLIP-11 and Flink up to {last} only" if last else "FLIP-11 only, no release of Flink"
+        self.session.note(self.node, f"{what} ({who})", last)
 
     def _call(self, owner: Described, name: str, args: Sequence[Value]) -> Value:
         return tables.call(owner, name, args, {}, self.session, self.node)

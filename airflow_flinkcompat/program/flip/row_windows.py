@@ -25,9 +25,9 @@ def said(spec: Spec, method: str, args: Sequence[Value], batch: bool) -> Spec:
     known = ("preceding", "following", "on") if spec.kind == "SlideRows" else (_LENGTH[spec.kind], "on")
     if method not in known or spec.get(method) is not None or spec.alias:
         raise NotRead(f"{spec.kind} has no {method} here")
-    if len(args) != 1 or not isinstance(args[0], Expr):
+    given = args[0] if len(args) == 1 else None
+    if not isinstance(given, Expr):
         raise NotRead(f"{method} of {spec.kind} takes one expression")
-    (given,) = args
     if method == "on":
         validation.time_column("Over", method, given)
     elif spec.kind == "SlideRows":
