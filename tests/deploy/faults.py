@@ -37,14 +37,15 @@ class Result:
     wrong: str = ""
 
 
-def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str] = ()) -> None:
-    """The results of a whole matrix, as ``NAME-DATE.json`` and ``.md``."""
+def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str] = (), left: int = 0) -> None:
+    """The results of a matrix, as ``NAME-DATE.json`` and ``.md``; ``left`` cases of it were not run (yet)."""
     today = datetime.now(UTC).date().isoformat()
     rows = [asdict(result) for result in results]
     (RESULTS / f"{name}-{today}.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     wrong = [result for result in results if result.wrong]
     lines = [f"# {title}, {today}", "", *notes, ""]
-    lines += [f"{len(results)} cases, {len(wrong)} of them wrong.", ""]
+    missing = f" {left} more cases were not run: the run was cut." if left else ""
+    lines += [f"{len(results)} cases, {len(wrong)} of them wrong.{missing}", ""]
     lines += ["| Scenario | Fault | What the retry came to | Seconds |", "|---|---|---|---|"]
     for result in results:
         outcome = f"**{result.wrong}**" if result.wrong else result.outcome

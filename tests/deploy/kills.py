@@ -1,4 +1,4 @@
-"""A redeploy in a process that kills itself at a chosen point: right before or after one of its calls to the outside.
+"""A redeploy in a process that kills or pauses itself at a chosen point: right before or after a call to the outside.
 
 Calls are the HTTP requests of both REST clients and the moments in which an entry of the ledger gets its name. They are
 counted within a phase, which is the last entry that the run has written, so a point is the same in every run.
@@ -12,12 +12,12 @@ import os
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -27,6 +27,7 @@ from tests.deploy.jobs import Side
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 # Looks that decide what a run does next; the others change nothing and decide nothing.
 _LOOKS = re.compile(r"GET /jobs/\*/(savepoints/\*|status)|GET /v3/.*/result/.* INSERT")
+_EFFECTS = re.compile(r"ledger |POST /jobs/\*/stop|PATCH /jobs/\*|POST .*/statements INSERT")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,26 @@ class Point:
         """Whether something is done there, or learnt that decides what is done next."""
         return not self.call.startswith("GET") or (self.time == 1 and bool(_LOOKS.match(self.call)))
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether the call changes a job or the ledger."""
+        return bool(_EFFECTS.match(self.call))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run in a process of its own came to, in what words, and the points it went through that matter."""
+
+    outcome: str
+    message: str
+    points: tuple[Point, ...]
+
+    @classmethod
+    def of(cls, seen: Path) -> Self:
+        told = json.loads(seen.read_text("utf-8"))
+        points = (Point(*row) for row in told["points"])
+        return cls(told["outcome"], told["message"], tuple(point for point in points if point.matters))
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -61,6 +82,7 @@ class Attempt:
     checked: str | None
     owner: str
     options: Options
+    outcome: str = "compatible"
 
     def run(self) -> str:
         """What it came to: the kind of its entry, or the class of its error."""
@@ -76,7 +98,7 @@ class Attempt:
                     self.side,
                     start_mode=self.start_mode,
                     checked_old_sha256=self.checked,
-                    outcome="compatible",
+                    outcome=self.outcome,
                     owner=self.owner,
                     options=self.options,
                 )
@@ -84,18 +106,22 @@ class Attempt:
                 return type(error).__name__, str(error)
             return entry.kind, entry.message
 
-    def killed_at(self, point: Point | None, seen: Path) -> BaseProcess:
-        """A process that runs it, and what becomes of it: killed at ``point``, or told in ``seen`` in the end."""
+    def hit_at(self, point: Point | None, seen: Path, by: signal.Signals = signal.SIGKILL) -> BaseProcess:
+        """A process that runs it and sends itself a signal at ``point``; what it comes to is told in ``seen``.
+
+        Right before it pauses itself (SIGSTOP) it makes ``seen`` an empty file.
+        """
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["tests.deploy.kills"])
-        process = context.Process(target=_run, args=(self, point, seen))
+        process = context.Process(target=_run, args=(self, point, seen, by))
         process.start()
         return process
 
 
 @dataclass
 class _Faults:
-    kill_at: Point | None
+    hit_at: Point | None
+    reached: Callable[[], None]
     seen: list[Point] = field(default_factory=list)
     phase: str = ""
     statement: str = ""
@@ -111,8 +137,8 @@ class _Faults:
         self._reach(Point(phase, name, time, after=True))
 
     def _reach(self, point: Point) -> None:
-        if point == self.kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if point == self.hit_at:
+            self.reached()
         self.seen.append(point)
 
     def name(self, request: httpx.Request) -> str:
@@ -141,15 +167,16 @@ class _Faults:
         os.link = named
 
 
-def _run(attempt: Attempt, kill_at: Point | None, seen: Path) -> None:
-    faults = _Faults(kill_at)
+def _run(attempt: Attempt, point: Point | None, seen: Path, by: signal.Signals) -> None:
+    def reached() -> None:
+        if by == signal.SIGSTOP:
+            seen.touch()
+        os.kill(os.getpid(), by)
+
+    faults = _Faults(point, reached)
     faults.install()
     outcome, message = attempt.said()
-    points = [[point.phase, point.call, point.time, point.after] for point in faults.seen]
-    seen.write_text(json.dumps({"outcome": outcome, "message": message, "points": points}), "utf-8")
-
-
-def undisturbed(seen: Path) -> tuple[str, list[Point]]:
-    """What an attempt that was not killed came to, and the points it went through that matter."""
-    told = json.loads(seen.read_text("utf-8"))
-    return told["outcome"], [point for point in (Point(*row) for row in told["points"]) if point.matters]
+    points = [[each.phase, each.call, each.time, each.after] for each in faults.seen]
+    hidden = seen.with_suffix(".hidden")
+    hidden.write_text(json.dumps({"outcome": outcome, "message": message, "points": points}), "utf-8")
+    hidden.rename(seen)
