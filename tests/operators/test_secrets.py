@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 from airflow.providers.standard.operators import hitl
+from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import SecretsMasker, _secrets_masker
-from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput, TaskDeferred
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 from jinja2 import UndefinedError
 
 from airflow_flinkcompat.deploy.gateway import GatewayError
+from airflow_flinkcompat.hooks.flink import FlinkHook
+from tests.deploy.object_stores import serving
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
+GET_CONN = FlinkHook.get_conn
 PLANTED = (
     "planted-pw",
     "planted-jaas",
@@ -152,3 +156,50 @@ def test_a_template_that_cannot_be_rendered_is_logged_masked(deployed: Site, cap
         Run().render(broken)
     assert "Exception rendering Jinja template" in caplog.text
     assert leaks(caplog.text) == []
+
+
+class _Cluster:
+    """Gateway and JobManager over HTTP: one job, which failed, and says what it was given."""
+
+    url = ""
+
+    def __init__(self, failure: str) -> None:
+        self.answers: dict[str, Any] = {
+            "/v3/info": {"productName": "Apache Flink", "version": "2.3.0"},
+            "/jobs/job-1/status": {"status": "FAILED"},
+            "/jobs/job-1": {"jid": "job-1", "name": "orders", "state": "FAILED", "vertices": []},
+            "/jobs/job-1/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": failure}]}},
+            "/jobs/job-1/checkpoints": {},
+        }
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(self.answers[environ["PATH_INFO"]]).encode()]
+
+
+def test_what_a_connection_holds_is_masked_after_a_wait_as_well(
+    site: Site, logs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that goes on submits nothing, so it would not know what the placeholders stood for."""
+    value = "quite-an-ordinary-word"
+    run, tasks, _ = site.checked(script().replace("'/out'", "'/out', 'password' = '${conn.lake.password}'"))
+    task = tasks["first"]
+    task.settle_seconds, task.patience = 60, 0.1
+    with pytest.raises(TaskDeferred) as deferred:
+        run.execute(task)
+    cluster = _Cluster(f"java.io.IOException: nobody may come in by {value} here")
+    with serving(cluster):
+        connections = {
+            "flink_default": Connection(conn_id="f", conn_type="flink", host=cluster.url),
+            "lake": Connection(conn_id="lake", conn_type="generic", password=value),
+        }
+        monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(connections.__getitem__))
+        monkeypatch.setattr(FlinkHook, "get_conn", GET_CONN)
+        monkeypatch.setattr(FlinkHook, "jobmanager_url", cluster.url)
+        del task.hook
+        with pytest.raises(AirflowException, match=r"IOException: nobody may come in by \*\*\* here") as failed:
+            run.complete(task, {"wait": deferred.value.trigger.wait})
+    stored = [path.read_text() for path in (site.folder / "ledger").rglob("*.json")]
+    assert any("nobody may come in" in text for text in stored)
+    assert value not in f"{failed.value}{logs}{stored}"
+    assert _secrets_masker().redact(f"echo: {value}") == "echo: ***", "and by Airflow in every later log"
