@@ -67,7 +67,7 @@ def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refu
         match node:
             case GroupWindowAggregate():
                 uses = _uses(node, windows)
-                for message in _in_batch(node) if batch else _on_stream(node, uses):
+                for message in _in_batch(node, uses) if batch else _on_stream(node, uses):
                     yield Refusal(message, _place(uses, pipeline))
             case Over():
                 uses = [use for use in windows if use.call == "OVER"]
@@ -108,7 +108,7 @@ def _on_stream(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterato
             )
 
 
-def _in_batch(node: GroupWindowAggregate) -> Iterator[str]:
+def _in_batch(node: GroupWindowAggregate, uses: Sequence[WindowUse]) -> Iterator[str]:
     kind = "Session" if node.window.kind is WindowKind.SESSION else "Tumbling"
     if node.window.kind is WindowKind.SESSION or node.window.measure is Measure.ROWS:
         what = "a session window" if kind == "Session" else "a window over rows"
@@ -120,6 +120,11 @@ def _in_batch(node: GroupWindowAggregate) -> Iterator[str]:
         yield (
             "a window on processing time in batch mode; put it on a column of the data (Flink: its planner fails with "
             "ArrayIndexOutOfBoundsException)"
+        )
+    elif any("proctime" in use.fields for use in uses[:1]):
+        yield (
+            "the proctime of a window on event time, in batch mode; select its rowtime, or its end "
+            "(Flink: it refuses it in batch mode, and takes it on a stream)"
         )
     elif node.window.slide and node.window.size and node.window.slide > node.window.size:
         yield (

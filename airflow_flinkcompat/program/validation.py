@@ -127,9 +127,8 @@ def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: boo
     if given.parts[0] <= 0:
         if batch:
             raise NotRead(f"the {of} of {name} is not above 0: in batch mode Flink makes something else of it")
-        raise refused(
-            f"the {of} of {name} is not above 0", remedy, f"{_ASSIGNER[kind]} parameters must satisfy size > 0"
-        )
+        said_by_flink = f"{_ASSIGNER[kind]} parameters must satisfy size > 0" if given.kind == "interval" else ""
+        raise refused(f"the {of} of {name} is not above 0", remedy, said_by_flink)
 
 
 _TITLE = {"Tumble": "Tumbling window", "Slide": "A sliding window"}
