@@ -20,6 +20,8 @@ BENCH_ARGS ?=
 # What the tests that need no JVM use, and everything.
 CORE_EXTRAS := airflow,jars,dev
 ALL_EXTRAS := all,dev
+# Real PyFlink, which cannot stand beside what Airflow needs.
+PYFLINK := .venv-pyflink
 SETUP_INPUTS := pyproject.toml constraints.txt scripts/setup_environment.sh
 
 # Finds or installs a Java 17 or 21 and hands it to what follows on the line.
@@ -33,12 +35,18 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
-.PHONY: help setup java lint format docs test-fast test test-full demo bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
+$(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.core-ready
+	@scripts/setup_pyflink.sh $(PYFLINK)
+	@touch $@
+
+.PHONY: help setup pyflink java lint format docs test-fast test test-full demo bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: java $(VENV)/.all-ready ## Make .venv with everything and see that there is a Java 17 or 21
+
+pyflink: $(PYFLINK)/.ready ## Make .venv-pyflink with real PyFlink, 850 MB
 
 java:
 	@$(WITH_JAVA) echo "Java: $$JAVA_HOME"
@@ -66,7 +74,7 @@ test-full: export HYPOTHESIS_PROFILE := thorough
 test-full: export FLINKCOMPAT_FUZZ_CASES := 10000
 test-full: export FLINKCOMPAT_KILLS := 12
 test-full: export FLINKCOMPAT_FAULTS := all
-test-full: test demo ## make test with many more examples for each property, then make demo
+test-full: pyflink test demo ## make test with many more examples and real PyFlink, then make demo
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo
@@ -83,7 +91,8 @@ bench-rehearsal: setup ## Rehearse measured restores beside their running jobs, 
 bench-downtime: setup ## Time how long a redeployed job stands still, beside raw REST calls that do the same
 	@$(WITH_JAVA) python -m benchmarks.downtime --write benchmarks/results/downtime-$$(date -u +%F).md
 
-measure-flink: setup ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
+# The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
+measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)
 
 up: setup ## The same parts in the background, with the first version deployed, to look at
@@ -95,7 +104,9 @@ down: $(VENV)/.core-ready ## Stop what make up left running
 lock: $(VENV)/.core-ready ## Renew constraints.txt from pyproject.toml
 	@uv pip compile --universal --upgrade --quiet --no-header --no-annotate --python-version 3.11 \
 		--extra all --extra dev pyproject.toml --output-file constraints.txt
+	@echo apache-flink==2.3.0 | uv pip compile --upgrade --quiet --no-header --no-annotate --python-version 3.11 \
+		- --output-file constraints-pyflink.txt
 
 clean: ## Remove .venv, caches and build results
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PYFLINK) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from airflow_flinkcompat.deploy import DeployError, LocalFlink
 from measure import results
 from measure.bench import CLUSTER, Bench
 from measure.flinks import CACHE, VERSIONS, home
-from measure.pairs import load_pairs
+from measure.pairs import FOLDER, PROGRAMS, load_pairs
+from measure.pyflink import PyFlink
 from tests.sections import FixtureError
 
 SLOTS = 16
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__)
     parser.add_argument("--flink", choices=sorted(VERSIONS), default="2.3", help="the line of Flink (default: 2.3)")
+    parser.add_argument(
+        "--programs", action="store_true", help="the pairs of PyFlink programs; needs `make pyflink`, and Flink 2.3"
+    )
     parser.add_argument("--only", type=_pattern, default="", metavar="REGEX", help="only pairs whose id matches")
     parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
@@ -68,16 +72,21 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
 
     The file, and what is wrong with pairs that could not be run.
     """
-    pairs = load_pairs(options.flink, options.only)
+    if options.programs and options.flink != "2.3":
+        raise FixtureError("the programs are measured on Flink 2.3, the version of PyFlink beside it")
+    pairs = load_pairs(options.flink, options.only, PROGRAMS if options.programs else FOLDER)
     today = datetime.now(UTC).date().isoformat()
-    newest = results.newest(options.flink) if options.only else None
-    path: Path = options.out or newest or results.FOLDER / f"flink-{options.flink}-{today}.json"
-    folder = CACHE / f"run-{options.flink}"
+    name = "programs" if options.programs else "flink"
+    newest = results.newest(options.flink, name) if options.only else None
+    path: Path = options.out or newest or results.FOLDER / f"{name}-{options.flink}-{today}.json"
+    folder = CACHE / f"run-{name}-{options.flink}"
     shutil.rmtree(folder, ignore_errors=True)
-    with (
-        LocalFlink(folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, log=print) as flink,
-        closing(Bench(flink, folder / "data")) as bench,
-    ):
+    with ExitStack() as stack:
+        # Asked first: without the environment nothing else is started in vain.
+        pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
+        flink = LocalFlink(folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, log=print)
+        bench = Bench(stack.enter_context(flink), folder / "data", pyflink)
+        stack.enter_context(closing(bench))
         measured, failures = bench.measure(pairs, options.threads, print)
     data = results.document(measured, VERSIONS[options.flink], today)
     if options.only and path.exists():

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGatewayTarget, TargetError
 from airflow_flinkcompat.deploy.gateway import SqlGateway
@@ -23,6 +24,7 @@ from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes
 from measure.pairs import Pair, Side
 from measure.progress import DATA, EVERY, SECONDS, Ended, MeasureError, arrival, tables_read, wait_read, wait_running
+from measure.pyflink import ProgramRefused, PyFlink
 
 CLUSTER = {
     # What is looked at is never older than this (ms).
@@ -41,7 +43,8 @@ HOW = (
     + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
     + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
     "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
-    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows."
+    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows. "
+    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run."
 )
 _PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
@@ -75,10 +78,17 @@ class Measured:
 class Bench:
     """One running cluster and all that was already run on it."""
 
-    def __init__(self, flink: LocalFlink, folder: Path) -> None:
+    def __init__(self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None) -> None:
+        self._pyflink = pyflink
         self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url)
         self._gateway = SqlGateway(flink.gateway_url)
         self._jobs = JobManager(flink.jobmanager_url)
+        url = urlsplit(flink.jobmanager_url)
+        self._cluster = {
+            "execution.target": "remote",
+            "rest.address": str(url.hostname),
+            "rest.port": str(url.port),
+        }
         self._printed = flink.work_dir / "log" / "taskmanager.out"
         self._folder = folder
         self._numbers = count(1)
@@ -121,6 +131,8 @@ class Bench:
 
     def complete(self, side: Side) -> Side:
         """The side with a print sink of its own schema where it ends in a bare query."""
+        if side.language == "python":
+            return side
         *setup, last = parse_script(side.script, "<pair>").statements
         if not re.match(r"SELECT|WITH", last.text, re.IGNORECASE):
             return side
@@ -186,7 +198,7 @@ class Bench:
     def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
         """Outcome (None: to be told from the rows), the exception, the rows."""
         run = next(self._numbers)
-        for rows in tables_read(new.script).values():
+        for rows in set(tables_read(new.script).values()):
             if not (old.folder / rows).exists():  # a table that the old SQL did not declare
                 _put(rows, old.folder, "before")
                 _put(rows, old.folder, "after")
@@ -208,14 +220,27 @@ class Bench:
         """The side as a job over the rows in ``folder``; it does not outlive the block."""
         script = side.script.replace("file://DATA", folder.as_uri())
         script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
-        job_id = new_id()
-        self._target.submit(script, {**SETTINGS, **dict(side.settings)}, start, job_id=job_id, source="<pair>")
+        job_id = self._submit(script, side, start)
         try:
             yield job_id
         finally:
             status = self._target.status(job_id)
             if status and not status.terminal:
                 self._target.cancel(job_id)
+
+    def _submit(self, script: str, side: Side, start: Start) -> str:
+        settings = {**SETTINGS, **dict(side.settings)}
+        if side.language == "sql":
+            job_id = new_id()
+            self._target.submit(script, settings, start, job_id=job_id, source="<pair>")
+            return job_id
+        if self._pyflink is None:
+            raise MeasureError("a program needs PyFlink")
+        try:
+            (job_id,) = self._pyflink.submit(script, "pair.py", {**settings, **start.options, **self._cluster})
+        except ProgramRefused as refused:
+            raise TargetError(str(refused)) from None
+        return job_id
 
     def _rows(self, run: int) -> tuple[str, ...]:
         """What the sinks of a run have printed so far, as ``table +I[…]``."""
@@ -225,7 +250,7 @@ class Bench:
 
     @staticmethod
     def _arrive(side: Side, folder: Path, when: str) -> None:
-        for rows in tables_read(side.script).values():
+        for rows in set(tables_read(side.script).values()):
             _put(rows, folder, when)
 
 

@@ -15,6 +15,9 @@ A side ends in what makes the job: INSERT, EXECUTE STATEMENT SET, or a bare quer
 schema. ``file://DATA/<name>`` in a path stands for the rows of ``measure/data/<name>``: ``before.csv``, ``after.csv``,
 and, where several subtasks read, ``before.filler.csv`` and ``after.filler.csv``: rows without weight that come until
 every subtask has read one. (A subtask without rows holds the watermark back; an idle one makes others lose rows.)
+
+A side that begins with a line ``#!python`` is a PyFlink program: what stands in front of it there is
+:data:`PROGRAM_HEAD`, and then each statement of ``--- given``, executed. Files with programs are called ``*.pairs``.
 """
 
 from __future__ import annotations
@@ -27,17 +30,31 @@ from tests import sections
 from tests.sections import FixtureError, Section
 
 FOLDER = Path(__file__).parent / "pairs"
+PROGRAMS = Path(__file__).parents[1] / "tests" / "fixtures" / "table_api" / "restores"
+"""Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
+PROGRAM_HEAD = """\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table.expressions import UNBOUNDED_RANGE, UNBOUNDED_ROW, col, lit, row_interval
+from pyflink.table.window import Over, Session, Slide, Tumble
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+"""
+_PYTHON = "#!python\n"
 _CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
 _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
 class Side:
-    """One script with the settings of its session; ``rows_before`` rows are printed before a savepoint is taken."""
+    """One script with the settings of its session; ``rows_before`` rows are printed before a savepoint is taken.
+
+    ``language`` is ``sql``, or ``python`` for a program.
+    """
 
     script: str
     settings: tuple[tuple[str, str], ...] = ()
     rows_before: int = 0
+    language: str = "sql"
 
 
 @dataclass(frozen=True)
@@ -57,11 +74,13 @@ class Pair:
 
 
 def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
-    """Every pair of every ``*.sql`` file for a line of Flink whose id matches ``only`` (a regular expression).
+    """Every pair of every ``*.sql`` and ``*.pairs`` file for a line of Flink whose id matches ``only``, a regular
+    expression.
 
     Raises FixtureError, with file and line, on a malformed file, and when nothing matches.
     """
-    pairs = [pair for path in sorted(folder.glob("*.sql")) for pair in parse_pairs(path.read_text("utf-8"), path.name)]
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".sql", ".pairs"))
+    pairs = [pair for path in files for pair in parse_pairs(path.read_text("utf-8"), path.name)]
     found = [pair for pair in pairs if re.search(only, pair.id) and pair.line in ("", line)]
     if not found:
         raise FixtureError(f"{folder}: holds no pair{f' that matches {only!r}' if only else ''}")
@@ -83,7 +102,7 @@ def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, f
     if not rows.isdecimal():
         raise FixtureError.at(file, line, f"rows-before is {rows!r}, not a number")
     sides = [
-        Side(given + section.text, tuple(sorted(sections.settings(found, key, file).items())), printed)
+        _side(given, section.text, tuple(sorted(sections.settings(found, key, file).items())), printed)
         for section, key, printed in ((old, "settings-old", int(rows)), (new, "settings-new", 0))
     ]
     return Pair(
@@ -95,3 +114,11 @@ def _pair(head: Section, old: Section, new: Section, *, given: str, area: str, f
         caveat=found.get("on-this-data", [(0, "")])[0][1],
         line=found.get("flink", [(0, "")])[0][1],
     )
+
+
+def _side(given: str, text: str, settings: tuple[tuple[str, str], ...], printed: int) -> Side:
+    if not text.startswith(_PYTHON):
+        return Side(given + text, settings, printed)
+    statements = [each.strip() for each in given.split(";\n") if each.strip()]
+    declared = "".join(f't_env.execute_sql("""\n{each}\n""")\n' for each in statements)
+    return Side(PROGRAM_HEAD + declared + text.removeprefix(_PYTHON), settings, printed, "python")

@@ -20,7 +20,9 @@ EVERY = 0.1
 _SOURCE_ROWS = re.compile(r"Source__(?P<table>\w+?)\[\d+\]\.numRecordsIn")
 _SOURCE = re.compile(r"Source: (\w+)\[\d+\]")
 _SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
-_PATH = re.compile(r"CREATE TABLE (?P<table>\w+) .*?'path' = 'file://DATA/(?P<rows>\w+)'", re.DOTALL)
+_PATH = re.compile(
+    r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?'path' = 'file://DATA/(?P<rows>\w+)'", re.DOTALL
+)
 _NO_WATERMARK = -(2**63)
 
 
@@ -68,8 +70,7 @@ class Progress:
 
 def tables_read(script: str) -> dict[str, str]:
     """Table name → name of its rows, of the tables declared over ``file://DATA/…``."""
-    declared = (statement for statement in script.split(";"))
-    return {match["table"]: match["rows"] for text in declared if (match := _PATH.search(text))}
+    return {match["table"]: match["rows"] for match in _PATH.finditer(script)}
 
 
 def arrival(script: str, phase: str) -> Arrival:

@@ -42,6 +42,8 @@ def _entry(measured: Measured) -> dict[str, Any]:
         "statements_are_dml": True,
         "old": measured.old.strip().removesuffix(";"),
         "new": measured.new.strip().removesuffix(";"),
+        "language_old": pair.old.language,
+        "language_new": pair.new.language,
         "settings_old": dict(pair.old.settings),
         "settings_new": dict(pair.new.settings),
         "exception": measured.exception,
@@ -64,13 +66,15 @@ def predicted(entry: Entry, version: str) -> dict[str, Any]:
 
 
 def judged(entry: Entry, version: str) -> Report:
-    old, new = (
-        Side(
-            entry[side] + ";\n", entry[f"settings_{side}"], engine="flink", engine_version=version, source=f"{side}.sql"
-        )
-        for side in ("old", "new")
-    )
+    old, new = (_side(entry, side, version) for side in ("old", "new"))
     return check(old, new)
+
+
+def _side(entry: Entry, name: str, version: str) -> Side:
+    language = entry.get(f"language_{name}", "sql")
+    text, file = (entry[name] + ";\n", f"{name}.sql") if language == "sql" else (entry[name], f"{name}.py")
+    settings = entry[f"settings_{name}"]
+    return Side(text, settings, engine="flink", engine_version=version, source=file, language=language)
 
 
 def stated_consequence(report: Report) -> Consequence | None:
@@ -140,9 +144,9 @@ def renew(path: Path) -> dict[str, Any]:
     return {**data, "pairs": [predicted(entry, data["flink"]) for entry in data["pairs"]]}
 
 
-def newest(line: str) -> Path | None:
-    """The newest results file of a line of Flink."""
-    return max(FOLDER.glob(f"flink-{line}-*.json"), default=None)
+def newest(line: str, name: str = "flink") -> Path | None:
+    """The newest results file of a line of Flink; ``name`` is ``programs`` for that of PyFlink programs."""
+    return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
 
 
 def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
