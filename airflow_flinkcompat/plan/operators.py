@@ -91,7 +91,7 @@ class AggregateOperator:
     ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
     ``repeated_calls`` counts calls over a computed column that say what another call says without it: both are kept.
     ``left_out`` is all that goes in, in order, where metrics nobody reads ask for more than the others do: another plan
-    (EXPLAIN).
+    (EXPLAIN). ``arriving`` are all the columns below: SQL leaves out what nobody reads, the Table API does not.
     """
 
     region: Region
@@ -105,6 +105,7 @@ class AggregateOperator:
     repeated_keys: int = 0
     repeated_calls: int = 0
     left_out: tuple[Expression, ...] = ()
+    arriving: tuple[Expression, ...] = field(default=(), compare=False)
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
     key_spans: tuple[Span | None, ...] = field(default=(), compare=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_flinkcompat.plan.aggregations import Calls, aggregation, group_window_aggregation, handed_up, properties
 from airflow_flinkcompat.plan.conditions import asked, spelled
 from airflow_flinkcompat.plan.expressions import (
     AggregateCall,
@@ -32,10 +32,8 @@ from airflow_flinkcompat.plan.nodes import (
     Sort,
     Union,
     Values,
-    WindowAggregate,
     WindowAssign,
     WindowField,
-    WindowKind,
 )
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -62,11 +60,9 @@ from airflow_flinkcompat.plan.origins import (
     leaves,
     meaning,
     uses_window_field,
-    window_field,
 )
 from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
-from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, DataType, TimeAttribute
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
 
 SIZE_LIMIT = 20_000
 """Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
@@ -244,10 +240,8 @@ class _Evaluation:
         region = replace(below.region, functions=(*below.region.functions, (bare, node.outer)))
         return _Stream(below.columns + added, region)
 
-    def _aggregates(
-        self, calls: tuple[AggregateCall, ...], below: _Stream
-    ) -> tuple[tuple[AggregateCall, ...], tuple[AggregateCall, ...], tuple[tuple[DataType, ...], ...]]:
-        """Every call resolved; the distinct ones in order of first use; their argument types."""
+    def _calls(self, calls: tuple[AggregateCall, ...], below: _Stream) -> Calls:
+        """Calls over the columns below, resolved."""
         resolved = tuple(
             replace(
                 call,
@@ -259,66 +253,21 @@ class _Evaluation:
         bare = tuple(aggregate_meaning(call) for call in resolved)
         first = dict(zip(reversed(bare), reversed(resolved), strict=True))
         unique = tuple(dict.fromkeys(bare))
-        types = tuple(tuple(arg.type for arg in first[call].args) for call in unique)
-        return bare, unique, types
+        return Calls(calls, bare, unique, tuple(tuple(arg.type for arg in first[call].args) for call in unique))
 
     def _aggregate(self, node: Aggregate) -> _Stream:
         below = self.stream(node.input)
         keys = tuple(self._resolve(key, below) for key in node.keys)
-        bare_keys = tuple(meaning(key) for key in keys)
-        calls, unique, types = self._aggregates(node.aggregates, below)
-        windows = below.region.windows
-        operator = _aggregate_operator(
-            region=below.region,
-            keys=keys,
-            bare_keys=bare_keys,
-            aggregates=unique,
-            grouping_sets=node.grouping_sets,
-            window=windows[-1] if windows else None,
-            windowed=isinstance(node, WindowAggregate) and not _of_other_sessions(windows, bare_keys),
-            repeated_calls=_repeated(node.aggregates, unique),
-            argument_types=types,
-            span=node.span,
-        )
-        return _Stream(_outputs(keys, bare_keys, node.aggregates, calls), Region(operator))
+        calls = self._calls(node.aggregates, below)
+        operator = aggregation(node, below.region, below.columns, keys, calls)
+        return _Stream(handed_up(keys, calls), Region(operator))
 
     def _group_window(self, node: GroupWindowAggregate) -> _Stream:
         below = self.stream(node.input)
         keys = tuple(self._resolve(key, below) for key in node.keys)
-        bare_keys = tuple(meaning(key) for key in keys)
-        calls, unique, types = self._aggregates(node.aggregates, below)
-        windowing = Windowing(
-            window=node.window,
-            time=meaning(self._resolve(node.time, below)),
-            time_attribute=node.time_attribute,
-            notation="group window",
-            mismatched=node.mismatched,
-            span=node.span,
-        )
-        position = node.window_position
-        operator = AggregateOperator(
-            region=below.region,
-            keys=bare_keys,
-            window_keys=frozenset(),
-            # The window call's place among the keys, as readings.md compares the move of a window key.
-            key_order=(*range(position), WindowField.START, *range(position, len(keys))),
-            aggregates=unique,
-            grouping_sets=_sets(node.grouping_sets, bare_keys),
-            window=windowing,
-            windowed=True,
-            repeated_calls=_repeated(node.aggregates, unique),
-            key_types=tuple(key.type for key in keys),
-            argument_types=types,
-            key_spans=tuple(key.span for key in keys),
-            span=node.span,
-        )
-        properties = tuple(
-            OperatorColumn(0, WindowColumn(name, type=UNKNOWN), type=column.type)
-            for name, column in zip(
-                node.properties, node.schema[len(node.schema) - len(node.properties) :], strict=True
-            )
-        )
-        return _Stream(_outputs(keys, bare_keys, node.aggregates, calls) + properties, Region(operator))
+        calls, time = self._calls(node.aggregates, below), self._resolve(node.time, below)
+        operator = group_window_aggregation(node, below.region, below.columns, time, keys, calls)
+        return _Stream(handed_up(keys, calls) + properties(node), Region(operator))
 
     def _join(self, node: Join) -> _Stream:
         sides = (self.stream(node.left), self.stream(node.right))
@@ -338,24 +287,26 @@ class _Evaluation:
 
     def _over(self, node: Over) -> _Stream:
         below = self.stream(node.input)
-        bare, unique, types = self._aggregates(tuple(call.call for call in node.calls), below)
+        calls = self._calls(tuple(over.call for over in node.calls), below)
         first = node.calls[0]
         time = first.order_by[0][0] if first.order_by else None
         row = tuple(meaning(column) for column in below.columns)
         operator = OverOperator(
             region=below.region,
-            aggregates=unique,
+            aggregates=calls.unique,
             partition_by=tuple(meaning(self._resolve(key, below)) for key in first.partition_by),
             order=self._sort_keys(first.order_by, below),
             frame=first.frame,
             clock=node.input.schema[time.index].time_attribute if isinstance(time, InputRef) else None,
             row=row,
             input_row=row,
-            argument_types=types,
+            argument_types=calls.argument_types,
             span=node.span,
         )
-        calls = tuple(OperatorColumn(0, call, type=over.call.type) for call, over in zip(bare, node.calls, strict=True))
-        return _Stream(tuple(_passed(0, column) for column in below.columns) + calls, Region(operator))
+        added = tuple(
+            OperatorColumn(0, call, type=over.call.type) for call, over in zip(calls.each, node.calls, strict=True)
+        )
+        return _Stream(tuple(_passed(0, column) for column in below.columns) + added, Region(operator))
 
     def _numbered(self, node: Over) -> _Stream:
         below = self._below(node)
@@ -404,7 +355,7 @@ class _Evaluation:
             case Over():
                 calls = tuple(
                     (
-                        self._aggregates((over.call,), below[0])[0][0],
+                        self._calls((over.call,), below[0]).each[0],
                         tuple(meaning(self._resolve(key, below[0])) for key in over.partition_by),
                         self._sort_keys(over.order_by, below[0]),
                         over.frame,
@@ -480,83 +431,6 @@ def _below_key(leaf: Expression) -> Expression:
     if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, KeyOutput):
         return leaf.output.key
     return leaf
-
-
-def _outputs(
-    keys: tuple[Expression, ...],
-    bare_keys: tuple[Expression, ...],
-    aggregates: tuple[AggregateCall, ...],
-    bare_calls: tuple[AggregateCall, ...],
-) -> tuple[Expression, ...]:
-    of_keys = tuple(
-        OperatorColumn(0, KeyOutput(bare), type=key.type, span=key.span)
-        for key, bare in zip(keys, bare_keys, strict=True)
-    )
-    of_calls = tuple(
-        OperatorColumn(0, bare, type=call.type, span=call.span)
-        for call, bare in zip(aggregates, bare_calls, strict=True)
-    )
-    return of_keys + of_calls
-
-
-def _aggregate_operator(
-    *,
-    region: Region,
-    keys: tuple[Expression, ...],
-    bare_keys: tuple[Expression, ...],
-    aggregates: tuple[AggregateCall, ...],
-    grouping_sets: tuple[tuple[int, ...], ...] | None,
-    window: Windowing | None,
-    windowed: bool,
-    repeated_calls: int,
-    argument_types: tuple[tuple[DataType, ...], ...],
-    span: Span | None,
-) -> AggregateOperator:
-    plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
-    places = {key: i for i, key in enumerate(plain)}
-    order = dict.fromkeys(window_field(key) or places[key] for key in bare_keys)
-    written = dict(zip(reversed(bare_keys), reversed(keys), strict=True))
-    below = region.origin
-    if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
-        # Window fields that an aggregation below hands up: this one runs on the same window.
-        window = below.window
-    return AggregateOperator(
-        region=region,
-        keys=plain,
-        window_keys=frozenset(name for key in bare_keys if (name := window_field(key)) is not None),
-        key_order=tuple(order),
-        aggregates=aggregates,
-        grouping_sets=_sets(grouping_sets, bare_keys),
-        window=window,
-        windowed=windowed,
-        repeated_keys=len(bare_keys) - len(set(bare_keys)),
-        repeated_calls=repeated_calls,
-        key_types=tuple(written[key].type for key in plain),
-        argument_types=argument_types,
-        key_spans=tuple(written[key].span for key in plain),
-        span=span,
-    )
-
-
-def _of_other_sessions(windows: tuple[Windowing, ...], keys: tuple[Expression, ...]) -> bool:
-    """Whether rows come in sessions of other keys than those they are grouped by: no windowed aggregation (EXPLAIN)."""
-    if not windows or windows[-1].window.kind is not WindowKind.SESSION:
-        return False
-    return set(windows[-1].partition_by) != {key for key in keys if window_field(key) is None}
-
-
-def _repeated(written: tuple[AggregateCall, ...], unique: tuple[AggregateCall, ...]) -> int:
-    """How many calls mean what another one means and are written over other columns: Flink keeps both (EXPLAIN)."""
-    return len({aggregate_meaning(call) for call in written}) - len(unique)
-
-
-def _sets(
-    grouping_sets: tuple[tuple[int, ...], ...] | None, keys: tuple[Expression, ...]
-) -> frozenset[tuple[frozenset[Expression], int]] | None:
-    """Each grouping set as the keys in it and how often it occurs; their order says nothing (measured)."""
-    if grouping_sets is None:
-        return None
-    return frozenset(Counter(frozenset(keys[i] for i in one) for one in grouping_sets).items())
 
 
 def _kind(node: Node) -> str:

@@ -1,0 +1,142 @@
+"""Aggregations as operators: what each keeps, from keys and calls that are resolved already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.nodes import Aggregate, GroupWindowAggregate, WindowAggregate, WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, Region, Windowing
+from airflow_flinkcompat.plan.origins import (
+    KeyOutput,
+    OperatorColumn,
+    WindowColumn,
+    aggregate_meaning,
+    meaning,
+    uses_window_field,
+    window_field,
+)
+from airflow_flinkcompat.plan.types import UNKNOWN, DataType
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of an aggregation: as ``written``, what ``each`` of them means, the distinct ones in order of first
+    use, and the types of their arguments."""
+
+    written: tuple[AggregateCall, ...]
+    each: tuple[AggregateCall, ...]
+    unique: tuple[AggregateCall, ...]
+    argument_types: tuple[tuple[DataType, ...], ...]
+
+    @property
+    def repeated(self) -> int:
+        """How many mean what another one means and are written over other columns: Flink keeps both (EXPLAIN)."""
+        return len({aggregate_meaning(call) for call in self.written}) - len(self.unique)
+
+
+def aggregation(
+    node: Aggregate, region: Region, arriving: tuple[Expression, ...], keys: tuple[Expression, ...], calls: Calls
+) -> AggregateOperator:
+    """The operator of an aggregation over ``region``, whose rows have the columns ``arriving``."""
+    bare_keys = tuple(meaning(key) for key in keys)
+    plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
+    places = {key: i for i, key in enumerate(plain)}
+    order = dict.fromkeys(window_field(key) or places[key] for key in bare_keys)
+    written = dict(zip(reversed(bare_keys), reversed(keys), strict=True))
+    window = region.windows[-1] if region.windows else None
+    windowed = isinstance(node, WindowAggregate) and not _of_other_sessions(window, bare_keys)
+    below = region.origin
+    if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
+        # Window fields that an aggregation below hands up: this one runs on the same window.
+        window = below.window
+    return AggregateOperator(
+        region=region,
+        keys=plain,
+        window_keys=frozenset(name for key in bare_keys if (name := window_field(key)) is not None),
+        key_order=tuple(order),
+        aggregates=calls.unique,
+        grouping_sets=_sets(node.grouping_sets, bare_keys),
+        window=window,
+        windowed=windowed,
+        repeated_keys=len(bare_keys) - len(set(bare_keys)),
+        repeated_calls=calls.repeated,
+        arriving=tuple(map(meaning, arriving)),
+        key_types=tuple(written[key].type for key in plain),
+        argument_types=calls.argument_types,
+        key_spans=tuple(written[key].span for key in plain),
+        span=node.span,
+    )
+
+
+def group_window_aggregation(
+    node: GroupWindowAggregate,
+    region: Region,
+    arriving: tuple[Expression, ...],
+    time: Expression,
+    keys: tuple[Expression, ...],
+    calls: Calls,
+) -> AggregateOperator:
+    """The operator of an aggregation on a legacy group window, or one of the Table API."""
+    bare_keys = tuple(meaning(key) for key in keys)
+    position = node.window_position
+    return AggregateOperator(
+        region=region,
+        keys=bare_keys,
+        window_keys=frozenset(),
+        # The window call's place among the keys, as readings.md compares the move of a window key.
+        key_order=(*range(position), WindowField.START, *range(position, len(keys))),
+        aggregates=calls.unique,
+        grouping_sets=_sets(node.grouping_sets, bare_keys),
+        window=Windowing(
+            window=node.window,
+            time=meaning(time),
+            time_attribute=node.time_attribute,
+            notation="group window",
+            mismatched=node.mismatched,
+            span=node.span,
+        ),
+        windowed=True,
+        repeated_calls=calls.repeated,
+        arriving=tuple(map(meaning, arriving)),
+        key_types=tuple(key.type for key in keys),
+        argument_types=calls.argument_types,
+        key_spans=tuple(key.span for key in keys),
+        span=node.span,
+    )
+
+
+def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
+    """The columns of an aggregation's result: its keys, then its calls as written."""
+    of_keys = tuple(OperatorColumn(0, KeyOutput(meaning(key)), type=key.type, span=key.span) for key in keys)
+    of_calls = tuple(
+        OperatorColumn(0, bare, type=call.type, span=call.span)
+        for call, bare in zip(calls.written, calls.each, strict=True)
+    )
+    return of_keys + of_calls
+
+
+def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
+    """The fields of a group window that are selected."""
+    columns = node.schema[len(node.schema) - len(node.properties) :]
+    return tuple(
+        OperatorColumn(0, WindowColumn(name, type=UNKNOWN), type=column.type)
+        for name, column in zip(node.properties, columns, strict=True)
+    )
+
+
+def _of_other_sessions(window: Windowing | None, keys: tuple[Expression, ...]) -> bool:
+    """Whether rows come in sessions of other keys than those they are grouped by: no windowed aggregation (EXPLAIN)."""
+    if window is None or window.window.kind is not WindowKind.SESSION:
+        return False
+    return set(window.partition_by) != {key for key in keys if window_field(key) is None}
+
+
+def _sets(
+    grouping_sets: tuple[tuple[int, ...], ...] | None, keys: tuple[Expression, ...]
+) -> frozenset[tuple[frozenset[Expression], int]] | None:
+    """Each grouping set as the keys in it and how often it occurs; their order says nothing (measured)."""
+    if grouping_sets is None:
+        return None
+    return frozenset(Counter(frozenset(keys[i] for i in one) for one in grouping_sets).items())
