@@ -27,6 +27,8 @@ from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
 TUMBLE = "TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES)"
 HOP = "HOP(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '5' MINUTES, INTERVAL '20' MINUTES)"

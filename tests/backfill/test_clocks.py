@@ -11,6 +11,8 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, plan
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
 
+pytestmark = pytest.mark.turns
+
 LTZ = BID_COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", 1)
 JSON = {"json__timestamp_format__standard": "ISO-8601"}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 COLUMNS = (
     "b BOOLEAN, t TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(8, 2), m DECIMAL(15, 3), "

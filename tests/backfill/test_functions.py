@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_bac
 from tests.backfill.engines import Compare, turns
 from tests.backfill.scripts import filled, script, table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 Case = tuple[str, Sequence[Sequence[str]], Sequence[str]]
 

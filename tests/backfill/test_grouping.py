@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "ts TIMESTAMP(3), k STRING, j INT, v INT, WATERMARK FOR ts AS ts"
 
 

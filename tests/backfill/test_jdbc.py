@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.backfill.postgres import Postgres
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 RESULTS = "window_start timestamp(3), window_end timestamp(3), total numeric(38, 2)"
 ROWS = [

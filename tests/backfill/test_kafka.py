@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
     from tests.backfill.kafka_broker import Broker, Record
 
+pytestmark = pytest.mark.turns
+
 UTC = {"table.local-time-zone": "UTC"}
 KEYED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), item STRING, total DECIMAL(38, 2)"
 KEYS = "PRIMARY KEY (item, window_start) NOT ENFORCED"

@@ -26,6 +26,8 @@ from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 BY_ITEM = SUM.replace("window_end, SUM", "window_end, item, SUM") + ", item"
 ITEM_COLUMNS = SUM_COLUMNS.replace("total", "item STRING, total")
 # How often the kill test kills.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "ts TIMESTAMP(3), k STRING, v INT, nr INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
 WINDOWS = {
     "tumble": "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND))",

@@ -18,7 +18,7 @@ from tests.backfill.scripts import lines, script, table
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 DAYS = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' DAY))"
 

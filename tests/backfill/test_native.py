@@ -19,6 +19,8 @@ from tests.backfill.twice import BOUNDS, FILTER, QUERY, WINDOWS, decided, job, t
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:

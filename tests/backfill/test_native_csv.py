@@ -21,6 +21,8 @@ from tests.backfill.twice import BOUNDS, COLUMNS, FILTER, QUERY, WINDOWS, decide
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 NULLS = ", 'csv.null-literal' = 'NULL'"
 HOP = QUERY.format(WINDOWS["HOP"])
 KINDS = {

@@ -17,6 +17,8 @@ from tests.backfill.twice import BOUNDS, WINDOWS, job, twice
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "ts TIMESTAMP(3), k STRING, i INT, WATERMARK FOR ts AS ts"
 QUERY = (
     f"INSERT INTO o SELECT k, window_start, window_end, COUNT(*), SUM(i), MAX(i) FROM {WINDOWS['HOP']} "

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' DAY"
 KEYED = "TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
 WHOLE = "TABLE(SESSION(TABLE t, DESCRIPTOR(ts), INTERVAL '2' SECOND))"

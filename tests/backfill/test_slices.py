@@ -20,6 +20,8 @@ from tests.backfill.scripts import script, table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = (
     "ts TIMESTAMP(3), k STRING, i INT, b BIGINT, d DECIMAL(10, 2), g DECIMAL(30, 2), x DOUBLE, f BOOLEAN, "
     "WATERMARK FOR ts AS ts"
