@@ -19,6 +19,8 @@ from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 from tests.deploy.kills import Attempt, Point, Told
 
 OPTIONS = Options(settle_seconds=0.5, start_timeout=240, stop_timeout=240)
+PATIENCE = 600.0
+"""How long (seconds) a step of a case may take before the case is held to be wrong: eight go on at once."""
 # Rows may be ten minutes late, so that files which arrive while nothing runs may be read in any order.
 FILES = {
     "before": [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 4, "01:10"), ("ann", 100, "11:00")],  # ends minute 0
@@ -187,10 +189,10 @@ class Case:
             if turn == 0:
                 self.files.arrive("while it runs", FILES["while it runs"])
             if self.late:
-                wait_for(seen.exists, "the run pauses", 300)
+                wait_for(seen.exists, "the run pauses", PATIENCE)
                 paused = process
                 continue
-            process.join(300)
+            process.join(PATIENCE)
             assert process.exitcode == (-signal.SIGKILL if point else 0), f"it ended by {process.exitcode}"
             if point is None:
                 self.told.append(Told.of(seen))
@@ -219,7 +221,7 @@ class Case:
     def _let_be(self, attempt: Attempt) -> Told:
         seen = self.root / f"{self.name}-let-be.json"
         process = attempt.hit_at(None, seen)
-        process.join(600)
+        process.join(PATIENCE)
         assert process.exitcode == 0, f"the retry ended by {process.exitcode}"
         self.told.append(Told.of(seen))
         return self.told[-1]
@@ -229,7 +231,7 @@ class Case:
         before = self.ledger.entries()
         assert paused.pid is not None
         os.kill(paused.pid, signal.SIGCONT)
-        paused.join(300)
+        paused.join(PATIENCE)
         assert paused.exitcode == 0, f"the late run ended by {paused.exitcode}"
         assert self.ledger.entries() == before, "the late run wrote to the ledger"
         return Told.of(self.root / f"{self.name}-0.json").outcome
@@ -274,7 +276,7 @@ class Case:
             job_id=job_id,
             owner="an earlier run",
         )
-        wait_for(lambda: self.files.rows() == TOTALS["before"], "minute 0 is written", 240)
+        wait_for(lambda: self.files.rows() == TOTALS["before"], "minute 0 is written", PATIENCE)
         return self.ledger.append(entry)
 
     def _submit(self, target: SqlGatewayTarget, start: Start, job_id: str) -> None:
@@ -339,7 +341,7 @@ class Case:
         """The rows of an undisturbed run: none lost, none written twice."""
         late = self.scenario.rows["after"]
         early = sorted(row for name, rows in self.scenario.rows.items() for row in rows if name != "after")
-        wait_for(lambda: len(self.files.rows()) >= len(early), "what arrived before is written", 240)
+        wait_for(lambda: len(self.files.rows()) >= len(early), "what arrived before is written", PATIENCE)
         self.files.arrive("after", FILES["after"])
-        wait_for(lambda: len(self.files.rows()) >= len(early + late), "all is written", 240)
+        wait_for(lambda: len(self.files.rows()) >= len(early + late), "all is written", PATIENCE)
         assert self.files.rows() == sorted(early + late)
