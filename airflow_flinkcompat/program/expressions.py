@@ -184,10 +184,17 @@ def aggregates(expr: Expr) -> bool:
     """Whether an aggregate that belongs to no row window stands in the expression."""
     if expr.kind == "aggregate":
         return True
-    if expr.kind == "over":
-        return False
+    return expr.kind != "over" and any(map(aggregates, _parts(expr)))
+
+
+def over(expr: Expr) -> bool:
+    """Whether an aggregate that names a row window stands in the expression."""
+    return expr.kind == "over" or any(map(over, _parts(expr)))
+
+
+def _parts(expr: Expr) -> list[Expr]:
     parts = [*expr.parts, *(arg for part in expr.parts if isinstance(part, tuple) for arg in part)]
-    return any(aggregates(part) for part in parts if isinstance(part, Expr))
+    return [part for part in parts if isinstance(part, Expr)]
 
 
 def group_window(spec: Spec) -> tuple[str, Special]:

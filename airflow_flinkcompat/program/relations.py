@@ -154,7 +154,7 @@ def prepared(prepared: Prepared, name: str, args: Args, session: Session, node: 
         for each in windows:
             session.window(node, each, outputs)
         special = e.row_windows(windows)
-        if not any(column.kind == "over" or _bare(column).kind == "over" for column in outputs):
+        if not any(map(e.over, outputs)):
             raise NotRead("no aggregate names the row window")
         return _made(table, f"SELECT {_outputs(outputs, special)} FROM {_behind_from(table)}", "over")
     validation.grouped(prepared, outputs)
