@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from airflow_flinkcompat.program.values import NotRead
 
@@ -38,6 +38,8 @@ _EXPRESSION = re.compile(
 )
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?([eE]\d{1,2})?[lLfFdDpP]?")
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
+TOKENS_LIMIT = 50_000
+"""Tokens of a text: no program has that many."""
 _SAME = {"quoted": "name", "block": "text"}
 """Kinds that are another one in other quotes."""
 _UNREADABLE = {
@@ -48,8 +50,7 @@ _UNREADABLE = {
 }
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A piece of a text: its kind is ``name``, ``column``, ``symbol``, ``text``, ``number``, ``operator`` or ``end``.
 
     ``text`` is what it says, without quotes; ``start`` and ``end`` are offsets; ``fresh``: it is the first of its line.
@@ -82,8 +83,12 @@ def expression_tokens(text: str) -> Iterator[Token]:
 
 
 def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
-    fresh = True
+    fresh, left = True, TOKENS_LIMIT
     while at < len(text):
+        left -= 1
+        if not left:
+            yield Token("unreadable", f"it is not read any further: it has over {TOKENS_LIMIT} words", at, at + 1, True)
+            break
         match = pattern.match(text, at)
         kind = match.lastgroup or "" if match is not None else ""
         end = at + 1 if match is None else match.end()

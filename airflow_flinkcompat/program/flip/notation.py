@@ -8,7 +8,7 @@ becomes what today's Flink says instead, with a note of which Flink takes it as 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.program import expressions as e
@@ -33,6 +33,7 @@ from airflow_flinkcompat.program.values import (
 )
 from airflow_flinkcompat.sql import Statement, nodes
 
+Place = Callable[[int, int], ast.AST]
 OLD = "1.2"
 """The last Flink that says it as FLIP-11 does."""
 NEVER = ""
@@ -57,6 +58,7 @@ _OF_ENVIRONMENT = {
 }  # fmt: skip
 """Methods of the table environment, whatever its name is, as PyFlink calls them."""
 _FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
+_WRITES = {"insert_into": "execute_insert", "execute_insert": "execute_insert", "execute": "execute"}
 _KEYWORD = "rowtime"
 _UNNAMED = "w$"
 """The alias of a window that has none."""
@@ -65,15 +67,16 @@ _UNNAMED = "w$"
 class Notation(Meaning):
     """Evaluates a program; ``names`` are bound in it, ``used`` those of them that were read.
 
-    ``written``: whether a query was put anywhere. ``node`` is the statement that is being read.
+    ``written``: whether a query was put anywhere. ``statement`` is what is being read, ``node`` the call in it, and
+    ``place`` makes one of two offsets.
     """
 
-    def __init__(self, session: Session, given: Mapping[str, str], declared: Sequence[Statement]) -> None:
-        self.session, self.given, self.declared = session, given, declared
+    def __init__(self, session: Session, given: Mapping[str, str], declared: Sequence[Statement], place: Place) -> None:
+        self.session, self.given, self.declared, self.place = session, given, declared, place
         self.names: dict[str, Value] = {}
         self.used: set[str] = set()
         self.written = False
-        self.node: ast.AST = ast.Constant(None)
+        self.statement = self.node = place(0, 0)
 
     # -------------------------------------------------------------------------------------------- names and functions
     def name(self, tree: Tree) -> Value:
@@ -144,6 +147,8 @@ class Notation(Meaning):
             return owner
         if not isinstance(owner, Described):
             raise NotRead(f"{tree.text} of something that is no table is not read")
+        inside = isinstance(owner, Relation | Prepared) and name not in _WRITES
+        self.node = self.place(tree.at, tree.end) if inside else self.statement
         args = tables.with_strings(owner, name, args, self.session, self.node)
         if isinstance(owner, Spec | Relation | Prepared):
             args = [e.literal(arg) if _number(arg) else arg for arg in args]
@@ -163,10 +168,8 @@ class Notation(Meaning):
             case Prepared(window=Spec() as spec, keys=None), "select", _:
                 self.note("a window without groupBy", OLD)
                 owner = replace(owner, keys=(Expr("column", (spec.alias,)),))
-            case Relation(), ("insert_into" | "execute_insert"), _:
-                self.written, name = True, "execute_insert"
-            case Relation(), "execute", _:
-                self.written = True
+            case Relation(), _, _ if name in _WRITES:
+                self.written, name = True, _WRITES[name]
         self._no_keyword(owner, args)
         found = self._call(owner, name, args)
         if name == "select" and isinstance(owner, Relation) and isinstance(found, Relation):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.program.flip.lexer import Unreadable, program_tokens
 from airflow_flinkcompat.program.flip.notation import Notation
@@ -28,11 +28,11 @@ from airflow_flinkcompat.program.values import (
     TooMuch,
     Unknown,
 )
-from airflow_flinkcompat.sql import Script, ScriptError, lexer
+from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer
 
 SIZE_LIMIT = 1_000_000
 """Characters of a text."""
-STATEMENTS_LIMIT = 2_000
+STATEMENTS_LIMIT = 500
 _SQL = (
     "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
 )  # fmt: skip
@@ -59,7 +59,7 @@ def parse_table(
         line = text.count("\n", 0, error.start) + 1
         raise ScriptError(f"{source}:{line}: holds half of a surrogate pair, which is no character") from None
     session = Session(source, text)
-    _Reader(session, Notation(session, given or {}, () if catalog is None else catalog.statements)).read()
+    _Reader(session, given or {}, () if catalog is None else catalog.statements).read()
     script = session.script()
     if not script.statements and not script.unread:
         raise ScriptError(f"{source}: holds no program: no query of a table, and no SQL statement")
@@ -67,10 +67,11 @@ def parse_table(
 
 
 class _Reader:
-    def __init__(self, session: Session, notation: Notation) -> None:
-        self.session, self.notation = session, notation
+    def __init__(self, session: Session, given: Mapping[str, str], declared: Sequence[Statement]) -> None:
+        self.session = session
         self.text = session.text
         self.starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", self.text))]
+        self.notation = Notation(session, given, declared, self.node)
         self.tables: dict[str, ast.AST] = {}
         """Where each name was bound to a table."""
 
@@ -120,16 +121,27 @@ class _Reader:
 
     def _declarations(self) -> int:
         """Execute the SQL statements that come first; where the program begins."""
-        for chunk in lexer.split(self.text):
-            match = _SQL_START.match(self.text, chunk.start)
+        at = 0
+        # The program is no SQL: its quotes are not to be looked at as if it were.
+        while (first := next(lexer.lexemes(self.text[at:], ("space", "comment")), None)) is not None:
+            at += first.start
+            if first.kind == "semicolon":
+                at += 1
+                continue
+            match = _SQL_START.match(self.text, at)
             if match is None or match[1].upper() not in _SQL:
-                return chunk.start
-            node = self.node(chunk.start, chunk.end)
+                break
+            text = self.text[at : at + next(lexer.split(self.text[at:])).end]
+            node = self.node(at, at + len(text))
+            at += len(text)
             try:
-                self.session.execute(Known(self.text[chunk.start : chunk.end], node), node)
-            except (NotRead, TooMuch) as error:
+                self.session.execute(Known(text, node), node)
+            except NotRead as error:
                 self.session.report(node, str(error))
-        return len(self.text)
+            except TooMuch as error:
+                self.session.report(node, f"the program is not read any further: {error}")
+                return len(self.text)
+        return at
 
     def _parsed(self, parser: Parser) -> tuple[str | None, Tree | None]:
         """A statement: the name that it binds, and the expression, None where there is none."""
@@ -155,7 +167,7 @@ class _Reader:
         return name, tree
 
     def _run(self, name: str | None, tree: Tree, node: ast.Constant) -> None:
-        self.notation.node = node
+        self.notation.statement = self.notation.node = node
         value = self.notation.value(tree)
         if name is not None:
             self.notation.names[name] = value

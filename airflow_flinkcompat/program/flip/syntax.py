@@ -105,8 +105,10 @@ class Parser:
         """Expressions with commas between them up to a bracket that closes."""
         found: list[Tree] = []
         while not self.sees(end):
+            if found and not self.sees(","):
+                raise self.unexpected(f"{end} is missing here")
             if found:
-                self.take(",")
+                self.next()
             found.append(self.expression())
         return tuple(found)
 
@@ -121,7 +123,8 @@ class Parser:
             right = self.expression(strength + 1)
             if operator.kind == "name":
                 args = right.args if right.kind == "tuple" else (right,)
-                left = Tree("member", operator.text, left.start, right.end, left, args, operator.start)
+                word = operator.text.lower() if self.strings else operator.text
+                left = Tree("member", word, left.start, right.end, left, args, operator.start)
                 continue
             left = Tree("infix", operator.text, left.start, right.end, args=(left, right))
             if self.strings and strength == _COMPARISON and self._strength() == _COMPARISON:
@@ -166,7 +169,7 @@ class Parser:
             elif self.strings and self.token.kind == "name" and self.token.text.lower() == "over":
                 name = self.next()
                 window = self._atom()
-                tree = Tree("member", name.text, tree.start, window.end, tree, (window,), name.start)
+                tree = Tree("member", "over", tree.start, window.end, tree, (window,), name.start)
             else:
                 return tree
 
