@@ -313,4 +313,4 @@ def _output(output: Any) -> str:
             return f"window.{field.value}"
         case ColumnOutput(index=place):
             return f"union {place}"
-    raise AssertionError(f"{output} is not read here")
+    return _value(output)

@@ -1,0 +1,76 @@
+"""Programs beside what real PyFlink makes of them: its plans, told operator by operator, kept in ``flink-2.3.json``.
+
+``python -m tests.program.oracle`` asks PyFlink anew (``make pyflink``; a minute or two) and writes the file.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import Side
+from measure.pairs import PROGRAMS as PAIRS
+from measure.pairs import load_pairs
+from measure.pyflink import VERSION, PyFlink
+from tests.program.flink_plans import Told, of_each_sink, of_ours
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "oracle"
+FILE = FOLDER / "flink-2.3.json"
+Sinks = dict[str, tuple[Told, ...]]
+"""Operators by the table they write to, nearest the sink first."""
+
+
+@cache
+def programs() -> Mapping[str, str]:
+    """Texts by name: those of this folder, and those of the measured restores, each text once."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.py"))}
+    for pair in load_pairs("2.3", folder=PAIRS):
+        for name, side in (("old", pair.old), ("new", pair.new)):
+            if side.language == "python" and side.script not in found.values():
+                found[f"{pair.id}-{name}"] = side.script
+    return found
+
+
+def read(name: str) -> Sinks:
+    """Our plan of a program. Raises AssertionError where it is not read whole."""
+    side = Side(programs()[name], engine="flink", language="python", source=name)
+    assert (side.parsed.unread, side.program.problems) == ((), ())
+    outputs, failures = side.outputs
+    assert not failures
+    pipelines = side.program.pipelines
+    return {output.sink: of_ours(output, not pipelines[i].steps) for i, output in outputs.items()}
+
+
+def planned(pyflink: PyFlink, name: str) -> Sinks:
+    """PyFlink's."""
+    text = programs()[name].replace("file://DATA", "file:///in").replace("file://OUT", "file:///out")
+    plans = pyflink.plan(text, f"{name}.py")
+    return {sink: told for plan in plans for sink, told in of_each_sink(json.loads(plan)).items()}
+
+
+@cache
+def kept() -> Mapping[str, Sinks]:
+    """What PyFlink made of every program when it was asked last."""
+    data = json.loads(FILE.read_text(encoding="utf-8"))
+    return {name: {sink: tuple(map(_told, each)) for sink, each in data[name].items()} for name in data}
+
+
+def _told(row: Mapping[str, Any]) -> Told:
+    return Told(row["kind"], tuple(row["keys"]), tuple(row["window"]), tuple(row["calls"]))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, PyFlink(Path(folder)) as pyflink:
+        found = {name: planned(pyflink, name) for name in programs()}
+    rows = {name: {sink: [vars(told) for told in each] for sink, each in found[name].items()} for name in found}
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(rows[name])}" for name in rows)
+    FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    print(f"{len(rows)} programs planned by PyFlink {VERSION}")
+
+
+if __name__ == "__main__":
+    main()
