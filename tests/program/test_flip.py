@@ -134,6 +134,16 @@ def test_one_line_that_is_not_read_leaves_the_others() -> None:
     ]
 
 
+def test_a_name_may_be_bound_again_by_what_it_was() -> None:
+    assert said("var t = tab.filter('b > 1)\nt = t.select('a)") == ["SELECT `a` FROM `tab` WHERE ((`b` > 1))"]
+
+
+def test_execute_of_old_starts_one_insert() -> None:
+    assert len(said('tab.select(\'a).insertInto("s")\nenv.execute("job")')) == 1
+    found = unread('tab.select(\'a).insertInto("s")\ntab.insertInto("r")\nenv.execute("job")')
+    assert found == [("3:5", "execute starts all inserts as one job: write them as a statement set")]
+
+
 def test_sql_in_front_keeps_its_place() -> None:
     script = read("-- how it is said in SQL\nSET 'a' = 'b''; c';\ntab.select('a)")
     assert [str(statement.span) for statement in script.statements] == [

@@ -67,15 +67,15 @@ _UNNAMED = "w$"
 class Notation(Meaning):
     """Evaluates a program; ``names`` are bound in it, ``used`` those of them that were read.
 
-    ``written``: whether a query was put anywhere. ``statement`` is what is being read, ``node`` the call in it, and
-    ``place`` makes one of two offsets.
+    ``written`` counts the queries that were put anywhere. ``statement`` is what is being read, ``node`` the call in it,
+    and ``place`` makes one of two offsets.
     """
 
     def __init__(self, session: Session, given: Mapping[str, str], declared: Sequence[Statement], place: Place) -> None:
         self.session, self.given, self.declared, self.place = session, given, declared, place
         self.names: dict[str, Value] = {}
         self.used: set[str] = set()
-        self.written = False
+        self.written = 0
         self.statement = self.node = place(0, 0)
 
     # -------------------------------------------------------------------------------------------- names and functions
@@ -113,9 +113,17 @@ class Notation(Meaning):
         if owner is not None and owner.kind == "name" and owner.text not in self.names:
             if owner.text == "Types" and (found := old_type(tree.text)) is not None:
                 return found
+            if tree.text == "execute" and len(tree.args or ()) == 1:
+                return self._executed()
             if (called := _OF_ENVIRONMENT.get(snake(tree.text))) is not None:
                 return self.method(Tables(), called, [self.value(arg) for arg in tree.args or ()], tree)
         return super()._member(tree)
+
+    def _executed(self) -> Result:
+        """``env.execute("job")`` of old: starts all that was inserted as one job."""
+        if self.written > 1:
+            raise NotRead("execute starts all inserts as one job: write them as a statement set")
+        return Result()
 
     def _table(self, path: str) -> Relation:
         """A table by its path, with the column that the keyword rowtime means where that is known."""
@@ -169,7 +177,7 @@ class Notation(Meaning):
                 self.note("a window without groupBy", OLD)
                 owner = replace(owner, keys=(Expr("column", (spec.alias,)),))
             case Relation(), _, _ if name in _WRITES:
-                self.written, name = True, _WRITES[name]
+                self.written, name = self.written + 1, _WRITES[name]
         self._no_keyword(owner, args)
         found = self._call(owner, name, args)
         if name == "select" and isinstance(owner, Relation) and isinstance(found, Relation):

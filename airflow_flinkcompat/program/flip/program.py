@@ -74,6 +74,8 @@ class _Reader:
         self.notation = Notation(session, given, declared, self.node)
         self.tables: dict[str, ast.AST] = {}
         """Where each name was bound to a table."""
+        self.binds: str | None = None
+        """The name that the statement binds."""
 
     def read(self) -> None:
         parser = Parser(list(program_tokens(self.text, self._declarations())))
@@ -85,12 +87,12 @@ class _Reader:
                 if not left:
                     raise TooMuch(f"it has more than {STATEMENTS_LIMIT} statements")
                 try:
-                    name, tree = self._parsed(parser)
+                    tree = self._parsed(parser)
                 except (Unreadable, RecursionError):
                     _resume(parser)
                     raise
                 if tree is not None:
-                    self._run(name, tree, self.node(start, tree.end))
+                    self._run(tree, self.node(start, tree.end))
             except Unreadable as error:
                 self._report(error.start, error.end, str(error), error.refused)
             except NotRead as error:
@@ -117,6 +119,9 @@ class _Reader:
         return line, len(self.text[self.starts[line - 1] : offset].encode())
 
     def _report(self, start: int, end: int, reason: str, refused: bool = False) -> None:
+        if self.binds is not None:
+            self.notation.names[self.binds] = Unknown(f"{self.binds} was not read where it was made", tables=True)
+            self.tables.pop(self.binds, None)
         self.session.report(self.node(start, max(end, start + 1)), reason, refused)
 
     def _declarations(self) -> int:
@@ -143,35 +148,34 @@ class _Reader:
                 return len(self.text)
         return at
 
-    def _parsed(self, parser: Parser) -> tuple[str | None, Tree | None]:
-        """A statement: the name that it binds, and the expression, None where there is none."""
+    def _parsed(self, parser: Parser) -> Tree | None:
+        """The expression of a statement, None where there is none."""
+        self.binds = None
         parser.depth = parser.nested = 0
         if parser.sees(";"):
             parser.next()
-            return None, None
+            return None
         if parser.token.kind == "name" and parser.token.text in _SKIPPED:
             parser.at += 1
             while not (parser.token.kind == "end" or parser.token.fresh or parser.sees(";")):
                 parser.at += 1
-            return None, None
+            return None
         if parser.token.kind == "name" and parser.token.text in _AROUND:
             raise parser.unexpected("a class, a function or a condition is not read: give the statements by themselves")
-        name = _target(parser)
-        if name is not None:
-            # Until it is read it may be anything.
-            self.notation.names[name] = Unknown(f"{name} was not read where it was made", tables=True)
-            self.tables.pop(name, None)
+        self.binds = _target(parser)
         tree = parser.expression()
         if not parser.ended():
             raise parser.unexpected("the statement goes on in a way that is not read")
-        return name, tree
+        return tree
 
-    def _run(self, name: str | None, tree: Tree, node: ast.Constant) -> None:
+    def _run(self, tree: Tree, node: ast.Constant) -> None:
+        name = self.binds
         self.notation.statement = self.notation.node = node
         value = self.notation.value(tree)
         if name is not None:
             self.notation.names[name] = value
             self.notation.used.discard(name)
+            self.tables.pop(name, None)
             if isinstance(value, Relation):
                 self.tables[name] = node
         elif isinstance(value, Relation):
@@ -189,7 +193,10 @@ class _Reader:
             if len(unused) > 1:
                 self.session.report(node, "which of several tables is the query is not known: write .insertInto(…)")
             elif isinstance(table, Relation):
-                self.session.say(table.sql, node, (*table.steps, "execute"))
+                try:
+                    self.session.say(table.sql, node, (*table.steps, "execute"))
+                except (NotRead, TooMuch, RecursionError) as error:
+                    self.session.report(node, str(error) or "it is nested too deeply")
 
 
 def _target(parser: Parser) -> str | None:
