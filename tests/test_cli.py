@@ -692,14 +692,36 @@ def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
     assert {(finding["before_span"] or finding["after_span"])["line"] for finding in deciding} == {6}
 
 
+TABLE = """\
+CREATE TABLE o (a STRING) WITH ('connector' = 'kafka');
+CREATE TABLE s (a STRING) WITH ('connector' = 'print');
+
+o.distinct().insertInto("s")
+"""
+
+
+def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: Run) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    Path("job.table").write_text(TABLE, encoding="utf-8")
+    assert run("check", "job.py", "job.table", "--var", "SINK=print").code == 0
+    Path("old.sql").write_text(TABLE.replace('o.distinct().insertInto("s")', "INSERT INTO s SELECT a FROM o;"))
+    moved = json.loads(run("check", "old.sql", "job.table", "--format", "json").out)
+    assert "table-api-changed" in {finding["rule"] for finding in moved["findings"]}
+    Path("job.table").write_text(TABLE + "#", encoding="utf-8")
+    unread = report_of(run("check", "old.sql", "job.table", "--format", "json"))["findings"][0]
+    assert (unread["rule"], unread["after_span"]["line"]) == ("statement-not-read", 5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to PyFlink programs"),
+        (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to programs: no file ends in .py or .table"),
         (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
         (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
-        (("check", "a.sql", "job.py", "--catalog", "job.py"), "only `flinkcompat check` reads these"),
-        (("backfill", "job.py", "--from", "2026-01-01", "--to", "2026-01-02"), "only `flinkcompat check` reads these"),
+        (("check", "a.sql", "job.py", "--catalog", "job.py"), "job.py: is a program of the Table API, and this takes an SQL script"),
+        (("backfill", "job.py"), "job.py:6:1: the SQL is not known: the environment decides: give --var SINK=…"),
+        (("backfill", "a.sql", "--var", "A=1"), "--var belongs to programs"),
+        (("backfill", "a.sql", "--order-by", "t="), "names no column"),
     ],
 )
 def test_a_program_where_a_script_is_asked_for_is_a_clear_error(

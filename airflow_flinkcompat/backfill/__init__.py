@@ -8,7 +8,7 @@ from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.explain import explain
 from airflow_flinkcompat.backfill.planning import Plan, plan
-from airflow_flinkcompat.backfill.request import BackfillRequest, parse_time
+from airflow_flinkcompat.backfill.request import BackfillRequest, parse_orders, parse_time
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
 
@@ -22,6 +22,7 @@ __all__ = [
     "Untranslatable",
     "explain",
     "parse_duration",
+    "parse_orders",
     "parse_time",
     "plan",
     "plan_backfill",

@@ -39,11 +39,15 @@ def compile_program(program: Program, places: Places, bounds: Range, drop_late: 
     done: dict[int, Node] = {}
     times: dict[tuple[int, str], tuple[object, object]] = {}
     pipelines: list[tuple[Relations, Pipeline]] = []
-    relations = {line.settings: Relations(places, bounds, dict(line.settings), drop_late) for line in program.pipelines}
+    relations = {
+        (line.settings, bool(line.steps)): Relations(places, bounds, dict(line.settings), drop_late, bool(line.steps))
+        for line in program.pipelines
+    }
     for pipeline in program.pipelines:
         try:
             local = localised(pipeline.sink, dict(pipeline.settings), times)
-            pipelines.append((relations[pipeline.settings], replace(pipeline, sink=settled(local, done))))
+            own = relations[pipeline.settings, bool(pipeline.steps)]
+            pipelines.append((own, replace(pipeline, sink=settled(local, done))))
             _write(*pipelines[-1])
         except BackfillError as error:
             errors.append(error)

@@ -13,14 +13,29 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
 from airflow_flinkcompat.backfill.native import Natives, pieces, reason
-from airflow_flinkcompat.backfill.ordered import HIDDEN, MET, in_sessions, in_time, ranked, with_watermark
+from airflow_flinkcompat.backfill.ordered import (
+    ARRIVAL,
+    HIDDEN,
+    PART,
+    PLACE,
+    STREAM,
+    along,
+    in_sessions,
+    in_time,
+    not_overtaken,
+    ranked,
+    with_arrival,
+    with_watermark,
+)
 from airflow_flinkcompat.backfill.sampling import ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.sharing import shared
 from airflow_flinkcompat.backfill.slices import DENSE
 from airflow_flinkcompat.backfill.steps import (
+    Along,
     Assign,
     Group,
     Late,
+    Overtaken,
     Rank,
     Read,
     Repeat,
@@ -82,7 +97,7 @@ class Execution:
     def rows(self, write: Write) -> tuple[DataFrame, Observation]:
         """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``, the
         latter -1 where the sink does not hold what tells them apart."""
-        rows = reduce(DataFrame.union, (self.frame(step).drop(MET) for step in write.inputs))
+        rows = reduce(DataFrame.union, (self.frame(step).drop(*HIDDEN) for step in write.inputs))
         bounds = _window_columns(write.rows)
         windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.expr("max(-1)")
         seen = Observation()
@@ -119,6 +134,9 @@ class Execution:
             case Late():
                 self._late.append(Observation())
                 return in_time(self.frame(step.input), step, self._late[-1])
+            case Overtaken():
+                self._late.append(Observation())
+                return not_overtaken(self.frame(step.input), step, self._late[-1])
             case Group():
                 return self._group(step)
             case Repeat():
@@ -128,14 +146,20 @@ class Execution:
                 seen = Observation()
                 self._ties.append(seen)
                 return ranked(self.frame(step.input), step, seen)
+            case Along():
+                return along(self.frame(step.input), step, None if step.time is None else self._nulls_seen())
             case Together():
+                inputs = [self.frame(inner) for inner in step.inputs]
                 names = [f"c{i}" for i in step.positions]
-                return reduce(DataFrame.union, (self.frame(inner).select(*names) for inner in step.inputs))
+                names += [ARRIVAL] if all(ARRIVAL in rows.columns for rows in inputs) else []
+                return reduce(DataFrame.union, (rows.select(*names) for rows in inputs))
 
     def _raw(self, step: Read) -> DataFrame:
-        if step.watermark is None:
+        if step.arrival or (step.arrival is None and step.watermark is None):
             return step.source.frame(self.session)
         assert isinstance(step.source, Arrival)
+        if step.watermark is not None:
+            step.source.check_sequence(self.session)
         return step.source.arriving(self.session)
 
     def _read(self, step: Read) -> DataFrame:
@@ -149,7 +173,11 @@ class Execution:
             rows = _select(raw.observe(seen, count), step.columns)
         if step.computed:
             rows = rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
-        return rows if step.watermark is None else with_watermark(rows, step.watermark)
+        if step.arrival is not None:
+            rows = with_arrival(rows, step)
+        if step.watermark is not None:
+            return with_watermark(rows, step.watermark)
+        return rows.drop(PART, PLACE, STREAM)
 
     def _nulls_seen(self) -> Observation:
         self._nulls.append(Observation())

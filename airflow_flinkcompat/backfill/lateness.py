@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill import arrival
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Source
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted, scalar
+from airflow_flinkcompat.backfill.expressions import grouped, quoted, scalar
 from airflow_flinkcompat.backfill.origins import origins
-from airflow_flinkcompat.backfill.steps import Late, Step
-from airflow_flinkcompat.backfill.windows import Aligned, Demand
+from airflow_flinkcompat.backfill.steps import Late, Overtaken, Step
+from airflow_flinkcompat.backfill.windows import MILLISECOND, Aligned, Demand
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -30,28 +31,30 @@ from airflow_flinkcompat.plan.nodes import (
     WindowField,
     WindowKind,
 )
+from airflow_flinkcompat.plan.types import TimeAttribute
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations
 
 _INCLUDE = "include late rows"
 _LATENESS = "table.exec.emit.allow-lateness"
-_TTL = "table.exec.state.ttl"
-"""What Flink's older windows take for the lateness they allow where none is given."""
 
 
-def watermark(node: Scan, source: Source) -> str | None:
+def watermark(node: Scan, source: Source, declared: bool = False) -> str | None:
     """Spark SQL of the watermark each row of a table gives, None for a table without one.
+
+    ``declared``: columns of the table say in which order its rows arrived.
 
     Raises :class:`Untranslatable` where rows are not known to arrive in any order.
     """
     table = node.table
     if table.watermark is None:
         return None
-    if not isinstance(source, Arrival):
+    if not declared and not isinstance(source, Arrival):
         raise Untranslatable(
             f"table {table.name}: which rows came late depends on the order in which they arrived, and {source.place} "
-            f"does not tell it; {_INCLUDE}, or point to files in the order they were written",
+            f"does not tell it; {_INCLUDE}, point to files in the order they were written, or say which columns tell "
+            f"it with --order-by {table.path[2]}=COLUMN",
             node.span,
         )
     return scalar(table.watermark.expression)
@@ -89,6 +92,31 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
     return Late(below, fires, _inside(Aligned.of(window.window), end, relations.own))
 
 
+def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef | None) -> Step:
+    """The rows that reach an OVER aggregation, without those Flink finds too late for it.
+
+    On event time a frame without a beginning takes what no watermark has passed, one with a beginning what is later
+    than the last row of its key that it has emitted, and nothing of 1970-01-01 00:00:00 or before (Flink's operators;
+    measured). Raises :class:`Untranslatable` where it is not known which came late.
+    """
+    frame = node.calls[0].frame
+    of_flink = frame.window is None and frame.following == 0 and not relations.batch
+    if time is None or not of_flink:
+        if relations.drop_late and time is not None:
+            raise Untranslatable(
+                f"no Flink computes this OVER while streaming, so no rows are known to be late for it; {_INCLUDE}",
+                node.span,
+            )
+        return below
+    bounded = frame.preceding is not None
+    drops = relations.drop_late and _may_be_late(node.input)
+    if bounded:
+        keys = tuple(grouped(key) for key in node.calls[0].partition_by)
+        reach = frame.preceding if frame.unit == "RANGE" else None
+        return Overtaken(below, time.index, keys if drops else None, None if reach is None else reach * MILLISECOND)
+    return Late(below, f"c{time.index}", "TRUE") if drops else below
+
+
 def _inside(windows: Aligned, end: str, own: Demand) -> str:
     """Spark SQL: the window that ends at ``end`` is one of the range's own, each of which one chunk alone has."""
     micros = f"unix_micros(CAST({end} AS TIMESTAMP_LTZ))"
@@ -98,7 +126,8 @@ def _inside(windows: Aligned, end: str, own: Demand) -> str:
 
 def _check_settings(relations: Relations, node: Node) -> None:
     """Raises :class:`Untranslatable` where Flink takes rows into windows that a watermark had already completed."""
-    for key in (_LATENESS, *([_TTL] if isinstance(node, GroupWindowAggregate) else [])):
+    # Flink's older windows take the latter for the lateness they allow where none is given.
+    for key in (_LATENESS, *([arrival.TTL] if isinstance(node, GroupWindowAggregate) else [])):
         if (value := relations.settings.get(key, "0")).strip() != "0":
             raise Untranslatable(
                 f"{key} = '{value}' lets windows take rows that came late, so it is not known which were dropped; "
@@ -132,8 +161,14 @@ def _may_be_late(node: Node) -> bool:
     match node:
         case Scan():
             return True
-        case WindowAggregate() | GroupWindowAggregate() | Over():
+        case WindowAggregate() | GroupWindowAggregate():
             return False
+        case Over(calls=calls) if (
+            arrival.clock_of(node) is TimeAttribute.ROWTIME and calls[0].frame.preceding is not None
+        ):
+            pass  # takes some rows that a watermark has passed, and passes them on
+        case Over():
+            return arrival.clock_of(node) is TimeAttribute.PROCTIME and _may_be_late(node.input)
         case Union() if not any(_may_be_late(branch) for branch in node.branches):
             return False
         case Union():

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.steps import Late, Rank, Sessions
+from airflow_flinkcompat.backfill.steps import Along, Late, Overtaken, Rank, Read, Sessions
 from airflow_flinkcompat.backfill.windows import MILLISECOND
+from airflow_flinkcompat.plan.translations import ERROR
 
-# Columns that go along with a row unseen: the watermark it met, and its place among the rows of its source.
-MET, PART, PLACE = "met", "part", "place"
-HIDDEN = (MET, PART, PLACE)
-_MICROS, _BEGINS, _SESSION = "micros", "begins", "session"
+# Columns that go along with a row unseen: the watermark it met, its place among the rows of its source, and among all
+# rows that arrived.
+MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
+HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
+_MICROS, _BEGINS, _SESSION, _CLASH = "micros", "begins", "session", "clash"
 _RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
 
 
@@ -70,6 +72,51 @@ def in_sessions(rows: DataFrame, step: Sessions, seen: Observation) -> DataFrame
     return rows.withColumns(fields).drop(_MICROS, _BEGINS, _SESSION)
 
 
+def along(rows: DataFrame, step: Along, seen: Observation | None) -> DataFrame:
+    """The rows with what is computed along them; ``seen`` counts those without an event time (``nulls``)."""
+    if step.time is not None and seen is not None:
+        column = f"c{step.time}"
+        rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
+        micros = F.expr(f"unix_micros(CAST({column} AS TIMESTAMP_LTZ))")
+        rows = rows.where(f"{column} IS NOT NULL").withColumn(_MICROS, micros)
+    if step.clashing:
+        order = [*([_MICROS] if step.time is not None else []), *([ARRIVAL] if step.arrival else [])]
+        before = Window.partitionBy(*(F.expr(key) for key in step.partition)).orderBy(*order)
+        rows = _checked(rows, order, before, step.clashing)
+    return rows.withColumns({f"c{i}": F.expr(sql) for i, sql in step.columns}).drop(_MICROS)
+
+
+def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message: str) -> DataFrame:
+    """The rows; that two share their place in an order, or follow each other from streams a job mixes as it likes, is
+    an error."""
+    last = F.lag(F.struct(*order)).over(before)
+    clash = last == F.struct(*order)
+    if ARRIVAL in order:
+        apart = last[ARRIVAL]["stream"] != F.col(ARRIVAL)["stream"]
+        clash = clash | (apart & (last[_MICROS] == F.col(_MICROS)) if _MICROS in order else apart)
+    rows = rows.withColumn(_CLASH, F.coalesce(clash, F.lit(False)))
+    refused = f"CAST(raise_error({quoted(ERROR + message)}) AS BOOLEAN)"
+    return rows.where(F.expr(f"IF({_CLASH}, {refused}, TRUE)")).drop(_CLASH)
+
+
+def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
+    """The rows with their place among those that arrived, the one for a watermark as well where that asks for it."""
+    if not step.arrival:
+        return rows.withColumn(ARRIVAL, F.struct(PART, PLACE, STREAM))
+    message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which say when it arrived"
+    unknown = " OR ".join(f"{column} IS NULL" for column in step.arrival)
+    place = f"struct({', '.join(step.arrival)})"
+    stream = "CAST(NULL AS STRING) AS stream"
+    found = F.expr(f"struct(IF({unknown}, raise_error({quoted(message)}), {place}) AS place, {stream})")
+    rows = rows.withColumn(ARRIVAL, found)
+    if step.watermark is None:
+        return rows
+    message = f"several rows of table {step.table} have the same place in the order of --order-by, and which of them "
+    message += "came late depends on it: add a column that tells them apart"
+    rows = _checked(rows, [ARRIVAL], Window.partitionBy().orderBy(ARRIVAL), message)
+    return rows.withColumns({PART: F.lit(0), PLACE: F.col(ARRIVAL), STREAM: F.lit("")})
+
+
 def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
     """The rows with the highest ``watermark`` of all rows that arrived before them, NULL before the first.
 
@@ -82,13 +129,42 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
     parts = parts.select(PART, F.max("highest").over(upwards).alias("before"))
     within = Window.partitionBy(PART).orderBy(PLACE).rowsBetween(Window.unboundedPreceding, -1)
     rows = rows.withColumn("within", F.max(own).over(within)).join(F.broadcast(parts), PART)
-    return rows.withColumn(MET, F.greatest("within", "before")).drop(PART, PLACE, "within", "before")
+    return rows.withColumn(MET, F.greatest("within", "before")).drop(PART, PLACE, STREAM, "within", "before")
 
 
 def in_time(rows: DataFrame, step: Late, seen: Observation) -> DataFrame:
     """The rows whose window was not complete when they came; ``seen`` counts the others (``late``)."""
     late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
     return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
+
+
+def not_overtaken(rows: DataFrame, step: Overtaken, seen: Observation) -> DataFrame:
+    """The rows that are later than what was emitted of their partition when they came; ``seen`` counts the others.
+
+    A row is emitted once a watermark has reached its time; one that came after that watermark, with the next. So each
+    row stands for two moments on the clock of watermarks: when it came, and when it is emitted.
+    """
+    time = f"unix_micros(CAST(c{step.time} AS TIMESTAMP_LTZ))"
+    begun = F.expr(f"c{step.time} IS NULL OR {time} > 0")
+    if step.partition is None:
+        return rows.observe(seen, F.count_if(~begun).alias("late")).where(begun)
+    met = f"unix_micros(CAST({MET} AS TIMESTAMP_LTZ))"
+    came = f"struct(coalesce({met}, {-(2**63) + 1}L) AS at, CAST(NULL AS BIGINT) AS time)"
+    leaves = f"struct(IF({met} IS NULL OR {time} > {met}, {time}, {met} + {MILLISECOND}) AS at, {time} AS time)"
+    rows = rows.withColumn("event", F.expr(f"explode(IF({time} > 0, array({came}, {leaves}), array({came})))"))
+    upwards = Window.partitionBy(*(F.expr(key) for key in step.partition)).orderBy("event.at")
+    rows = rows.withColumn("emitted", F.max("event.time").over(upwards)).where("event.time IS NULL")
+    late = f"coalesce({time} <= greatest(coalesce(emitted, 0), 0), FALSE)"
+    rows = rows.observe(seen, F.count_if(F.expr(late)).alias("late"))
+    if step.reach is not None:
+        forgotten = f"{time} <= {met} AND {met} > emitted + {step.reach} AND {time} <= emitted + {step.reach}"
+        message = (
+            f"{ERROR}a row came so late for an OVER … RANGE that Flink may have forgotten its key by then, and it is "
+            "not known what it came to: include late rows"
+        )
+        refused = f"CAST(raise_error({quoted(message)}) AS BOOLEAN)"
+        rows = rows.where(F.expr(f"IF(coalesce({forgotten}, FALSE), {refused}, TRUE)"))
+    return rows.where(f"NOT {late}").drop("event", "emitted", MET)
 
 
 def _columns(positions: Iterable[int]) -> list[Column]:

@@ -16,11 +16,14 @@ from airflow_flinkcompat.backfill.connectors.jdbc import Jdbc, JdbcTarget
 from airflow_flinkcompat.backfill.connectors.kafka import Kafka, KafkaTarget, appended, changelog
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS
 from airflow_flinkcompat.sql import mask_secrets, placeholders
 
 _DEFAULTS = "default_catalog.default_database."
 _GLOB = re.compile(r"[*?\[\]{}]")
 _OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
+# What tells the order of arrival.
+_ORDERED = (*INTEGERS, "DECIMAL", "DATE", *TIMESTAMPS)
 # Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
 _NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
 
@@ -31,16 +34,24 @@ class Places:
 
     tables: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """The columns, ``a,b``, by which rows arrived, by table name as the user wrote it; "" is every other table."""
 
     def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
         """Raises :class:`BackfillError` for a name that stands for no table read or written, or for several."""
-        for what, given, tables in (("--table", self.tables, tuple(sources)), ("--sink", self.sinks, tuple(sinks))):
+        read = tuple(sources)
+        given_by = (
+            ("--table", self.tables, read),
+            ("--sink", self.sinks, tuple(sinks)),
+            ("--order-by", self.orders, read),
+        )
+        for what, given, tables in given_by:
             paths = {table.path: table.name for table in tables}
-            for name in given:
+            for name in filter(None, given):
                 matching = [path for path in paths if _names(path, name)]
                 known = ", ".join(sorted(paths.values())) or "none"
                 if not matching:
-                    verb = "reads" if what == "--table" else "writes"
+                    verb = "writes" if what == "--sink" else "reads"
                     raise BackfillError(f"{what} {name}: the script {verb} no table of that name; it {verb} {known}")
                 if len(matching) > 1:
                     raise BackfillError(f"{what} {name} stands for several tables; write the full name ({known})")
@@ -56,6 +67,29 @@ class Places:
         if make is None:
             raise _unreachable(table, "--table", _SOURCES)
         return make(table)
+
+    def order(self, table: Table) -> tuple[int, ...]:
+        """The positions of the columns that say in which order a table's rows arrived; none where nobody said so.
+
+        Raises :class:`BackfillError` for what is no column of it, or has no order that Flink and Spark share.
+        """
+        named = [name for name in self.orders if name and _names(table.path, name)]
+        text = self.orders.get(named[0] if named else "", "")
+        names = [column.name for column in table.columns]
+        positions = []
+        for name in filter(None, (part.strip().strip("`") for part in text.split(","))):
+            if name not in names:
+                raise BackfillError(
+                    f"--order-by {text}: table {table.name} has no column {name}; it has {', '.join(names)}"
+                )
+            kind = table.columns[names.index(name)].type
+            if kind.name not in _ORDERED:
+                raise BackfillError(
+                    f"--order-by {text}: column {name} of table {table.name} is {kind}; rows arrive in the order of "
+                    "whole or decimal numbers, dates and timestamps"
+                )
+            positions.append(names.index(name))
+        return tuple(positions)
 
     def sink(self, table: Table) -> Target:
         """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""

@@ -16,8 +16,9 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.steps import Work, Write
 from airflow_flinkcompat.compat.boundary import hand_over
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, fingerprint
-from airflow_flinkcompat.plan import Program, build_program
-from airflow_flinkcompat.sql import ScriptError, parse_script
+from airflow_flinkcompat.compat.side import InputError, Side
+from airflow_flinkcompat.plan import Program
+from airflow_flinkcompat.sql import ScriptError
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,9 @@ class Plan:
 
 def plan(request: BackfillRequest) -> Plan:
     """The plan of a request. Raises :class:`BackfillError` for whatever cannot be done exactly."""
-    try:
-        script = parse_script(request.script_text, request.source)
-        catalog = parse_script(request.catalog, "<catalog>") if request.catalog.strip() else None
-    except ScriptError as error:
-        raise BackfillError(str(error)) from None
-    program = build_program(script, request.settings, request.functions, catalog)
+    program = _program(request)
     request = settled(request, program)
-    places, bounds = Places(request.tables, request.sinks), Range(request.from_, request.to)
+    places, bounds = Places(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
     drop_late = request.late == "drop"
     work = compile_program(program, places, bounds, drop_late)
     found = Plan(request, program, bounds, work)
@@ -63,9 +59,26 @@ def plan(request: BackfillRequest) -> Plan:
     return found
 
 
+def _program(request: BackfillRequest) -> Program:
+    try:
+        return Side(
+            request.script_text,
+            request.settings,
+            request.functions,
+            request.catalog,
+            source=request.source,
+            language=request.language,
+            variables=request.variables,
+        ).program
+    except (ScriptError, InputError) as error:
+        raise BackfillError(str(error)) from None
+
+
 def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> HandOver:
     functions = [{"name": f.name, "kind": f.kind, "language": f.language} for f in request.functions]
-    sha256 = fingerprint(request.script_text, request.settings, functions, request.catalog)
+    # A program computes what its variables make of it.
+    script = "\n".join([request.script_text, *(f"{name}={value}" for name, value in sorted(request.variables.items()))])
+    sha256 = fingerprint(script, request.settings, functions, request.catalog)
     try:
         return hand_over(program, boundary, sha256, datetime.now(UTC))
     except BoundaryError as error:

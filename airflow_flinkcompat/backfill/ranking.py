@@ -1,6 +1,6 @@
 """Window Top-N: ROW_NUMBER over the rows of one window under a filter that keeps a constant range of ranks.
 
-Any other OVER keeps state across windows and is refused.
+Any other ranking keeps state across windows and is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_flinkcompat.plan.expressions import (
 )
 from airflow_flinkcompat.plan.nodes import Filter, Node, Over, Project, WindowField
 from airflow_flinkcompat.plan.ranks import kept_ranks, numbers_rows
-from airflow_flinkcompat.plan.translations import ordered
+from airflow_flinkcompat.plan.translations import AGGREGATES, ordered
 from airflow_flinkcompat.plan.types import APPROXIMATE
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def rank(relations: Relations, node: Over, needed: frozenset[int], kept: Kept | 
     width, call = len(node.input.schema), node.calls[0]
     if not numbers_rows(node):
         raise Untranslatable(
-            f"an OVER aggregation or ranking is recomputed by a backfill only where ROW_NUMBER() ranks the rows of one "
-            f"window; {FLINK_BATCH}",
+            f"an OVER aggregation is recomputed by a backfill with {', '.join(AGGREGATES)}, a ranking only where "
+            f"ROW_NUMBER() ranks the rows of one window; {FLINK_BATCH}",
             node.span,
         )
     keys = call.partition_by

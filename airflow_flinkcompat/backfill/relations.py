@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.backfill import lateness, ranking, windowing
+from airflow_flinkcompat.backfill import along, lateness, ranking, windowing
 from airflow_flinkcompat.backfill.connectors.base import Metadata, Range, Source
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import converted, references, scalar
@@ -47,9 +47,18 @@ class Relations:
     bounds: Range
     settings: Mapping[str, str]
     drop_late: bool = False
+    written: bool = False
+    """Whether the pipeline is a program's, which can say what SQL cannot."""
     columns: Columns = field(default_factory=Columns)
     asked: Mapping[int, Demand] | None = None
     """Under a window: what it asks of the windows below, by node; those it does not ask of are all computed."""
+    arriving: bool = False
+    """Under what goes by the order in which rows arrive."""
+
+    @property
+    def batch(self) -> bool:
+        """Whether the script runs in batch mode, where there are no time attributes."""
+        return self.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
 
     def demand(self, node: WindowAssign | GroupWindowAggregate) -> Demand:
         """Which windows of a windowing node are computed."""
@@ -68,10 +77,14 @@ class Relations:
         """For what lies below a window."""
         return replace(self, asked=asked)
 
+    def following_arrival(self, arriving: bool) -> Relations:
+        """For what lies below an operator that goes by the order of arrival, or does not."""
+        return replace(self, arriving=arriving)
+
     def node(self, node: Node, needed: frozenset[int], kept: Kept | None = None) -> Step:
         """The steps of a relation; ``kept`` says what stands above it where that is filters and projections."""
         kept = kept if ranking.numbered(node) else None
-        needed = self.columns.of_all(node, needed, self.asked, kept)
+        needed = self.columns.of_all(node, needed, self.asked, (kept, self.arriving))
         match node:
             case Scan():
                 return self.scan(node, needed)
@@ -91,6 +104,8 @@ class Relations:
                 return windowing.aggregate_rows(self, node)
             case GroupWindowAggregate():
                 return windowing.group_window(self, node)
+            case Over() if along.aggregates(node):
+                return along.over_rows(self, node, needed)
             case Over():
                 return ranking.rank(self, node, needed, kept)
             case Opaque():
@@ -123,8 +138,11 @@ class Relations:
         _check_watermark(table)
         computed, metadata = dict(table.computed), {name: key for name, key, _ in table.metadata}
         wanted = set(needed)
-        if self.drop_late and table.watermark is not None:
+        late = self.drop_late and table.watermark is not None
+        if late and table.watermark is not None:
             wanted |= references([table.watermark.expression])
+        order = self.places.order(table) if late or self.arriving else ()
+        wanted |= set(order)
         for position in tuple(wanted):
             expression = computed.get(table.columns[position].name)
             wanted |= references([expression]) if expression is not None else set()
@@ -141,8 +159,9 @@ class Relations:
                 field = table.physical.index(column.name)
                 columns.append((position, source.decode(column, f"f{field}", replace(table, span=node.span))))
                 fields.append((position, field))
-        watermark = lateness.watermark(node, source) if self.drop_late else None
-        return Read(table.name, source, tuple(columns), tuple(later), tuple(fields), watermark)
+        watermark = lateness.watermark(node, source, bool(order)) if self.drop_late else None
+        arrival = tuple(f"c{position}" for position in order) if order or self.arriving else None
+        return Read(table.name, source, tuple(columns), tuple(later), tuple(fields), watermark, arrival=arrival)
 
     def metadata(self, node: Scan, source: Source, column: Column, key: str) -> str:
         """A column METADATA FROM ``key``, cast to the type it is declared with."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from airflow_flinkcompat.plan.program import FunctionDeclaration
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
-    "boundary", "allow_incomplete", "chunk", "journal", "late", "native",
+    "boundary", "allow_incomplete", "chunk", "journal", "late", "native", "order_by", "language", "variables",
 }  # fmt: skip
 
 LATE = ("include", "drop")
@@ -26,12 +26,16 @@ NATIVE = ("auto", "off")
 class BackfillRequest:
     """One backfill of one script.
 
-    ``script_text`` is Flink SQL, ``source`` its name in messages; ``settings`` are in force before the script's own
-    SETs; ``functions`` declares functions it only uses; ``catalog`` is DDL of tables the script does not declare.
+    ``script_text`` is Flink SQL, ``source`` its name in messages; a ``language`` other than ``sql`` makes it a program
+    (``python`` or ``table``), and ``variables`` are what only its environment knows. ``settings`` are in force before
+    the script's own SETs; ``functions`` declares functions it only uses; ``catalog`` is DDL of tables it does not
+    declare.
+
     ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
     ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
     one are taken to it once the script is known (:mod:`~airflow_flinkcompat.backfill.clocks`). ``tables`` and ``sinks``
-    map table names to places that replace where a table is read from or written to. ``master`` is Spark's master, None
+    map table names to places that replace where a table is read from or written to. ``order_by`` maps table names to
+    the columns, ``a,b``, by which rows arrived, "" standing for all other tables. ``master`` is Spark's master, None
     for what Spark is configured with, or local.
 
     ``late`` says what becomes of rows that a watermark of the table's declared delay would have found too late for
@@ -61,6 +65,9 @@ class BackfillRequest:
     journal: str | None = None
     late: str = "include"
     native: str = "auto"
+    order_by: Mapping[str, str] = field(default_factory=dict)
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.late not in LATE:
@@ -80,7 +87,8 @@ class BackfillRequest:
     @property
     def texts(self) -> tuple[str, ...]:
         """What may hold placeholders of secrets."""
-        return (self.script_text, self.catalog, *self.tables.values(), *self.sinks.values())
+        given = (self.variables, self.tables, self.sinks)
+        return (self.script_text, self.catalog, *(text for texts in given for text in texts.values()))
 
     def to_dict(self) -> dict[str, Any]:
         """The request as plain JSON values; :meth:`from_dict` reads it back."""
@@ -102,6 +110,9 @@ class BackfillRequest:
             "journal": self.journal,
             "late": self.late,
             "native": self.native,
+            "order_by": dict(self.order_by),
+            "language": self.language,
+            "variables": dict(self.variables),
         }
 
     @classmethod
@@ -137,6 +148,9 @@ class BackfillRequest:
             journal=data.get("journal") and _text(data, "journal", ""),
             late=_text(data, "late", LATE[0]),
             native=_text(data, "native", NATIVE[0]),
+            order_by=_texts(data, "order_by"),
+            language=_text(data, "language", "sql"),
+            variables=_texts(data, "variables"),
         )
 
     @classmethod
@@ -152,6 +166,23 @@ class BackfillRequest:
 def _after(first: datetime, second: datetime) -> bool:
     """Whether the first is the second or later; not said where only one has a zone and the windows' clock decides."""
     return (first.tzinfo is None) == (second.tzinfo is None) and first >= second
+
+
+def parse_orders(given: Iterable[str]) -> dict[str, str]:
+    """``order_by`` of a request from ``COLUMN[,COLUMN]`` and ``TABLE=COLUMN[,COLUMN]``.
+
+    Raises :class:`BackfillError` for one without a column, and for two of one table.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        table, separator, columns = text.partition("=")
+        table, columns = (table.strip(), columns.strip()) if separator else ("", table.strip())
+        if not columns.strip(",") or (separator and not table):
+            raise BackfillError(f"--order-by {text!r} names no column; write COLUMN[,COLUMN] or TABLE=COLUMN[,COLUMN]")
+        if table in found:
+            raise BackfillError(f"--order-by is given twice for {table or 'all tables'}; write its columns as a,b")
+        found[table] = columns
+    return found
 
 
 def parse_time(text: str) -> datetime:

@@ -22,6 +22,8 @@ class Read:
     ``condition`` over the columns leaves out rows of folders that nobody asks for, before anything is counted.
 
     With a ``watermark``, SQL over the columns, every row carries the highest one that rows before it had (``met``).
+    With an ``arrival`` it carries where it stands among the rows that arrived: by the SQL over the columns given there,
+    or, where that is empty, by its place in the source.
     """
 
     table: str
@@ -31,6 +33,7 @@ class Read:
     fields: tuple[tuple[int, int], ...] = ()
     watermark: str | None = None
     condition: str = ""
+    arrival: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,21 @@ class Late:
 
 
 @dataclass(frozen=True)
+class Overtaken:
+    """Leaves out rows for which an OVER with a limited frame has no place, and counts them.
+
+    Those are the ones whose event time, at position ``time``, is not after 1970-01-01 00:00:00, and, with a
+    ``partition`` (SQL), not after that of the last row of it emitted when they came. A frame that reaches ``reach``
+    microseconds back is forgotten some time later: that a row came after that is an error.
+    """
+
+    input: Step
+    time: int
+    partition: tuple[str, ...] | None
+    reach: int | None
+
+
+@dataclass(frozen=True)
 class Group:
     """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
 
@@ -158,6 +176,23 @@ class Rank:
 
 
 @dataclass(frozen=True)
+class Along:
+    """Computes ``columns`` (position, SQL) along the rows of each ``partition`` (SQL), in their order.
+
+    That is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time counts),
+    then for ``arrival`` the order of arrival; the SQL says both again in an OVER clause. Rows without an event time are
+    counted and dropped. With ``clashing``, the message of an error, no two rows of a partition may share their place.
+    """
+
+    input: Step
+    partition: tuple[str, ...]
+    time: int | None
+    arrival: bool
+    columns: tuple[tuple[int, str], ...]
+    clashing: str = ""
+
+
+@dataclass(frozen=True)
 class Together:
     """All rows of all inputs; each input has the columns at ``positions``."""
 
@@ -165,7 +200,7 @@ class Together:
     positions: tuple[int, ...]
 
 
-Step = Read | Select | Where | Assign | Sessions | Late | Group | Repeat | Rank | Together
+Step = Read | Select | Where | Assign | Sessions | Late | Overtaken | Group | Repeat | Rank | Along | Together
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:

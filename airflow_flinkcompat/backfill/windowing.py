@@ -7,6 +7,7 @@ from datetime import timezone
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import lateness
+from airflow_flinkcompat.backfill.counting import counted_windows, counts_rows
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.grouping import aggregate_sets, check_sets
@@ -20,7 +21,9 @@ from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     GroupWindowAggregate,
+    Measure,
     Node,
+    Over,
     Window,
     WindowAggregate,
     WindowAssign,
@@ -71,6 +74,8 @@ def _check(
     """Raises :class:`Untranslatable` for what Flink refuses, in its words, and what is not cut exactly."""
     if window.kind is not WindowKind.SESSION and (reason := refusal(window)) is not None:
         raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
+    if window.measure is Measure.ROWS:
+        raise Untranslatable("a window over rows is not recomputed by a backfill yet", node.span)
     if attribute is TimeAttribute.PROCTIME:
         raise Untranslatable(
             "a window on processing time depends on when the job ran; history cannot be recomputed", node.span
@@ -84,8 +89,7 @@ def _check(
             f"but {column.name} is {column.type}",
             time.span or node.span,
         )
-    batch = relations.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
-    if attribute is None and not batch:
+    if attribute is None and not relations.batch:
         raise Untranslatable(
             "Flink refuses this window: The window function requires the timecol is a time attribute type, but "
             f"{column.name} is {column.type}; declare a WATERMARK, and over windowed rows take window_time",
@@ -108,7 +112,7 @@ def _check(
         )
 
 
-def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate, time: InputRef) -> str:
+def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate | Over, time: InputRef) -> str:
     """The time zone in which windows are cut, "" where the time is without one.
 
     Raises :class:`Untranslatable` where nothing says which, and for one that Flink refuses.
@@ -130,8 +134,8 @@ def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggrega
             "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
             node.span,
         )
-    uneven = (node.window.size or 0) % (node.window.slide or 1)
-    if isinstance(node, GroupWindowAggregate) and uneven and not isinstance(clock, timezone):
+    uneven = isinstance(node, GroupWindowAggregate) and (node.window.size or 0) % (node.window.slide or 1)
+    if uneven and not isinstance(clock, timezone):
         raise Untranslatable(
             "where clocks change, Flink's older HOP loses rows when its size is no multiple of its slide (measured); "
             "write TABLE(HOP(…))",
@@ -161,6 +165,8 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
 
 def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
+    if counts_rows(node):
+        return counted_windows(relations, node)
     check_sets(node)
     read = read_by(node.keys, node.aggregates)
     below: Step = assign(relations, node, node.window, node.time, node.time_attribute, read)

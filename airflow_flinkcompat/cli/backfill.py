@@ -9,17 +9,27 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings
 from airflow_flinkcompat.compat import InputError
-from airflow_flinkcompat.sql import mask_secrets, read_script
+from airflow_flinkcompat.sql import language_of, mask_secrets, read_script, read_text
 
 
 @click.command("backfill")
-@click.argument("script", metavar="SCRIPT.sql")
+@click.argument("script", metavar="SCRIPT")
 @click.option("--from", "from_", metavar="TS", help="Publish windows from here on.")
 @click.option("--to", metavar="TS", help="Publish windows that end by then.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=URI", help="Read a table from another place.")
 @click.option("--sink", "sinks", multiple=True, metavar="NAME=URI", help="Write a sink to another place instead.")
+@click.option(
+    "--order-by",
+    "orders",
+    multiple=True,
+    metavar="[TABLE=]COLUMN[,COLUMN]",
+    help="Columns that say in which order rows arrived, for row counts and OVER.",
+)
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@click.option(
+    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
+)
 @click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
 @click.option(
     "--late",
@@ -48,8 +58,10 @@ def backfill_command(
     to: str | None,
     tables: tuple[str, ...],
     sinks: tuple[str, ...],
+    orders: tuple[str, ...],
     settings: tuple[str, ...],
     catalog: str | None,
+    variables: tuple[str, ...],
     master: str | None,
     late: str,
     native: str,
@@ -63,9 +75,10 @@ def backfill_command(
 ) -> None:
     """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to).
 
-    Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a live job
-    begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well) tells
-    where its sources have to start.
+    A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
+    never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a
+    live job begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well)
+    tells where its sources have to start.
     """
     if not dry_run:
         try:
@@ -76,21 +89,33 @@ def backfill_command(
         raise InputError("--hand-over and --allow-incomplete belong to --boundary: add it")
     if journal and not chunk:
         raise InputError("--journal belongs to --chunk: add it")
-    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_duration, parse_time, run_backfill
+    from airflow_flinkcompat.backfill import (
+        BackfillError,
+        BackfillRequest,
+        parse_duration,
+        parse_orders,
+        parse_time,
+        run_backfill,
+    )
     from airflow_flinkcompat.backfill import explain as explain_backfill
     from airflow_flinkcompat.backfill import plan as plan_backfill
 
-    read = read_script(script)
+    language = language_of(script)
+    if variables and language == "sql":
+        raise InputError("--var belongs to programs: the file ends neither in .py nor in .table")
     try:
         request = BackfillRequest(
-            script_text=read.text,
+            script_text=read_text(script, program=True),
             source=script,
+            language=language,
+            variables=parse_settings(variables, "variable", "NAME=VALUE"),
             settings=parse_settings(settings),
             catalog=read_script(catalog).text if catalog else "",
             from_=parse_time(from_) if from_ else None,
             to=parse_time(to) if to else None,
             tables=parse_settings(tables, "table", "NAME=URI"),
             sinks=parse_settings(sinks, "sink", "NAME=URI"),
+            order_by=parse_orders(orders),
             master=master,
             late=late,
             native=native,

@@ -13,6 +13,7 @@ from airflow_flinkcompat.compat import clauses, zones
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SinkHandOver, SourceStart
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.plan.nodes import (
+    Frame,
     GroupWindowAggregate,
     Measure,
     Node,
@@ -36,6 +37,7 @@ from airflow_flinkcompat.plan.operators import (
     operators,
     regions,
 )
+from airflow_flinkcompat.plan.origins import duration
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.plan.unfolding import view
@@ -133,8 +135,11 @@ def _reasons(pipeline: Pipeline) -> list[str]:
                 "a SESSION ends where the data of its key pauses, so no moment divides the sessions of all keys"
             )
         elif windowing.window.measure is Measure.ROWS:
+            period = windowing.window.slide or windowing.window.size
             found.append(
-                "a window over rows ends where its key has had them all, so no moment divides those of all keys"
+                "a window over rows ends where its key has had them all, so no moment divides those of all keys: a "
+                "side that begins with any other row than the first needs how many rows each key has had since the "
+                f"very beginning, modulo {period}"
             )
         elif windowing.time_attribute is not TimeAttribute.ROWTIME:
             found.append("its windows do not run on event time, so a moment in history divides nothing")
@@ -150,8 +155,25 @@ def _unbounded(operator: Operator) -> str | None:
         case OtherOperator(kind="UNION ALL"):
             return None
         case OverOperator():
-            return "an OVER aggregation carries what it has seen on to every later row, across any boundary"
+            return (
+                "an OVER aggregation carries what it has seen on to every later row, across any boundary: a side that "
+                f"begins there needs {_needed(operator.frame)} as well"
+            )
     return f"a {operator.kind} keeps what it has seen without regard to windows, across any boundary"
+
+
+def _needed(frame: Frame) -> str:
+    """The rows on the other side of a moment that rows on this one are aggregated with."""
+
+    def rows(far: int | None, side: str) -> str:
+        if far is None or frame.window is not None:
+            return f"every {side} row of each key"
+        if frame.unit == "RANGE":
+            return f"the rows of INTERVAL {duration(far)} {'before' if side == 'earlier' else 'after'} it"
+        return f"the {clauses.rows(far)} {'before' if side == 'earlier' else 'after'} it of each key"
+
+    ahead = "" if frame.following == 0 else f" and {rows(frame.following, 'later')}"
+    return rows(frame.preceding, "earlier") + ahead
 
 
 def _windowings(pipeline: Pipeline) -> tuple[Windowing, ...]:

@@ -48,6 +48,8 @@ class FlinkBackfillOperator(ScriptOperator):
     :param sinks: sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
     :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
     :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
+    :param order_by: table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
+        others. (templated)
     :param late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
     :param native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
     :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
@@ -62,8 +64,8 @@ class FlinkBackfillOperator(ScriptOperator):
     """
 
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "tables", "sinks", "from_", "to", "late", "native", "chunk", "journal",
-        "boundary", "hand_over", "conn_id", "spark",
+        *ScriptOperator.template_fields, "tables", "sinks", "order_by", "from_", "to", "late", "native", "chunk",
+        "journal", "boundary", "hand_over", "conn_id", "spark",
     )  # fmt: skip
     secretive_fields: Sequence[str] = (*ScriptOperator.secretive_fields, "tables", "sinks", "journal", "spark")
     ui_color = "#fde7d9"
@@ -73,6 +75,7 @@ class FlinkBackfillOperator(ScriptOperator):
         *,
         tables: Mapping[str, str] | None = None,
         sinks: Mapping[str, str] | None = None,
+        order_by: Mapping[str, str] | None = None,
         from_: str | None = None,
         to: str | None = None,
         late: str = "include",
@@ -92,6 +95,7 @@ class FlinkBackfillOperator(ScriptOperator):
             raise ValueError(f"spark: {', '.join(own)} cannot be given, this operator decides about it")
         self.tables = tables
         self.sinks = sinks
+        self.order_by = order_by
         self.from_ = from_
         self.to = to
         self.late = late
@@ -154,11 +158,10 @@ class FlinkBackfillOperator(ScriptOperator):
         Raises BackfillError: a bound is no time, or the span is empty.
         """
         from airflow_flinkcompat.backfill import BackfillRequest, parse_duration, parse_time
-        from airflow_flinkcompat.sql import find_secrets
 
         side = self.proposed_side("flink", None)
-        if secrets := find_secrets(side.parsed):
-            places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
+        if side.secrets:
+            places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
             raise AirflowFailException(
                 f"the script holds secrets in plain text ({places}): use ${{conn.…}} placeholders"
             )
@@ -172,6 +175,9 @@ class FlinkBackfillOperator(ScriptOperator):
             to=parse_time(self.to) if self.to else None,
             tables=dict(self.rendered("tables") or {}),
             sinks=dict(self.rendered("sinks") or {}),
+            order_by=dict(self.order_by or {}),
+            language=side.language,
+            variables=side.variables,
             late=self.late,
             native=self.native,
             boundary=parse_time(self.boundary) if self.boundary else None,
@@ -188,8 +194,7 @@ class FlinkBackfillOperator(ScriptOperator):
         from airflow_flinkcompat.backfill.secrets import variable
         from airflow_flinkcompat.sql import placeholders
 
-        texts = (request.script_text, request.catalog, *request.tables.values(), *request.sinks.values())
-        found = placeholders("\n".join(texts))
+        found = placeholders("\n".join(request.texts))
         if found and self._deploy_mode() == "cluster":
             raise AirflowFailException(
                 f"{found[0]}: with deploy mode cluster the driver starts on another machine, and spark-submit would "

@@ -436,10 +436,10 @@ Node = (
 def outermost_windows(node: Node) -> tuple[WindowAssign | GroupWindowAggregate | None, ...]:
     """The windowing nodes the rows of a node belong to, one per branch of a union: the uppermost of each.
 
-    None stands for a branch whose rows belong to no window.
+    None stands for a branch whose rows belong to no window; one over rows is none that a moment could divide.
     """
     if isinstance(node, WindowAssign | GroupWindowAggregate):
-        return (node,)
+        return (node if node.window.measure is Measure.TIME else None,)
     return tuple(found for below in node.inputs for found in outermost_windows(below)) or (None,)
 
 

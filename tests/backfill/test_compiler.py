@@ -61,8 +61,8 @@ def test_a_column_spark_cannot_hold_is_no_obstacle_while_nobody_reads_it() -> No
         ("SELECT item, SUM(price) FROM bid GROUP BY item", "item STRING, p DECIMAL(38, 2)", "a group aggregation"),
         ("SELECT a.item FROM bid a JOIN bid b ON a.item = b.item", "item STRING", "INNER join"),
         (
-            "SELECT item, SUM(price) OVER (PARTITION BY item ORDER BY bidtime) FROM bid",
-            "item STRING, p DECIMAL(38, 2)",
+            "SELECT item, LAG(price) OVER (PARTITION BY item ORDER BY bidtime) FROM bid",
+            "item STRING, p DECIMAL(10, 2)",
             "an OVER aggregation",
         ),
         ("SELECT item FROM bid ORDER BY item", "item STRING", "ORDER BY or LIMIT"),

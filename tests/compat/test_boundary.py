@@ -127,7 +127,22 @@ def test_a_boundary_inside_a_window_names_the_two_beside_it(boundary: str, windo
     ("query", "tables", "words"),
     [
         (windowed("SESSION INTERVAL '5' MINUTE").replace("t, D", "t PARTITION BY k, D"), "", "pauses"),
-        ("SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM t", "", "an OVER aggregation carries"),
+        (
+            "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts) FROM t",
+            "",
+            "an OVER aggregation carries .* needs every earlier row of each key as well",
+        ),
+        (
+            "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) FROM t",
+            "",
+            "needs the 3 rows before it of each key as well",
+        ),
+        (
+            "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '5' MINUTE PRECEDING AND "
+            "CURRENT ROW) FROM t",
+            "",
+            "needs the rows of INTERVAL '5' MINUTE before it as well",
+        ),
         ("SELECT k, SUM(v) FROM t GROUP BY k", "", "a group aggregation keeps"),
         ("SELECT k FROM t", "", "belong to no window"),
         (windowed("TUMBLE INTERVAL '1' MINUTE", time="pt"), "", "do not run on event time"),

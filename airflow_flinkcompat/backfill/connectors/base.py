@@ -82,8 +82,11 @@ class Arrival(Protocol):
     """A source whose rows have an order in which a streaming job would meet them."""
 
     def arriving(self, session: SparkSession) -> DataFrame:
-        """The rows of :meth:`Source.frame` with two columns more: ``part``, in whose order parts arrive, and ``place``,
-        the order of the rows of a part."""
+        """The rows of :meth:`Source.frame` with three columns more: ``part``, in whose order parts arrive, ``place``,
+        the order of the rows of a part, and ``stream``: rows of one are met in this order by any job."""
+
+    def check_sequence(self, session: SparkSession) -> None:
+        """Raises :class:`BackfillError` where it is nowhere written how a job mixes the parts."""
 
 
 @runtime_checkable

@@ -108,6 +108,9 @@ class Files:
         """Files arrive in the order of their modification, those of one millisecond by path; rows as they stand."""
         return self._frame(session, ordered=True)
 
+    def check_sequence(self, session: SparkSession) -> None:
+        """One file after the other."""
+
     def _frame(self, session: SparkSession, ordered: bool) -> DataFrame:
         from airflow_flinkcompat.backfill.connectors import columnar_files, reading
 

@@ -148,15 +148,21 @@ class Kafka:
         return read(session, self)
 
     def arriving(self, session: SparkSession) -> DataFrame:
-        """In the order of offsets, where there is one partition: how a job mixes several is nowhere written down."""
-        from airflow_flinkcompat.backfill.connectors.topics import reach, read
+        """In the order of offsets, partition by partition."""
+        from airflow_flinkcompat.backfill.connectors.topics import read
+
+        part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
+        return read(session, self).selectExpr("*", part, "m_offset AS place", stream)
+
+    def check_sequence(self, session: SparkSession) -> None:
+        """How a job mixes several partitions is nowhere written down."""
+        from airflow_flinkcompat.backfill.connectors.topics import reach
 
         if len(reach(session, self)[1]) > 1:
             raise BackfillError(
                 f"table {self.table}: which rows come late depends on how a job mixes the partitions of {self.place}; "
-                "include them"
+                f"include them, or say which columns tell the order with --order-by {self.table}=COLUMN"
             )
-        return read(session, self).selectExpr("*", "m_partition AS part", "m_offset AS place")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"
 
 # The order of rows: a part is a piece of a file that one task reads from its beginning.
 _PART = "struct(_metadata.file_modification_time, _metadata.file_path, _metadata.file_block_start)"
-ORDER = {"part": _PART, "place": "monotonically_increasing_id()"}
+ORDER = {"part": _PART, "place": "monotonically_increasing_id()", "stream": "_metadata.file_path"}
 
 
 def csv(

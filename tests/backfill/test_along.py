@@ -1,0 +1,107 @@
+"""OVER aggregations: like Flink as a streaming job; late rows; the order of arrival; and what is refused."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.backfill.engines import by_both, turns
+from tests.backfill.scripts import filled, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.backfill.flink_batch import FlinkBatch
+
+COLUMNS = (
+    "nr INT, ts TIMESTAMP(3), k STRING, v INT, d DECIMAL(10, 2), x DOUBLE, s STRING, pt AS PROCTIME(), "
+    "WATERMARK FOR ts AS ts - INTERVAL {}"
+)
+DAY = "'1' DAY"
+BEGIN = datetime(2020, 1, 1)
+
+
+def moments(draw: random.Random, count: int) -> list[datetime]:
+    """Times that go on, by leaps too, that repeat, and that come back by up to 40 seconds."""
+    found, now = [], BEGIN
+    for _ in range(count):
+        now += timedelta(milliseconds=draw.choice([0, 0, 500, 1000, 2500, 12_000]))
+        back = draw.choice([0, 0, 0, 0, 500, 3_000, 5_000, 5_001, 20_000, 40_000])
+        found.append(now - timedelta(milliseconds=back))
+    return found
+
+
+def history(folder: Path, delay: str = DAY, count: int = 250, seed: int = 5) -> str:
+    """Rows of several keys, one of them NULL; times and values repeat."""
+    draw = random.Random(seed)
+    rows = []
+    for number, time in enumerate(moments(draw, count)):
+        key, value = draw.choice(["a", "a", "b", "c", ""]), draw.choice(["", "2147483600", *map(str, range(-5, 9))])
+        decimal, double = draw.choice(["", "1.25", "-3.50"]), draw.choice(["", "0.5", "-2.25", "8.0"])
+        text = draw.choice(["", "p", "q", "r"])
+        rows.append(f"{number},{time.isoformat(' ', 'milliseconds')},{key},{value},{decimal},{double},{text}\n")
+    return filled("t", COLUMNS.format(delay), folder, rows)
+
+
+KEYED = "PARTITION BY k ORDER BY ts"
+FRAMES = {
+    "range": KEYED,
+    "rows": f"{KEYED} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "rows 2": f"{KEYED} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "range 10 s": f"{KEYED} RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW",
+    "range 60 s": f"{KEYED} RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW",
+    "range 0.5 s": f"{KEYED} RANGE BETWEEN INTERVAL '0.500' SECOND PRECEDING AND CURRENT ROW",
+    "global range": "ORDER BY ts",
+    "global rows 3": "ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW",
+    "global range 5 s": "ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND PRECEDING AND CURRENT ROW",
+    "arrived": "PARTITION BY k ORDER BY pt",
+    "arrived rows": "PARTITION BY k ORDER BY PROCTIME() ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "arrived rows 2": "PARTITION BY k ORDER BY pt ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "arrived global": "ORDER BY pt ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+}
+CALLS = {
+    "SUM(v)": "INT",
+    "COUNT(*)": "BIGINT",
+    "COUNT(v)": "BIGINT",
+    "AVG(d)": "DECIMAL(38, 6)",
+    "SUM(d)": "DECIMAL(38, 2)",
+    "MIN(v)": "INT",
+    "MAX(s)": "STRING",
+    "COUNT(DISTINCT v)": "BIGINT",
+    "COUNT(DISTINCT s)": "BIGINT",
+    "AVG(x)": "DOUBLE",
+}
+
+
+def over(frame: str, *calls: str) -> list[str]:
+    """The sink and the statement of calls over a frame."""
+    columns = ", ".join(["nr INT", "k STRING", *(f"r{i} {CALLS[call]}" for i, call in enumerate(calls))])
+    values = ", ".join(f"{call} OVER ({FRAMES[frame]})" for call in calls)
+    return [table("o", columns, "OUT"), f"INSERT INTO o SELECT nr, k, {values} FROM t"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frame", turns(list(FRAMES), 3))
+def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str) -> None:
+    calls = [call for call in CALLS if call != "AVG(x)" or frame in ("range", "rows", "arrived", "arrived rows")]
+    by_flink, by_spark, result = by_both(flink, tmp_path, [history(tmp_path / "in"), *over(frame, *calls)])
+    assert by_spark == by_flink
+    assert (len(by_flink), result.rows_late) == (250, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "frame", turns(["range", "rows", "rows 2", "range 60 s", "global range", "global rows 3", "arrived rows 2"], 2)
+)
+def test_late_rows_are_dropped_as_flink_drops_them(
+    flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str
+) -> None:
+    statements = [history(tmp_path / "in", delay="'5' SECOND"), *over(frame, "SUM(v)", "COUNT(*)", "COUNT(DISTINCT s)")]
+    by_flink, by_spark, result = by_both(flink, tmp_path, statements, late="drop")
+    assert by_spark == by_flink
+    assert len(by_flink) == 250 - result.rows_late
+    assert (result.rows_late > 10) is not frame.startswith("arrived")
