@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
+    from airflow_flinkcompat.deploy.rehearsal import Cluster
     from airflow_flinkcompat.sql import Placeholder
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -87,6 +89,16 @@ class FlinkHook(BaseHook):
 
         lookup = connection_lookup(self.get_connection)
         return SqlGatewayTarget(self.gateway_endpoint, self.jobmanager_endpoint, lookup=lookup)
+
+    @contextmanager
+    def rehearsal_cluster(self) -> Iterator[Cluster]:
+        """Where a rehearsal takes place. Raises AirflowFailException, ApiError: it is not usable."""
+        from airflow_flinkcompat.deploy import JobManager, SqlGateway
+        from airflow_flinkcompat.deploy.rehearsal import Cluster
+
+        lookup = connection_lookup(self.get_connection)
+        with SqlGateway(self.gateway_endpoint) as gateway, JobManager(self.jobmanager_endpoint) as jobmanager:
+            yield Cluster(gateway, jobmanager, lookup, self.access)
 
     @property
     def gateway_endpoint(self) -> Endpoint:

@@ -67,6 +67,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
+    takes_programs = False
     ui_color = "#e6f4ea"
 
     def __init__(
@@ -128,7 +129,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         try:
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
-                side = self._checked_side(summary)
+                side = summaries.checked_side(self, summary)
                 entry = self._deploy(context, side, summary, wait)
         except Waiting as waiting:
             self._note(f"{waiting}: waiting in the triggerer")
@@ -202,15 +203,6 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _note(self, message: str) -> None:
         self._step = message
         self.log_lines(message)
-
-    def _checked_side(self, summary: Summary) -> Side:
-        side = self.proposed_side(summary.engine, summary.engine_version)
-        if side.sha256 != summary.new_sha256:
-            raise AirflowFailException(
-                f"what would be deployed ({side.sha256[:12]}) is not what was checked ({summary.new_sha256[:12]}): the "
-                "script, settings, functions or catalog changed in between. Run the check again"
-            )
-        return side
 
     def _approver(self, context: Context, summary: Summary) -> str | None:
         """Who approved, from the approval of this run; None where none was asked, or the DAG has one of its own kind.

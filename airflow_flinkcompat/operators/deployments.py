@@ -24,6 +24,7 @@ from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 # What every task takes, beside the arguments of its operator.
@@ -35,7 +36,9 @@ _ANY_TASK = {
     "queue": str,
 }
 # What a deployment says once for all of its tasks, and what their order decides.
-_SHARED = {"deployment", "script", "settings", "functions", "catalog", "flink_conn_id", "ledger"}
+_SHARED = {
+    "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "ledger",
+}  # fmt: skip
 _DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run"}
 
 
@@ -68,6 +71,7 @@ _TABLES = {
     "approve": _table(FlinkSqlApprovalOperator, response_timeout=timedelta),
     "deploy": _table(FlinkSqlDeployOperator, without="hand_over"),
     "backfill": _table(FlinkBackfillOperator),
+    "rehearse": _table(FlinkRestoreRehearsalOperator),
 }
 
 
@@ -91,6 +95,11 @@ def _options(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{key}", text
 
 
+def _switched(value: Any) -> Any:
+    """``rehearse = true`` is a table without arguments."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
 def _user(value: Any) -> Any:
     return {"id": value, "name": value} if isinstance(value, str) else value
 
@@ -111,8 +120,10 @@ class Deployment(BaseModel):
 
     ``script`` to ``ledger`` are the arguments that all of its tasks share. ``approvers``: the only users who may answer
     (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
-    ``deploy`` and ``backfill`` hold further arguments of that task's operator, durations in seconds. Without
-    ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
+    ``deploy``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in seconds.
+    Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
+    With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
+    another finding of its ``fail_on``, does not.
     Raises pydantic's ValidationError, a ValueError.
     """
 
@@ -123,6 +134,7 @@ class Deployment(BaseModel):
     settings: _Texts = {}
     functions: dict[str, str] = {}
     catalog: str = ""
+    variables: _Texts = {}
     flink_conn_id: str = "flink_default"
     ledger: str | None = None
     approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
@@ -132,6 +144,7 @@ class Deployment(BaseModel):
     check: Annotated[dict[str, Any], _of("check")] = {}
     approve: Annotated[dict[str, Any], _of("approve")] = {}
     deploy: Annotated[dict[str, Any], _of("deploy")] = {}
+    rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
 
     @property

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Label, TaskGroup, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
 from airflow_flinkcompat.operators.approval import RESTART, RESUME, FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.operators.base import PROGRAMS
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
@@ -24,19 +26,29 @@ _POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "
 _BEGINNING = datetime(2026, 1, 1)
 
 
-def gated_redeploy(deployment: Deployment, *, group_id: str | None = None, watch: bool = True) -> TaskGroup:
+def gated_redeploy(
+    deployment: Deployment,
+    *,
+    group_id: str | None = None,
+    watch: bool = True,
+    deploy: Callable[..., BaseOperator] | None = None,
+) -> TaskGroup:
     """The tasks of one gated redeploy, in the DAG or task group that is open: ``with DAG(…): gated_redeploy(…)``.
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
-    ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too.
+    ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
+    ``rehearse`` a rehearsal before ``resume``.
     ``group_id`` puts them into a group of that name; ``watch=False`` leaves ``changed`` out, for a DAG that is
-    triggered. Returns the group they are in.
+    triggered. ``deploy`` makes the tasks that start the job, in place of FlinkSqlDeployOperator: it is called with
+    ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task,
+    and ``hand_over`` where there is one. A program of the Table API needs it: the SQL Gateway does not run programs.
+    Returns the group they are in.
 
     Raises ValueError for a DAG that may be at work on one deployment twice (``max_active_runs=1`` is needed), and for
     arguments that an operator does not take.
     """
     with TaskGroup(group_id) if group_id else nullcontext():
-        tasks = _Tasks(deployment)
+        tasks = _Tasks(deployment, deploy)
         check = tasks.hand_over_gate() if deployment.hands_over else tasks.gate()
         if watch:
             FlinkSqlChangeSensor(task_id="changed", **tasks.scripted(deployment.changed)) >> check
@@ -110,8 +122,14 @@ class _Broken(DAG):
 class _Tasks:
     """Makes the tasks of one deployment, from the ends of the branches back to the check."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
+        if deploy is None and deployment.script.endswith(PROGRAMS):
+            raise ValueError(
+                f"{deployment.script} is a program, which the SQL Gateway does not run: give gated_redeploy a deploy "
+                "of your own, a function that makes the task which starts it (`flink run -py …`)"
+            )
         self.one = deployment
+        self.deploy = deploy
         self.policy = {**_POLICY, **(deployment.check.get("policy") or {})}
 
     def gate(self) -> Any:
@@ -137,7 +155,7 @@ class _Tasks:
 
     def _check(self, *, first: Any, restart: Any) -> Any:
         """The check and the approval, linked to each other and to all but the ways of ``first`` and ``restart``."""
-        resume = self._deploy("resume", "savepoint", **_JOINED)
+        resume = self._rehearsed_resume()
         branches = {"resume": resume.task_id, "restart": restart.task_id}
         users = [approver.model_dump() for approver in self.one.approvers]
         approve = FlinkSqlApprovalOperator(
@@ -154,6 +172,15 @@ class _Tasks:
         approve >> Label(RESTART) >> restart
         return check
 
+    def _rehearsed_resume(self) -> Any:
+        """The task that a resume begins with: itself, or the rehearsal that has to pass before."""
+        if self.one.rehearse is None:
+            return self._deploy("resume", "savepoint", **_JOINED)
+        given = self.scripted(self.one.rehearse, fail_on=("refused",), **_JOINED)
+        rehearse = FlinkRestoreRehearsalOperator(task_id="rehearse", **given)
+        rehearse >> self._deploy("resume", "savepoint")
+        return rehearse
+
     def _outcomes(self, branch: str) -> str:
         return " or ".join(outcome for outcome, leads in self.policy.items() if leads == branch)
 
@@ -165,6 +192,8 @@ class _Tasks:
             upper >> lower
 
     def _deploy(self, task_id: str, start_mode: str, **more: Any) -> Any:
+        if self.deploy is not None:
+            return self.deploy(task_id=task_id, start_mode=start_mode, **more)
         table = dict(self.one.deploy)
         offsets = table.get("source_offsets")
         # Stored with the state; and before the first start no job stood anywhere.
@@ -178,8 +207,8 @@ class _Tasks:
     def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """Arguments of a task about the script: what all share, then ``more``, then what the task's own table says."""
         one = self.one
-        texts = {"script": one.script, "settings": one.settings, "functions": one.functions, "catalog": one.catalog}
-        return self._shared({**texts, **more, **table})
+        names = ("script", "settings", "functions", "catalog", "variables")
+        return self._shared({**{name: getattr(one, name) for name in names}, **more, **table})
 
     def _shared(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         one = self.one

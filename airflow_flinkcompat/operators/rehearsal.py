@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, side_of
+from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, side_of
+from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.rehearsal import Rehearsal
 
 FINDINGS = ("refused", "restored", "could not tell")
+# After a wait: how long what was started may take to end where the rehearsal cannot go on.
+_CLEANING_SECONDS = 120.0
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
@@ -24,17 +29,27 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     The job of the ledger's head is asked for a savepoint and for nothing else. From it the deployed script is restored
     as a control, then the proposed one, both with stand-in sinks and private consumer groups; both are ended and the
-    savepoints disposed of afterwards, also when this task is killed. Returns the finding: ``refused``, ``restored``
-    (which is no proof of right rows: the check says that) or ``could not tell``, its reason, and the operators whose
-    state was claimed and dropped.
+    savepoints disposed of afterwards, also when this task is killed, in a worker or (since Airflow 3.3) while it waits
+    in the triggerer. Returns the finding: ``refused``, ``restored`` (which is no proof of right rows: the check says
+    that) or ``could not tell``, its reason, and the operators whose state was claimed and dropped.
 
-    :param fail_on: findings that fail the task, ``refused`` and ``could not tell`` for instance; none by default.
+    After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
+
+    :param fail_on: findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by
+        default. The ledger then remembers the version as one that failed, which ``FlinkSqlChangeSensor`` does not
+        offer again; clear this task to rehearse it once more.
     :param savepoint_directory: where savepoints go; default: the cluster's. (templated)
     :param settle_seconds: how long each job is watched without failure.
     :param start_timeout: seconds each job has to come up.
+    :param savepoint_timeout: seconds each savepoint may take.
+    :param deferrable: wait for the cluster in the triggerer when it takes long.
+    :param patience: seconds a worker waits before the triggerer does.
+    :param poll_interval: seconds between two looks there.
+    :param check_task_id: the check to follow; by default the only one upstream for the same deployment, if any.
     """
 
     template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory")
+    takes_programs = False
     ui_color = "#e8e6f4"
 
     def __init__(
@@ -44,6 +59,11 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         savepoint_directory: str | None = None,
         settle_seconds: float = 5,
         start_timeout: float = 180,
+        savepoint_timeout: float = 600,
+        deferrable: bool = True,
+        patience: float = 20,
+        poll_interval: float = 5,
+        check_task_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -53,6 +73,11 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         self.savepoint_directory = savepoint_directory
         self.settle_seconds = settle_seconds
         self.start_timeout = start_timeout
+        self.savepoint_timeout = savepoint_timeout
+        self.deferrable = deferrable
+        self.patience = patience
+        self.poll_interval = poll_interval
+        self.check_task_id = check_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException: one to fail on."""
@@ -60,29 +85,79 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
         with readable_errors():
             head = self.open_ledger().head()
-            side = self.proposed_side("flink", None)
+            side = self._side(context)
             if head is None:
                 found = Rehearsal(Finding.UNTOLD, f"nothing of {self.deployment} is deployed: there is no state")
             else:
-                found = self._rehearse(head, side)
+                found = self._rehearse(head, side, None)
+            return self._told(context, found, side)
+
+    def execute_complete(
+        self, context: Context, event: Mapping[str, Any], entry: int, sha256: str, state: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Taken up again after a wait in the triggerer: of ledger entry ``entry`` and the version ``sha256``."""
+        with readable_errors():
+            try:
+                head = next(each for each in self.open_ledger().entries() if each.number == entry)
+                side = self._side(context)
+                if side.sha256 != sha256:
+                    raise AirflowFailException(
+                        f"what is proposed ({side.sha256[:12]}) is not what is being rehearsed ({sha256[:12]}): the "
+                        "script, settings, functions or catalog changed in between. Run the rehearsal again"
+                    )
+            except BaseException:
+                self._abandon(state)
+                raise
+            return self._told(context, self._rehearse(head, side, state), side)
+
+    def _side(self, context: Context) -> Side:
+        from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+
+        if self.check_task_id or summaries.upstream(self, FlinkSqlCompatibilityOperator):
+            return summaries.checked_side(self, summaries.pull(context, self, self.check_task_id))
+        return self.proposed_side("flink", None)
+
+    def _rehearse(self, head: LedgerEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
+        from airflow_flinkcompat.deploy.rehearsal import Patience, Paused, RehearsalOptions, rehearse
+
+        patience = Patience(
+            settle=self.settle_seconds,
+            start=self.start_timeout,
+            savepoint=self.savepoint_timeout,
+            here=self.patience if self.deferrable else None,
+        )
+        options = RehearsalOptions(self.savepoint_directory, patience)
+        try:
+            with self.hook.rehearsal_cluster() as cluster:
+                return rehearse(cluster, str(head.job_id), side_of(head), side, options, self.log_lines, state)
+        except Paused as paused:
+            wait = paused.wait
+            self.log_lines(f"{paused}: in the triggerer")
+            trigger = FlinkRehearsalTrigger(
+                self.flink_conn_id,
+                asdict(wait),
+                float(self.settle_seconds) if wait.proven_since else 0.0,
+                float(self.poll_interval),
+                paused.state,
+            )
+            more = {"entry": head.number, "sha256": side.sha256, "state": paused.state}
+            self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)
+
+    def _abandon(self, state: Mapping[str, Any]) -> None:
+        from airflow_flinkcompat.deploy.rehearsal import abandon
+
+        self.log_lines("the rehearsal cannot go on: ending what it has started")
+        with self.hook.rehearsal_cluster() as cluster:
+            for words in abandon(cluster, state, timeout=_CLEANING_SECONDS):
+                self.log_lines(f"not ended yet, a process of its own goes on trying: {words}")
+
+    def _told(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
         text = "\n".join(found.lines())
         self.log_lines(text)
         if str(found.finding) in self.fail_on:
+            record(context, self.open_ledger(), "failed", side, f"{found.lines()[0]}: {found.reason or 'see its log'}")
             raise AirflowFailException(text)
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
-
-    def _rehearse(self, head: LedgerEntry, side: Side) -> Rehearsal:
-        from airflow_flinkcompat.deploy import JobManager, SqlGateway
-        from airflow_flinkcompat.deploy.rehearsal import Cluster, Patience, RehearsalOptions, rehearse
-        from airflow_flinkcompat.hooks.flink import connection_lookup
-
-        hook = self.hook
-        options = RehearsalOptions(
-            self.savepoint_directory, Patience(settle=self.settle_seconds, start=self.start_timeout)
-        )
-        with SqlGateway(hook.gateway_endpoint) as gateway, JobManager(hook.jobmanager_endpoint) as jobmanager:
-            cluster = Cluster(gateway, jobmanager, connection_lookup(hook.get_connection), hook.access)
-            return rehearse(cluster, str(head.job_id), side_of(head), side, options, self.log_lines)
 
     def on_kill(self) -> None:
         """The rehearsal ends what it has started, and its watcher does when it cannot."""

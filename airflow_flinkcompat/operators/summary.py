@@ -11,6 +11,9 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.operators.base import ScriptOperator
+
 SUMMARY = "summary"
 REPORT = "report"
 DECISION = "decision"
@@ -86,6 +89,17 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
     raise AirflowFailException(
         f"only what was checked in this run can go on. Of the verdicts on {task.deployment}: {seen}"
     )
+
+
+def checked_side(task: ScriptOperator, summary: Summary) -> Side:
+    """What ``task`` proposes. Raises AirflowFailException: it is not what was checked."""
+    side = task.proposed_side(summary.engine, summary.engine_version)
+    if side.sha256 != summary.new_sha256:
+        raise AirflowFailException(
+            f"what would be deployed ({side.sha256[:12]}) is not what was checked ({summary.new_sha256[:12]}): the "
+            "script, settings, functions or catalog changed in between. Run the check again"
+        )
+    return side
 
 
 def upstream(task: Any, kind: type[Any]) -> list[str]:

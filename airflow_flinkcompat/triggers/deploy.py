@@ -1,8 +1,8 @@
 """Waits, in the triggerer, for what a cluster does about a job: its stop with savepoint, or the proof of its start.
 
 Nothing is done to a job here. When a person ends, clears or marks the waiting task, Airflow (since 3.3) calls
-``on_kill``, and never when a triggerer stops, restarts or hands its triggers over: what is left running is said then,
-in the task's log and in the ledger.
+``on_kill``, and not when a triggerer stops or restarts: what is left running is said then, in the task's log and in the
+ledger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_flinkcompat.deploy import Target, Wait
+    from airflow_flinkcompat.deploy import JobStatus, Target, Wait
     from airflow_flinkcompat.hooks.flink import FlinkHook
 
 INTERRUPTED = "interrupted"
@@ -116,14 +116,39 @@ class FlinkJobTrigger(BaseTrigger):
             return None
         if status.terminal or status.failure:
             return wait
-        if not (status.tasks_running and status.completed_checkpoints):
+        if not self._is_up(status):
             return None
         since = wait.proven_since or time.time()
         return replace(wait, proven_since=since) if time.time() - since >= self.settle_seconds else since
 
+    def _is_up(self, status: JobStatus) -> bool:
+        return status.tasks_running and bool(status.completed_checkpoints)
+
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
         """Stops nothing: says what is left running and how to go on."""
+        if await asyncio.to_thread(self._is_deferred):
+            self.log.info("this triggerer lost the task to another one: nobody has ended it")
+        else:
+            await self.killed()
+
+    def _is_deferred(self) -> bool:
+        """Whether the task waits as before: Airflow 3.3 takes it for a kill that another triggerer took a trigger over.
+
+        That happens to one that was too busy to be heard of. False where Airflow does not say.
+        """
+        with contextlib.suppress(Exception):
+            from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+            ti: Any = self.task_instance
+            found = RuntimeTaskInstance.get_task_states(
+                dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+            )
+            return {str(state) for state in found[ti.run_id].values()} == {"deferred"}
+        return False
+
+    async def killed(self) -> None:
+        """A person ended, cleared or marked the task."""
         from airflow_flinkcompat.deploy import Wait
 
         wait = Wait(**self.wait)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from airflow.sdk import Connection
 
-from airflow_flinkcompat.deploy import ApiError, JobManager, LocalFlink, SqlGateway
-from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, rehearse
+from airflow_flinkcompat.deploy import ApiError, JobManager, LocalFlink, SqlGateway, SqlGatewayTarget, Wait
+from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Paused, rehearse
+from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.backfill.engines import turns
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.rehearsals import QUICK, Script, expected, pairs, rehearsed, running
@@ -178,6 +185,87 @@ def test_a_killed_rehearsal_leaves_nothing(
             process.terminate()
             assert process.wait(60) == 2
             assert (of_rehearsals(jobs), savepoints(local_flink)) == ([], before)
+        status = jobs.status(job_id)
+        assert status is not None
+        assert status.state == "RUNNING"
+
+
+def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
+    local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files
+) -> None:
+    """Every wait is left to somebody else; each process that goes on knows nothing but the state it is given."""
+    before = savepoints(local_flink)
+    old, filtered = side(files.script()), side(files.script(where=" WHERE amount > 1"), "new.sql")
+    files.arrive("1.csv", FIRST)
+    impatient = replace(QUICK, patience=replace(QUICK.patience, settle=1, here=0.0))
+    with running(gateway, jobs, old, NAME) as job_id:
+        for proposed, finding in ((old, Finding.RESTORED), (filtered, Finding.REFUSED)):
+            ever = _ever(jobs)
+            said, waits, state, found = [], [], None, None
+            while found is None:
+                try:
+                    found = rehearse(Cluster(gateway, jobs), job_id, old, proposed, impatient, said.append, state)
+                except Paused as paused:
+                    waits.append((paused.wait.job_id, paused.wait.trigger_id is not None))
+                    state = json.loads(json.dumps(paused.state))
+                    wait_for(_over(local_flink, paused), f"{paused}")
+            assert found.finding is finding, found.lines()
+            assert {job for job, writes in waits if writes} >= {job_id}, "the live job's savepoint was waited for"
+            assert {writes for job, writes in waits if job != job_id} == {True, False}
+            assert (found.live, found.left) == ("RUNNING, no restart meanwhile", ())
+            assert len(said) == len(set(said)) + said.count("checking what orders.sql reads and writes") - 1 + max(
+                said.count("checking what new.sql reads and writes") - 1, 0
+            ), "nothing but the plans is done again"
+            started = _ever(jobs) - ever
+            assert len(started) == (2 if finding is Finding.RESTORED else 3), "control, new, and the strict one"
+            assert (of_rehearsals(jobs), savepoints(local_flink)) == ([], before)
+
+
+def _ever(jobs: JobManager) -> set[str]:
+    """Ids of all rehearsal jobs that the cluster ever had."""
+    return {job.job_id for job in jobs.jobs().values() if job.name.startswith(f"{NAME} rehearsal")}
+
+
+def _over(flink: LocalFlink, paused: Paused) -> Callable[[], bool]:
+    """Whether the triggerer would go on: by the trigger's own look."""
+    settle = QUICK.patience.settle if paused.wait.proven_since else 0.0
+    trigger = FlinkRehearsalTrigger("flink_default", asdict(paused.wait), settle, 0.1, paused.state)
+    with_target = SimpleNamespace(get_conn=lambda: SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url))
+    vars(trigger)["hook"] = with_target
+    return lambda: isinstance(trigger._look(paused.wait), Wait)
+
+
+def test_a_rehearsal_ended_while_it_waits_leaves_nothing(
+    local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person ends the task in the triggerer while the control runs: what Airflow calls then ends all of it."""
+    before = savepoints(local_flink)
+    old = side(files.script())
+    files.arrive("1.csv", FIRST)
+    at = urlsplit(local_flink.gateway_url)
+    extra = json.dumps({"jobmanager_url": local_flink.jobmanager_url})
+    connection = Connection(conn_id="f", conn_type="flink", host=at.hostname, port=at.port, extra=extra)
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(lambda _: connection))
+    impatient = replace(QUICK, patience=replace(QUICK.patience, settle=600, here=2.0))
+    with running(gateway, jobs, old, NAME) as job_id:
+        state = None
+        while not of_rehearsals(jobs):
+            with pytest.raises(Paused) as paused:
+                rehearse(Cluster(gateway, jobs), job_id, old, old, impatient, print, state)
+            state = paused.value.state
+        assert savepoints(local_flink) != before
+        trigger = FlinkRehearsalTrigger("flink_default", asdict(paused.value.wait), 600.0, 0.1, paused.value.state)
+
+        async def scenario() -> None:
+            waiting = asyncio.create_task(anext(trigger.run()))  # type: ignore[arg-type]
+            await asyncio.sleep(1)
+            waiting.cancel()
+            await trigger.cleanup()
+            assert of_rehearsals(jobs), "a triggerer that stops ends nothing"
+            await trigger.on_kill()
+
+        asyncio.run(scenario())
+        assert (of_rehearsals(jobs), savepoints(local_flink)) == ([], before)
         status = jobs.status(job_id)
         assert status is not None
         assert status.state == "RUNNING"

@@ -130,7 +130,7 @@ def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
         restore = staticmethod(world.restore)
         submit_only = staticmethod(world.submit_only)
 
-    def take(*_: Any, **__: Any) -> str:
+    def written(*_: Any, **__: Any) -> str:
         if world.savepoint:
             raise world.savepoint
         return "saved"
@@ -151,7 +151,8 @@ def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
     monkeypatch.setattr(sequence, "Watcher", lambda *_: Watched(world))
     monkeypatch.setattr(sequence, "read_snapshot", read)
     monkeypatch.setattr(sequence, "clean_up", clean)
-    monkeypatch.setattr(sequence.asking, "take_savepoint", take)
+    monkeypatch.setattr(sequence.asking, "ask_for_savepoint", lambda *_: None)
+    monkeypatch.setattr(sequence.asking, "savepoint_path", written)
     return rehearse(Cluster(None, world), LIVE, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
 
 

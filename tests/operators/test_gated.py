@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +12,13 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.compat import Policy
-from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy import Ledger, rehearsal
+from airflow_flinkcompat.deploy.rehearsal import Finding, Rehearsal
+from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import Deployment, DeploymentsError, gated, gated_redeploy, redeploy_dag
 from airflow_flinkcompat.operators.gated import redeploy_dags
 from tests.operators.conftest import Site
@@ -55,6 +58,66 @@ def test_without_a_backfill_history_is_left_alone() -> None:
     assert edges(made(backfill={})) - edges(made()) == {("restart", "backfill")}
 
 
+def test_a_rehearsal_comes_before_every_resume() -> None:
+    dag = made(rehearse=True)
+    assert edges(dag) == {
+        ("changed", "check"),
+        ("check", "deploy_first"),
+        ("check", "rehearse"),
+        ("check", "restart"),
+        ("check", "approve"),
+        ("approve", "rehearse"),
+        ("approve", "restart"),
+        ("rehearse", "resume"),
+    }
+    assert dag.get_task("rehearse").fail_on == ("refused",)
+    assert dag.get_task("check").branches["resume"] == dag.get_task("approve").branches["resume"] == ["rehearse"]
+    assert edges(made(rehearse=False)) == edges(made())
+    strict = made(rehearse={"fail_on": ["refused", "could not tell"], "settle_seconds": 30}, backfill=BOUNDARY)
+    assert strict.get_task("rehearse").fail_on == ["refused", "could not tell"]
+    assert strict.get_task("rehearse").settle_seconds == 30
+    assert ("rehearse", "resume") in edges(strict)
+
+
+def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = script() + "-- a comment\n"
+    deployed.propose(text)
+    arguments = {"template_searchpath": str(deployed.folder), "start_date": datetime(2026, 1, 1), "schedule": None}
+    one = Deployment(name="orders", script="orders.sql", ledger=str(deployed.folder / "ledger"), rehearse=True)
+    dag, run = redeploy_dag(one, **arguments), Run("run-1")
+    assert run.execute(dag.get_task("check")) == ["approve", "deploy_first", "restart"]
+    monkeypatch.setattr(FlinkHook, "rehearsal_cluster", lambda _hook: nullcontext())
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        rehearsal, "rehearse", lambda *given: asked.append(given) or Rehearsal(Finding.REFUSED, "no", at="submit")
+    )
+    with pytest.raises(AirflowFailException, match="refused at submit"):
+        run.execute(dag.get_task("rehearse"))
+    assert asked[0][3].sha256 == run.pushed["check", "summary"]["new_sha256"]
+    assert dag.get_task("resume").trigger_rule == "all_success", "so Airflow does not start it"
+    # And the version is not offered again.
+    sensor = dag_sensor(one, arguments)
+    with pytest.raises(TaskDeferred):
+        run.execute(sensor)
+    monkeypatch.setattr(rehearsal, "rehearse", lambda *_: Rehearsal(Finding.RESTORED))
+    assert run.execute(dag.get_task("rehearse"))["finding"] == "restored"
+
+
+def dag_sensor(one: Deployment, arguments: dict[str, Any]) -> Any:
+    return redeploy_dag(one, prefix="again_", **arguments).get_task("changed")
+
+
+def test_only_what_was_checked_is_rehearsed(deployed: Site) -> None:
+    deployed.propose(script() + "-- a comment\n")
+    arguments = {"template_searchpath": str(deployed.folder), "start_date": datetime(2026, 1, 1), "schedule": None}
+    one = Deployment(name="orders", script="orders.sql", ledger=str(deployed.folder / "ledger"), rehearse=True)
+    dag, run = redeploy_dag(one, **arguments), Run("run-1")
+    run.execute(dag.get_task("check"))
+    deployed.propose(script() + "-- another comment\n")
+    with pytest.raises(AirflowFailException, match="is not what was checked"):
+        run.execute(dag.get_task("rehearse"))
+
+
 def test_with_a_boundary_nothing_starts_before_the_hand_over_is_worked_out() -> None:
     dag = made(backfill=BOUNDARY)
     assert edges(dag) == {
@@ -75,12 +138,14 @@ def test_with_a_boundary_nothing_starts_before_the_hand_over_is_worked_out() -> 
 
 @pytest.mark.parametrize("group_id", [None, "orders"])
 @pytest.mark.parametrize("backfill", [None, {}, BOUNDARY])
+@pytest.mark.parametrize("rehearse", [None, True])
 @pytest.mark.parametrize("policy", [{}, {"partial": "resume", "unknown": "resume"}, {"incompatible": "reject"}])
 def test_every_branch_leads_to_a_task_and_no_task_runs_unasked(
-    group_id: str | None, backfill: Any, policy: dict[str, str]
+    group_id: str | None, backfill: Any, rehearse: Any, policy: dict[str, str]
 ) -> None:
     with DAG("d", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1) as dag:
-        one = Deployment(name="orders", script="orders.sql", backfill=backfill, check={"policy": policy})
+        given = {"backfill": backfill, "rehearse": rehearse, "check": {"policy": policy}}
+        one = Deployment(name="orders", script="orders.sql", **given)
         group = gated_redeploy(one, group_id=group_id, watch=False)
     before = f"{group_id}." if group_id else ""
     assert group.group_id == group_id

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
 from collections.abc import Callable
+from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_flinkcompat.deploy import rehearsal
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, rehearsal
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.rehearsal import Finding, Rehearsal
+from airflow_flinkcompat.deploy.rehearsal import Finding, Paused, Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -59,9 +66,11 @@ def test_the_ledgers_job_and_both_scripts_are_rehearsed(
     asked = found(Rehearsal(Finding.REFUSED, "Cannot map 'password' = 'planted-pw'", at="submit"))
     run, task = rehearse(deployed, savepoint_directory="file:/s", settle_seconds=1, start_timeout=2)
     result = run.execute(task)
-    ((cluster, job_id, old, new, options, _log),) = asked
+    ((cluster, job_id, old, new, options, _log, state),) = asked
+    assert state is None
     assert (job_id, old.script.strip(), new.script.strip()) == ("job-1", script().strip(), script(size=5).strip())
     assert (options.savepoint_directory, options.patience.settle, options.patience.start) == ("file:/s", 1, 2)
+    assert options.patience.here == 20
     assert (cluster.gateway.endpoint.url, cluster.jobmanager.endpoint.url) == ("http://gateway:8083", "http://jm:8081")
     assert cluster.access["password"] == "planted-token", "the watcher reaches the JobManager as this process does"
     assert (result["finding"], result["at"], result["deployment"]) == ("refused", "submit", "orders")
@@ -94,3 +103,102 @@ def test_a_cluster_that_does_not_answer_may_be_asked_again(deployed: Site, found
     with pytest.raises(AirflowException, match="does not answer") as caught:
         run.execute(task)
     assert not isinstance(caught.value, AirflowFailException)
+
+
+# --- waits in the triggerer -------------------------------------------------------------------------------------------
+
+STATE = {"done": {"token": "t"}, "started": [{"job": "1" * 32}]}
+
+
+def paused(proven_since: float | None = None) -> Paused:
+    return Paused("waiting: job 1 to go on", Wait("1" * 32, time.time(), time.time() + 60, None, proven_since), STATE)
+
+
+@pytest.fixture
+def abandoned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was ended without a finding."""
+    seen: list[Any] = []
+    monkeypatch.setattr(rehearsal, "abandon", lambda _cluster, state, *, timeout: seen.append(state) or [])
+    return seen
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, found: Callable[..., Any], settles: bool) -> None:
+    found(paused(time.time() if settles else None))
+    run, task = rehearse(deployed, settle_seconds=30)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.execute(task)
+    trigger, more = deferred.value.trigger, deferred.value.kwargs
+    assert isinstance(trigger, FlinkRehearsalTrigger)
+    assert (trigger.settle_seconds, trigger.state, deferred.value.method_name) == (
+        30 if settles else 0, STATE, "execute_complete",
+    )  # fmt: skip
+    assert FlinkRehearsalTrigger(**trigger.serialize()[1]).serialize() == trigger.serialize()
+
+    # Somebody deploys meanwhile: the rehearsal is still that of the entry it began with.
+    assert more is not None
+    deployed.ledger.append(LedgerEntry("deployed", "SELECT 1", job_id="job-9", sha256="9"))
+    asked = found(Rehearsal(Finding.RESTORED))
+    context = run.render(task)
+    assert (
+        task.execute_complete(context, {"wait": trigger.wait}, **json.loads(json.dumps(more)))["finding"] == "restored"
+    )
+    ((_cluster, job_id, _old, new, _options, _log, state),) = asked
+    assert (job_id, new.sha256, state) == ("job-1", more["sha256"], STATE)
+
+
+def test_a_worker_that_is_to_wait_does_so(deployed: Site, found: Callable[..., Any]) -> None:
+    asked = found(Rehearsal(Finding.RESTORED))
+    run, task = rehearse(deployed, deferrable=False)
+    run.execute(task)
+    assert asked[0][4].patience.here is None
+
+
+def test_a_script_that_changed_meanwhile_ends_the_rehearsal(
+    deployed: Site, found: Callable[..., Any], abandoned: list[Any]
+) -> None:
+    found(paused())
+    run, task = rehearse(deployed)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.execute(task)
+    deployed.propose(script(size=6))
+    _, task = rehearse(deployed)
+    deployed.propose(script(size=6))
+    with pytest.raises(AirflowFailException, match=r"is not what is being rehearsed .*changed in between"):
+        task.execute_complete(run.render(task), {}, **(deferred.value.kwargs or {}))
+    assert abandoned == [STATE]
+
+
+def test_a_ledger_that_cannot_be_read_any_more_ends_it_too(
+    deployed: Site, found: Callable[..., Any], abandoned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(paused())
+    run, task = rehearse(deployed)
+    with pytest.raises(TaskDeferred) as deferred:
+        run.execute(task)
+    monkeypatch.setattr(Ledger, "entries", lambda _self: (_ for _ in ()).throw(LedgerError("gone")))
+    with pytest.raises(AirflowException, match="gone"):
+        task.execute_complete(run.render(task), {}, **(deferred.value.kwargs or {}))
+    assert abandoned == [STATE]
+
+
+def test_a_kill_while_it_waits_ends_what_was_started(abandoned: list[Any], logs: list[Any]) -> None:
+    trigger = FlinkRehearsalTrigger("flink_default", asdict(paused().wait), 0.0, 0.1, STATE)
+    asyncio.run(trigger.on_kill())
+    assert abandoned == [STATE]
+    assert "the live job goes on" in logs[-1]["event"]
+
+
+def test_a_triggerer_that_lost_the_task_to_another_ends_nothing(
+    abandoned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow tells it so too; the task waits as before."""
+    trigger = FlinkRehearsalTrigger("flink_default", asdict(paused().wait), 0.0, 0.1, STATE)
+    trigger.task_instance = SimpleNamespace(dag_id="d", task_id="t", run_id="r", map_index=-1)  # type: ignore[assignment]
+    states = {"r": {"t": "deferred"}}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: states))
+    asyncio.run(trigger.on_kill())
+    assert abandoned == []
+    states["r"]["t"] = "failed"
+    asyncio.run(trigger.on_kill())
+    assert abandoned == [STATE]

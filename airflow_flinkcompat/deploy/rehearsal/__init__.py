@@ -9,20 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.rehearsal.journal import Paused
     from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal
     from airflow_flinkcompat.deploy.rehearsal.restoring import Patience
-    from airflow_flinkcompat.deploy.rehearsal.sequence import Cluster, RehearsalOptions, rehearse
+    from airflow_flinkcompat.deploy.rehearsal.sequence import Cluster, RehearsalOptions, abandon, rehearse
 
 _HOMES = {
     "Cluster": "sequence",
     "Finding": "report",
     "Patience": "restoring",
+    "Paused": "journal",
     "Rehearsal": "report",
     "RehearsalOptions": "sequence",
+    "abandon": "sequence",
     "rehearse": "sequence",
 }
 
-__all__ = ["Cluster", "Finding", "Patience", "Rehearsal", "RehearsalOptions", "rehearse"]
+__all__ = ["Cluster", "Finding", "Patience", "Paused", "Rehearsal", "RehearsalOptions", "abandon", "rehearse"]
 
 
 def __getattr__(name: str) -> Any:

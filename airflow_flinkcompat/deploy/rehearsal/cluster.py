@@ -7,29 +7,34 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.errors import condense
 from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.polling import Overdue
 from airflow_flinkcompat.deploy.rehearsal.cleaning import savepoint_operation
+from airflow_flinkcompat.deploy.rehearsal.journal import Journal
 
 _ELASTIC = ("kubernetes.", "yarn.")
 
 
-def take_savepoint(jobmanager: JobManager, job_id: str, directory: str | None, trigger: str, *, timeout: float) -> str:
-    """A savepoint of a job that goes on; its path. Raises JobManagerError, also for the time-out.
+def ask_for_savepoint(jobmanager: JobManager, job_id: str, directory: str | None, trigger: str) -> None:
+    """Ask for a savepoint of a job that goes on.
 
-    ``trigger`` (32 hex digits) is the caller's: asking again under it is the same savepoint.
+    ``trigger`` (32 hex digits) is the caller's: asking again under it is the same savepoint. Raises JobManagerError.
     """
     body: dict[str, Any] = {"cancel-job": False, "formatType": "CANONICAL", "triggerId": trigger}
     if directory:
         body["target-directory"] = directory
     jobmanager.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)
-    return savepoint_path(jobmanager, job_id, trigger, timeout=timeout)
 
 
-def savepoint_path(jobmanager: JobManager, job_id: str, trigger: str, *, timeout: float) -> str:
-    """Where the savepoint of a trigger is, once it is complete. Raises JobManagerError."""
+def savepoint_path(jobmanager: JobManager, journal: Journal, job_id: str, trigger: str, *, timeout: float) -> str:
+    """Where the savepoint of a trigger is, once it is complete. Raises JobManagerError (also: time-out), Waiting."""
     try:
-        done = poll(
-            lambda: savepoint_operation(jobmanager, job_id, trigger), lambda seen: seen is None, timeout=timeout
+        done = journal.until(
+            f"savepoint {trigger} of job {job_id}",
+            lambda: savepoint_operation(jobmanager, job_id, trigger),
+            lambda seen: seen is None,
+            timeout,
+            job_id,
+            trigger=trigger,
         )
     except Overdue:
         raise JobManagerError(f"the savepoint of job {job_id} did not complete within {timeout:.0f} s") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -85,6 +85,27 @@ class Rehearsal:
                 return "restored: the new script runs from the live job's state"
             case _:
                 return "could not tell"
+
+
+def with_states(
+    found: Rehearsal,
+    saved: Iterable[StoredOperator] | None,
+    by_control: frozenset[str],
+    by_new: frozenset[str],
+    own: Iterable[StoredOperator] | None,
+) -> Rehearsal:
+    """With the operators that hold state, sorted by what became of them; ``own`` are those of the new script."""
+    if saved is None:
+        return found
+    held = [each for each in saved if each.has_state]
+    known = {each.id for each in held}
+    return replace(
+        found,
+        claimed=tuple(each for each in held if each.id not in by_new),
+        dropped=tuple(each for each in held if each.id in by_new - by_control),
+        unclaimed=tuple(each for each in held if each.id in by_control),
+        begun=None if own is None else tuple(each for each in own if each.has_state and each.id not in known),
+    )
 
 
 def _state(title: str, operators: Iterable[StoredOperator] | None) -> list[str]:

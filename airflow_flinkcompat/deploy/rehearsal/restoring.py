@@ -15,6 +15,7 @@ from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.jobmanager import TERMINAL, JobManager, JobStatus
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.rehearsal import cluster
+from airflow_flinkcompat.deploy.rehearsal.journal import Journal
 from airflow_flinkcompat.deploy.rehearsal.standins import StandIns, Tables, tables_of
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
 from airflow_flinkcompat.deploy.statements import Lookup, Prepared, check_settings, prepare, resolve_settings
@@ -70,25 +71,36 @@ class Restored:
 
 @dataclass(frozen=True)
 class Patience:
-    """Times in seconds: watched after the start, for the start, for one savepoint, for cleaning up."""
+    """Times in seconds: watched after the start, for the start, for one savepoint, for cleaning up.
+
+    ``here``: how long one wait may take before ``Paused`` is raised instead; None: to its time-out.
+    """
 
     settle: float = 5.0
     start: float = 180.0
     savepoint: float = 600.0
     clean_up: float = 120.0
+    here: float | None = None
 
 
 class Stage:
     """Where restores take place. ``private`` names what they have of their own."""
 
     def __init__(
-        self, gateway: SqlGateway, jobmanager: JobManager, lookup: Lookup, private: str, patience: Patience
+        self,
+        gateway: SqlGateway,
+        jobmanager: JobManager,
+        lookup: Lookup,
+        private: str,
+        patience: Patience,
+        journal: Journal,
     ) -> None:
         self._gateway = gateway
         self._jobmanager = jobmanager
         self._runner = ScriptRunner(lookup, gateway, jobmanager)
         self._private = private
         self._patience = patience
+        self._journal = journal
 
     def check(self, version: Version) -> Checked:
         """The version, found to be able to run beside the live job. Starts nothing.
@@ -115,16 +127,22 @@ class Stage:
     ) -> Restored:
         """Run the script from ``savepoint`` until every task has restored and its own savepoint is complete.
 
-        ``ignore``: whether state that the program has no operator for is left aside. Raises Refused and Untold.
+        ``ignore``: whether state that the program has no operator for is left aside. Raises Refused, Untold, Waiting.
         """
-        job_id = self._submit(watcher, checked, name, savepoint, ignore)
-        self._come_up(job_id)
-        if self._settle(job_id).state == "FINISHED":
+        once = self._journal.once
+        job_id = once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore))
+        once(f"{name}: came up", lambda: self._come_up(job_id).state)
+        if once(f"{name}: settled", lambda: self._settle(job_id).state) == "FINISHED":
             return Restored(job_id, None)
-        trigger = uuid.uuid4().hex
-        watcher.savepoint(job_id, trigger)
-        self._jobmanager.ask_to_stop(job_id, directory, trigger)
-        path = cluster.savepoint_path(self._jobmanager, job_id, trigger, timeout=self._patience.savepoint)
+
+        def stop() -> str:
+            trigger = uuid.uuid4().hex
+            watcher.savepoint(job_id, trigger)
+            self._jobmanager.ask_to_stop(job_id, directory, trigger)
+            return trigger
+
+        trigger, timeout = once(f"{name}: stopped", stop), self._patience.savepoint
+        path = cluster.savepoint_path(self._jobmanager, self._journal, job_id, trigger, timeout=timeout)
         watcher.savepoint(job_id, trigger, path)
         self._jobmanager.wait_terminal(job_id, timeout=self._patience.clean_up)
         return Restored(job_id, path)
@@ -174,16 +192,16 @@ class Stage:
             raise Untold(f"the SQL Gateway started job {started or 'without an id'} instead of {job_id}")
         return job_id
 
-    def _come_up(self, job_id: str) -> None:
+    def _come_up(self, job_id: str) -> JobStatus:
         """Until every task runs, so that none restores any more."""
-        self._watched(job_id, lambda seen: not seen.tasks_running, self._patience.start, "come up")
+        return self._watched(job_id, lambda seen: not seen.tasks_running, self._patience.start, "come up")
 
     def _settle(self, job_id: str) -> JobStatus:
         """Until nothing has failed for a while; how it was last seen."""
-        begin = time.monotonic()
+        begin = self._journal.begun(_step(job_id, "go on"))
 
         def is_early(_seen: JobStatus) -> bool:
-            return time.monotonic() - begin < self._patience.settle
+            return time.time() - begin < self._patience.settle
 
         return self._watched(job_id, is_early, self._patience.settle + self._patience.start, "go on", ran=True)
 
@@ -202,7 +220,14 @@ class Stage:
             return seen
 
         try:
-            status = poll(look, lambda seen: seen is None or (not seen.terminal and pending(seen)), timeout=timeout)
+            status = self._journal.until(
+                _step(job_id, what),
+                look,
+                lambda seen: seen is None or (not seen.terminal and pending(seen)),
+                timeout,
+                job_id,
+                settles=ran,
+            )
         except Overdue as overdue:
             seen = overdue.last
             slots = self._jobmanager.get("overview")
@@ -231,3 +256,7 @@ class Stage:
         if ran:
             raise Refused(why, "run")
         raise Untold(f"the job failed before it ran, not over its state: {why}")
+
+
+def _step(job_id: str, what: str) -> str:
+    return f"job {job_id} to {what}"

@@ -1,4 +1,7 @@
-"""The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one."""
+"""The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one.
+
+A wait that takes long may be left to somebody else: ``Paused`` carries what was done, and ``rehearse`` takes it up.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from airflow_flinkcompat.deploy.jobmanager import JobManager
 from airflow_flinkcompat.deploy.rehearsal import cluster as asking
 from airflow_flinkcompat.deploy.rehearsal.claims import is_of_the_query, query_of, skipped_by_log
 from airflow_flinkcompat.deploy.rehearsal.cleaning import clean_up
-from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal
+from airflow_flinkcompat.deploy.rehearsal.journal import Journal, Paused
+from airflow_flinkcompat.deploy.rehearsal.report import Finding, Rehearsal, with_states
 from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Checked,
     Patience,
@@ -28,7 +32,9 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
 )
 from airflow_flinkcompat.deploy.rehearsal.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.rehearsal.standins import CannotRehearse
+from airflow_flinkcompat.deploy.rehearsal.started import Started
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
+from airflow_flinkcompat.deploy.run import Waiting
 from airflow_flinkcompat.deploy.statements import Lookup, prepare
 from airflow_flinkcompat.deploy.target import no_connections
 
@@ -63,6 +69,7 @@ def rehearse(
     new: Version,
     options: RehearsalOptions | None = None,
     log: Callable[[str], None] = _log.info,
+    resumed: Mapping[str, Any] | None = None,
 ) -> Rehearsal:
     """Rehearse the restore of ``new`` from the state of the running job ``job_id``, whose script is ``old``.
 
@@ -70,19 +77,39 @@ def rehearse(
     disposed of, however this ends: by this process, or by a child of it when it is killed. Raises DeployRefused and
     ScriptRefused: the input is wrong; another DeployError: Gateway or JobManager cannot be asked at all. What comes up
     later is a finding, ``could not tell``.
+
+    With ``Patience.here`` a wait that takes longer raises Paused: nothing is ended then, and whoever caught it has to
+    call this again, with the same arguments and its ``state`` as ``resumed``, or to ``abandon`` it.
     """
+    options = options or RehearsalOptions()
+    if resumed is not None:
+        journal = Journal(dict(resumed["done"]), options.patience.here)
+        run = _Run(cluster, job_id, old, new, options, log, journal)
+        return run.rehearse(Started.of(resumed), run.sides)
     for version in (old, new):
         prepare(version.script, version.source)
     live = cluster.jobmanager.status(job_id)
     if live is None:
         raise DeployRefused(f"the cluster knows no job {job_id}: `GET jobs/overview` lists those it does")
-    token = uuid.uuid4().hex
-    run = _Run(cluster, job_id, live.name, old, new, options or RehearsalOptions(), log, token)
+    begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
+    run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.patience.here))
     try:
         sides = run.check()
     except (Untold, CannotRehearse) as error:
         return Rehearsal(Finding.UNTOLD, str(error), job_id=job_id, live="not touched")
-    return run.rehearse(*sides)
+    return run.rehearse(Started(), lambda: sides)
+
+
+def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> list[str]:
+    """End what a paused rehearsal has started; what could not be ended within ``timeout`` (seconds), in words.
+
+    Whatever that is, a child process goes on trying to end it.
+    """
+    started = Started.of(state)
+    left = clean_up(cluster.jobmanager, started, timeout=timeout, coming=0)
+    if left:
+        Watcher(cluster.jobmanager.endpoint.url, cluster.access, started).leave()
+    return left
 
 
 class _Run:
@@ -90,22 +117,20 @@ class _Run:
         self,
         cluster: Cluster,
         job_id: str,
-        name: str,
         old: Version,
         new: Version,
         options: RehearsalOptions,
         log: Callable[[str], None],
-        token: str,
+        journal: Journal,
     ) -> None:
         self.cluster, self.jobmanager = cluster, cluster.jobmanager
-        self.job_id, self.name = job_id, name
-        self.old, self.new = old, new
-        self.options, self.log, self.token = options, log, token
-        self.stage = Stage(
-            cluster.gateway, cluster.jobmanager, cluster.lookup, f"flinkcompat-rehearsal-{token}", options.patience
-        )
-        self.basis: list[str] = []
-        self.restored_before = self._restores()
+        self.job_id, self.old, self.new = job_id, old, new
+        self.options, self.log = options, log
+        self.journal, self.once = journal, journal.once
+        self.name, self.token = str(journal.done["name"]), str(journal.done["token"])
+        self.basis: list[str] = journal.done["basis"]
+        private = f"flinkcompat-rehearsal-{self.token}"
+        self.stage = Stage(cluster.gateway, cluster.jobmanager, cluster.lookup, private, options.patience, journal)
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
@@ -113,12 +138,17 @@ class _Run:
         live = self.jobmanager.status(self.job_id)
         if live is None or not live.tasks_running or live.state != "RUNNING":
             raise Untold(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
-        sides = self._checked(self.old), self._checked(self.new)
+        self.once("restores", self._restores)
+        sides = self.sides()
         self._cancel_leftovers()
         needed = asking.slots_of(self.jobmanager.get(f"jobs/{self.job_id}"))
         if missing := asking.missing_slots(self.jobmanager, needed):
             raise Untold(f"no slots for a second job: {missing}")
         return sides
+
+    def sides(self) -> tuple[Checked, Checked]:
+        """Both, as Flink plans them. Raises Untold and CannotRehearse."""
+        return self._checked(self.old), self._checked(self.new)
 
     def _checked(self, version: Version) -> Checked:
         self.log(f"checking what {version.source} reads and writes")
@@ -137,27 +167,33 @@ class _Run:
                 self.jobmanager.cancel(job.job_id)
 
     # ------------------------------------------------------------------------------------------------ the sequence
-    def rehearse(self, old: Checked, new: Checked) -> Rehearsal:
+    def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
+        """``started``: what an earlier process of this rehearsal has started. Raises Paused."""
         try:
-            watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access)
+            watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access, started)
         except OSError as error:
             why = f"nothing was started, because what would end it when this process dies cannot run: {error}"
-            return Rehearsal(Finding.UNTOLD, why, job_id=self.job_id, live="not touched")
+            left = clean_up(self.jobmanager, started, timeout=self.options.patience.clean_up, coming=0)
+            return Rehearsal(Finding.UNTOLD, why, job_id=self.job_id, live="not touched", left=tuple(left))
         coming = _COMING_SECONDS  # also after an interruption: a submission may be under way
-        left: list[str] = []
+        left, paused = [], False
         try:
             try:
-                found = self._find(watcher, old, new)
+                found = self._find(watcher, *sides())
             except Unanswered as error:
                 found = Rehearsal(Finding.UNTOLD, str(error))
             except DeployError as error:
                 found = Rehearsal(Finding.UNTOLD, str(error))
                 coming = 0.0
+            except Waiting as waiting:
+                paused = True
+                raise Paused(str(waiting), waiting.wait, self.journal.state(watcher.started)) from None
             else:
                 coming = 0.0
         finally:
-            self.log("cleaning up")
-            left = clean_up(self.jobmanager, watcher.started, timeout=self.options.patience.clean_up, coming=coming)
+            if not paused:
+                self.log("cleaning up")
+                left = clean_up(self.jobmanager, watcher.started, timeout=self.options.patience.clean_up, coming=coming)
             if left:
                 watcher.leave()
             else:
@@ -165,16 +201,9 @@ class _Run:
         return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
 
     def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:
-        self.log(f"taking a savepoint of {self.job_id}, which goes on")
-        trigger = uuid.uuid4().hex
-        watcher.savepoint(self.job_id, trigger)
-        directory = self.options.savepoint_directory
-        savepoint = asking.take_savepoint(
-            self.jobmanager, self.job_id, directory, trigger, timeout=self.options.patience.savepoint
-        )
-        watcher.savepoint(self.job_id, trigger, savepoint)
+        savepoint = self._savepoint(watcher)
         saved = self._stored(savepoint, self.job_id)
-        self.log(f"control: {self.old.source} from {savepoint}")
+        self._say(f"control: {self.old.source} from {savepoint}")
         try:
             control = self._restore(watcher, old, "control", savepoint)
         except Refused as refused:
@@ -183,8 +212,8 @@ class _Run:
                 f"{self.job_id} runs, with the same settings? {refused}"
             ) from None
         left_by_control = self._skipped(control, saved)
-        self._check_control(control, saved, left_by_control)
-        self.log(f"rehearsing {self.new.source}")
+        self.once("control checked", lambda: self._check_control(control, saved, left_by_control))
+        self._say(f"rehearsing {self.new.source}")
         try:
             new = self._restore(watcher, proposed, "new", savepoint)
         except Refused as refused:
@@ -198,14 +227,41 @@ class _Run:
                 self.stage.submit_only(watcher, proposed, self._name("strict"), control.savepoint)
             except Refused as refused:
                 found = Rehearsal(Finding.REFUSED, str(refused), at=refused.at)
-                return _with_states(found, saved, left_by_control, left_by_new, None)
+                return with_states(found, saved, left_by_control, left_by_new, None)
         elif dropped:
             raise Untold("the control ended by itself before Flink could be asked about what the new script dropped")
         own = self._stored(new.savepoint, new.job_id)
-        return _with_states(Rehearsal(Finding.RESTORED), saved, left_by_control, left_by_new, own)
+        return with_states(Rehearsal(Finding.RESTORED), saved, left_by_control, left_by_new, own)
+
+    def _say(self, line: str) -> None:
+        self.once(f"said: {line}", lambda: self.log(line))
+
+    def _savepoint(self, watcher: Watcher) -> str:
+        def ask() -> str:
+            self.log(f"taking a savepoint of {self.job_id}, which goes on")
+            trigger = uuid.uuid4().hex
+            watcher.savepoint(self.job_id, trigger)
+            directory = self.options.savepoint_directory
+            asking.ask_for_savepoint(self.jobmanager, self.job_id, directory, trigger)
+            return trigger
+
+        def written() -> str:
+            timeout = self.options.patience.savepoint
+            path = asking.savepoint_path(self.jobmanager, self.journal, self.job_id, trigger, timeout=timeout)
+            watcher.savepoint(self.job_id, trigger, path)
+            return path
+
+        trigger = self.once("savepoint asked for", ask)
+        return self.once("savepoint", written)
 
     def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: str) -> Restored:
-        return self.stage.restore(watcher, checked, self._name(role), savepoint, self.options.savepoint_directory)
+        def restored() -> list[str | None]:
+            directory = self.options.savepoint_directory
+            found = self.stage.restore(watcher, checked, self._name(role), savepoint, directory)
+            return [found.job_id, found.savepoint]
+
+        job_id, own = self.once(f"{role} restored", restored)
+        return Restored(str(job_id), own)
 
     def _name(self, role: str) -> str:
         return f"{self.name} rehearsal {role} {self.token}"
@@ -215,6 +271,10 @@ class _Run:
         """The operators in a savepoint of the job; None where there is none, or it cannot be read."""
         if savepoint is None:
             return None
+        rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))
+        return None if rows is None else tuple(StoredOperator(*row) for row in rows)
+
+    def _read(self, savepoint: str, job_id: str) -> list[tuple[Any, ...]] | None:
         try:
             stored = read_snapshot(savepoint)
         except SnapshotUnreadable as error:
@@ -223,7 +283,7 @@ class _Run:
         # Flink 1.20 stores no names; the REST API knows those of the first operator of each chain.
         vertices = self.jobmanager.get(f"jobs/{job_id}").get("vertices", ())
         heads = {vertex["id"]: str(vertex["name"]).partition(" -> ")[0] for vertex in vertices}
-        return tuple(replace(each, name=each.name or heads.get(each.id, "")) for each in stored)
+        return [(each.id, each.name or heads.get(each.id, ""), each.has_state) for each in stored]
 
     def _rest_on(self, basis: str) -> None:
         if basis not in self.basis:
@@ -231,6 +291,9 @@ class _Run:
 
     def _skipped(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
         """Ids of the operators of the savepoint that the job did not take. Raises Untold."""
+        return frozenset(self.once(f"skipped by {restored.job_id}", lambda: sorted(self._aside(restored, saved))))
+
+    def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
         try:
             found = skipped_by_log(self.jobmanager.lines("jobmanager/log"), restored.job_id)
         except DeployError:
@@ -284,30 +347,9 @@ class _Run:
         """How the live job is seen afterwards."""
         try:
             status = self.jobmanager.status(self.job_id)
-            restarts = self._restores() - self.restored_before
+            restarts = self._restores() - int(self.journal.done["restores"])
         except DeployError as error:
             return f"could not be looked at: {error}"
         if status is None:
             return "the cluster does not know it any more"
         return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"
-
-
-def _with_states(
-    found: Rehearsal,
-    saved: Iterable[StoredOperator] | None,
-    by_control: frozenset[str],
-    by_new: frozenset[str],
-    own: Iterable[StoredOperator] | None,
-) -> Rehearsal:
-    """With the operators that hold state, sorted by what became of them; ``own`` are those of the new script."""
-    if saved is None:
-        return found
-    held = [each for each in saved if each.has_state]
-    known = {each.id for each in held}
-    return replace(
-        found,
-        claimed=tuple(each for each in held if each.id not in by_new),
-        dropped=tuple(each for each in held if each.id in by_new - by_control),
-        unclaimed=tuple(each for each in held if each.id in by_control),
-        begun=None if own is None else tuple(each for each in own if each.has_state and each.id not in known),
-    )

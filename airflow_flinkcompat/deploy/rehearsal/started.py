@@ -17,6 +17,19 @@ class Started:
     jobs: list[str] = field(default_factory=list)
     savepoints: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> Started:
+        """What the rehearsal has started that was paused with this state."""
+        started = cls()
+        for message in state["started"]:
+            started.take(message)
+        return started
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What announces all of it anew, as JSON values."""
+        jobs = [{"job": job_id} for job_id in self.jobs]
+        return [*jobs, *({"savepoint": [*key], "path": path} for key, path in self.savepoints.items())]
+
     def take(self, message: Mapping[str, Any]) -> None:
         if "job" in message:
             self.jobs.append(str(message["job"]))

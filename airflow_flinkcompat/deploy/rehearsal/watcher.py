@@ -25,10 +25,11 @@ class Watcher:
     """The owner's end: starts the child, announces to it, and sends it home.
 
     ``access``: the settings of ``deploy.access`` that the JobManager is reached with; None: the environment's.
+    ``started``: what there is already.
     """
 
-    def __init__(self, url: str, access: Mapping[str, Any] | None) -> None:
-        self.started = Started()
+    def __init__(self, url: str, access: Mapping[str, Any] | None, started: Started | None = None) -> None:
+        self.started = started or Started()
         path = filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         self._child = subprocess.Popen(
@@ -41,6 +42,8 @@ class Watcher:
             text=True,
         )
         self._say({"url": url, "access": None if access is None else dict(access)})
+        for message in self.started.messages():
+            self._say(message)
 
     @property
     def pid(self) -> int:

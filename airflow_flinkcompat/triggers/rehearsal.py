@@ -1,0 +1,54 @@
+"""Waits, in the triggerer, for what a rehearsal has started beside a live job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import JobStatus
+
+# Airflow gives on_kill 30 s by default; what is left after this is for a process of its own.
+_CLEANING_SECONDS = 15.0
+
+
+class FlinkRehearsalTrigger(FlinkJobTrigger):
+    """Fires once the job of a rehearsal is up, has settled or failed, or a savepoint is written; judges nothing.
+
+    ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, what the rehearsal
+    has started is ended here (Airflow 3.3); not when a triggerer stops or restarts.
+    """
+
+    arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state")
+
+    def __init__(
+        self,
+        flink_conn_id: str,
+        wait: dict[str, Any],
+        settle_seconds: float,
+        poll_interval: float,
+        state: Mapping[str, Any],
+    ) -> None:
+        super().__init__(flink_conn_id, wait, settle_seconds, poll_interval)
+        self.state = state
+
+    def _is_up(self, status: JobStatus) -> bool:
+        return status.tasks_running  # its checkpoints are its script's business
+
+    async def killed(self) -> None:
+        """Ends what was started; the live job goes on."""
+        self.log.warning("The task was ended, cleared or marked by someone while its rehearsal waited: ending it")
+        left = await asyncio.to_thread(self._abandon)
+        for words in left:
+            self.log.warning("not ended yet, a process of its own goes on trying: %s", words)
+        if not left:
+            self.log.info("what the rehearsal had started is gone; the live job goes on")
+
+    def _abandon(self) -> list[str]:
+        from airflow_flinkcompat.deploy.rehearsal import abandon
+
+        with self.hook.rehearsal_cluster() as cluster:
+            return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)
