@@ -6,6 +6,7 @@ of its plan, what only other versions take of its notation, or what Flink refuse
 
 from __future__ import annotations
 
+import re
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.backfill import BackfillRequest, plan
 from airflow_flinkcompat.compat import Side, check, clauses
 from airflow_flinkcompat.compat.boundary import hand_over
 from airflow_flinkcompat.compat.handover import BoundaryError
@@ -131,6 +133,22 @@ def test_r0_several_row_windows_keep_each_its_own_frame() -> None:
 
 def _below(node: Any) -> list[Any]:
     return [node, *(inner for each in node.inputs for inner in _below(each))]
+
+
+@pytest.mark.parametrize(
+    "stem",
+    [
+        "G2-rows", "G3-rows", "R0-keyed", "R0-global", "R1-event-time", "R1-rows", "R2-event-time", "R2-rows",
+        "R2-unbounded", "R2-unbounded-following", "R3-event-time", "B1-session-stream", "B1-rows-stream",
+    ],
+)  # fmt: skip
+def test_what_no_flink_runs_can_be_computed_from_history(stem: str) -> None:
+    with_files = "WITH ('connector' = 'filesystem', 'path' = 'file:///history/{}', 'format' = 'csv');"
+    text = (FOLDER / f"{stem}.table").read_text(encoding="utf-8").replace("val res = ", "").strip()
+    text = re.sub(r"WITH \('connector'.*", with_files.format("tab"), text)
+    sink = f"CREATE TABLE totals (a STRING, total BIGINT) {with_files.format('totals')}\n"
+    request = BackfillRequest(script_text=f'{sink}{text}.insertInto("totals")', source="job.table", language="table")
+    assert [write.rows.name for write in plan(request).work.writes] == ["totals"]
 
 
 @pytest.mark.parametrize("suffix", ["table", "py"])
