@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat import InputError
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.sql import PROGRAM, mask_secrets
 
 KINDS = ("scalar", "aggregate", "table")
 LANGUAGES = ("java", "scala", "python")
@@ -21,6 +21,14 @@ def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY
             raise InputError(f"{what} {mask_secrets(pair)!r} is not of the form {form}")
         settings[key.strip()] = value.strip()
     return settings
+
+
+def parse_variables(pairs: Iterable[str], paths: Iterable[str]) -> dict[str, str]:
+    """``--var NAME=VALUE`` as a mapping. Raises :class:`InputError`: one is none, or no path is that of a program."""
+    found = parse_settings(pairs, "variable", "NAME=VALUE")
+    if found and not any(path.endswith(PROGRAM) for path in paths):
+        raise InputError("--var belongs to programs: no file ends in .py or .table")
+    return found
 
 
 def parse_function(text: str) -> FunctionDeclaration:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
@@ -79,10 +79,8 @@ def check_command(
     shared = parse_settings(settings)
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
-    given = parse_settings(variables, "variable", "NAME=VALUE")
+    given = parse_variables(variables, (old, new))
     programs = [path for path in (old, new) if path.endswith(PROGRAM)]
-    if given and not programs:
-        raise InputError("--var belongs to programs: neither file ends in .py or .table")
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.sql import mask_option, mask_secrets, read_script, read_text
+from airflow_flinkcompat.sql import language_of, mask_option, mask_secrets, read_script, read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 
 _WIDTH = 80
 # Mappings whose keys are names of options.
-_OPTIONS = ("settings", "effective_settings")
-_COMPARED = ("script", "settings", "functions", "catalog", "engine")
+_OPTIONS = ("settings", "variables", "effective_settings")
+_COMPARED = ("script", "variables", "settings", "functions", "catalog", "engine")
 
 
 @click.group("ledger")
@@ -119,7 +119,10 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 @ledger_command.command("adopt")
 @_common
 @click.option("--job-id", required=True, metavar="ID", help="The job, 32 hexadecimal digits.")
-@click.option("--script", required=True, metavar="FILE", help="The script that it runs.")
+@click.option("--script", required=True, metavar="FILE", help="The script, or the program (.py, .table), that it runs.")
+@click.option(
+    "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
+)
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
@@ -134,6 +137,7 @@ def adopt_command(
     style: str,
     job_id: str,
     script: str,
+    variables: tuple[str, ...],
     settings: tuple[str, ...],
     functions: tuple[str, ...],
     catalog: str | None,
@@ -152,13 +156,15 @@ def adopt_command(
         from airflow_flinkcompat.deploy.store import this_process
 
         side = Side(
-            read_text(script),
+            read_text(script, program=True),
             parse_settings(settings),
             tuple(parse_function(text) for text in functions),
             read_script(catalog).text if catalog else "",
             "flink",
             engine_version,
             script,
+            language_of(script),
+            parse_variables(variables, (script,)),
         )
         side.require_query()
         ledger = Ledger(root, deployment)
@@ -274,7 +280,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
 def _texts(entry: LedgerEntry) -> list[str]:
     """Settings, functions, catalog and script of an entry, each under its heading."""
     lines: list[str] = []
-    for name in ("settings", "functions", "catalog", "script"):
+    for name in ("settings", "variables", "functions", "catalog", "script"):
         if part := _lines(name, entry):
             lines += ["", f"{name}:", *(f"  {line}".rstrip() for line in part)]
     return lines
@@ -300,8 +306,8 @@ def _lines(name: str, entry: LedgerEntry) -> list[str]:
     """One part of a side as lines, secrets masked."""
     if name == "engine":
         return [f"{entry.engine} {entry.engine_version or ''}".strip()]
-    if name == "settings":
-        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(entry.settings.items())]
+    if name in ("settings", "variables"):
+        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(getattr(entry, name).items())]
     if name == "functions":
         return [
             mask_secrets(

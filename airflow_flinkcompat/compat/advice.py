@@ -195,12 +195,10 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
 
 
 def _backfill(report: Report) -> Step:
-    if report.new_source.endswith(PROGRAM):
-        return Step(
-            "Then backfill what the fresh start does not cover: by hand, for `flinkcompat backfill` runs SQL only."
-        )
+    program = report.new_source.endswith(PROGRAM)
+    given = "--set, --var and --catalog" if program else "--set and --catalog"
     return Step(
-        "Then backfill what the fresh start does not cover, with the same --set and --catalog as this check.",
+        f"Then backfill what the fresh start does not cover, with the same {given} as this check.",
         (
             f"flinkcompat backfill {report.new_source} \\",
             "  --from '<begin of history>' --to '<time of the switch>'",

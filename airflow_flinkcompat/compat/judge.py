@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, contests
-from airflow_flinkcompat.compat.programs import doubt
+from airflow_flinkcompat.compat.programs import beyond_the_pages, by_rows, doubt
 from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
@@ -25,8 +25,11 @@ from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, InputError, Side
 from airflow_flinkcompat.compat.source_starts import beginnings
-from airflow_flinkcompat.sql import find_secrets
 
+_ELSEWHERE = {
+    True: "use a placeholder such as ${conn.my_connection.password}",
+    False: "take it from the environment: os.environ['NAME']",
+}
 TOO_DEEP = Finding(
     rule="statement-not-read",
     title=BY_CODE["statement-not-read"].title,
@@ -88,10 +91,9 @@ def check(
         new_source=change.new.source,
         other=other,
         warnings=tuple(
-            f"{secret.span}: a literal secret ({secret.key}); use a placeholder such as "
-            f"${{conn.my_connection.password}}"
+            f"{secret.span}: a literal secret ({secret.key}); {_ELSEWHERE[side.language == 'sql']}"
             for side in sides
-            for secret in find_secrets(side.parsed)
+            for secret in side.secrets
         )
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
         + (() if explained is None else explained.warnings),
@@ -168,14 +170,16 @@ def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | Non
         return None
     verdict = hit.verdicts.get(change.engine) or rule.verdicts[change.engine]
     if change.engine != "flink":
-        return verdict
+        return beyond_the_pages(verdict) if isinstance(target, OperatorPair) and by_rows(target) else verdict
     if verdict.outcome is Outcome.COMPATIBLE and verdict.versions and change.new.version not in verdict.versions:
         why = f"{verdict.source}: measured on Flink {' and '.join(verdict.versions)} only"
         return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.VERSION)
     if verdict.outcome is Outcome.INCOMPATIBLE and verdict.consequence is None and isinstance(target, OperatorPair):
         sides = target.aggregations
+        found = flink.over_consequence(target.old, target.new)
         if sides is not None:
-            verdict = replace(verdict, consequence=flink.consequence(*sides, change.programs))
+            found = flink.consequence(*sides, change.programs)
+        verdict = replace(verdict, consequence=found)
     return verdict
 
 

@@ -12,9 +12,9 @@ from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.program import parse_program, parse_table
+from airflow_flinkcompat.program import program_secrets, read_as
 from airflow_flinkcompat.sql import LANGUAGES as PROGRAMS
-from airflow_flinkcompat.sql import Note, Script, parse_script
+from airflow_flinkcompat.sql import Note, Script, Secret, find_secrets, parse_script
 
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
 """The engines and the version each is judged by when a side names none."""
@@ -82,13 +82,18 @@ class Side:
     @cached_property
     def parsed(self) -> Script:
         """The script in statements. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where it holds none."""
-        if self.language == "python":
-            return parse_program(self.script, self.source, self.variables)
-        if self.language == "table":
-            return parse_table(self.script, self.source, self.variables, self._declared)
         # The trees of a program say how they were written; a script that reads the same is another notation.
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
-        return parse_script(self.script, self.source, None if alike is None else alike.parsed)
+        like = None if alike is None else alike.parsed
+        catalog = self._declared if self.language == "table" else None
+        return read_as(self.language, self.script, self.source, self.variables, catalog, like)
+
+    @cached_property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The literal secrets of the script or program, in order."""
+        if self.language == "sql":
+            return find_secrets(self.parsed)
+        return program_secrets(self.script, self.source, self.language)
 
     @cached_property
     def program(self) -> Program:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
@@ -12,9 +12,10 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.jobmanager import TERMINAL, JobManager, JobManagerError, JobStatus
 from airflow_flinkcompat.deploy.ledger import ADOPTED, Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.run import as_mapping
-from airflow_flinkcompat.deploy.statements import JOB_NAME, check_settings, prepare
+from airflow_flinkcompat.deploy.statements import JOB_NAME, ScriptRefused, check_settings, prepare
 from airflow_flinkcompat.deploy.steps import Progress
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.sql import PLACEHOLDER, is_secret_key
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _NOT_FOUND = 404
@@ -43,19 +44,21 @@ def adopt(
     it has ended) either's job is not known to this JobManager; ScriptRefused: the script does not make one job, or
     holds a secret; JobManagerError, LedgerError, LedgerConflict.
     """
-    prepared = prepare(side.script, side.source)
+    name = _job_name(side)
     check_settings(side.settings)
     details, job = _running(jobmanager, job_id)
     progress = Progress.of(ledger.entries())
     _refuse_others(jobmanager, ledger, progress, job_id, former_ended)
     side = _versioned(jobmanager, side)
-    compared, warnings = _compared(side, prepared.job_name or side.settings.get(JOB_NAME), job, details)
+    compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, details)
     entry = LedgerEntry(
         kind=ADOPTED,
         script=side.script,
         settings=dict(side.settings),
         functions=tuple(as_mapping(function) for function in side.functions),
         catalog=side.catalog,
+        language=side.language,
+        variables=dict(side.variables),
         engine=side.engine,
         engine_version=side.engine_version,
         sha256=side.sha256,
@@ -65,6 +68,26 @@ def adopt(
         evidence=(f"job {job.name!r} was {job.state}", *compared, *warnings),
     )
     return Adoption(ledger.append(entry, after=progress.last), job, compared, warnings)
+
+
+def _job_name(side: Side) -> str | None:
+    """The name the script or program gives its job; None where it gives none. Raises ScriptRefused."""
+    if side.language == "sql":
+        return prepare(side.script, side.source).job_name
+    if side.secrets:
+        places = ", ".join(f"{secret.key} at {secret.span}" for secret in side.secrets)
+        raise ScriptRefused(
+            f"the program holds secrets in plain text ({places}), and the ledger keeps its text: take them from the "
+            "environment, os.environ['NAME'], and give --var 'NAME=${conn.<connection id>.password}'"
+        )
+    for name, value in side.variables.items():
+        if is_secret_key(name) and value and not PLACEHOLDER.fullmatch(value):
+            raise ScriptRefused(
+                f"the variable {name!r} holds a secret in plain text: write ${{conn.<connection id>.password}} in its "
+                "place"
+            )
+    side.require_query()
+    return dict(side.program.settings).get(JOB_NAME)
 
 
 def _running(jobmanager: JobManager, job_id: str) -> tuple[Mapping[str, Any], JobStatus]:
@@ -127,7 +150,7 @@ def _versioned(jobmanager: JobManager, side: Side) -> Side:
     stated = (side.engine_version or "").split(".")
     if stated != [""] and stated != version.split(".")[: len(stated)]:
         raise DeployRefused(f"the engine version is stated as {side.engine_version}, but the cluster runs {version}")
-    return Side(side.script, side.settings, side.functions, side.catalog, side.engine, version, side.source)
+    return replace(side, engine_version=version)
 
 
 def _compared(

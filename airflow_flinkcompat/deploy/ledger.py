@@ -61,6 +61,9 @@ class LedgerEntry:
     settings: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Mapping[str, Any], ...] = ()
     catalog: str = ""
+    # What the script is written in (see compat.Side), and what only the environment of a program knows.
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
     engine: str = ""
     engine_version: str | None = None
     sha256: str = ""

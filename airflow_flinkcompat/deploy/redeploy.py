@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, Wait, as_mapping
 from airflow_flinkcompat.deploy.sourcing import planned, require_savepoint
 from airflow_flinkcompat.deploy.starting import roll_back, start, way_back
-from airflow_flinkcompat.deploy.statements import JOB_NAME, ScriptRefused, prepare
+from airflow_flinkcompat.deploy.statements import JOB_NAME, NO_GATEWAY, ScriptRefused, prepare
 from airflow_flinkcompat.deploy.steps import (
     DEPLOYED,
     DEPLOYING,
@@ -98,6 +98,7 @@ def deploy(
         SourceOffsets.of(offsets),
     )
     progress = Progress.of(ledger.entries())
+    _check_languages(run, progress.head)
     run.last = progress.last
     # A run that takes up another one's start resolves nothing, and is told of that job's failure all the same.
     target.learn_secrets(side.script, side.settings)
@@ -167,6 +168,18 @@ def _done(run: Run, progress: Progress) -> LedgerEntry | None:
 
 
 # ---------------------------------------------------------------------- what must hold before anything is touched
+def _check_languages(run: Run, head: LedgerEntry | None) -> None:
+    """The SQL Gateway runs SQL: neither a program, nor the way back to one."""
+    name = run.ledger.deployment
+    if run.side.language != "sql":
+        raise ScriptRefused(NO_GATEWAY.format(source=run.side.source, deployment=name))
+    if head is not None and head.language != "sql" and run.options.roll_back:
+        raise DeployRefused(
+            f"entry {head.number} of the ledger of {name} deployed a program, which the SQL Gateway could not start "
+            "again if the new script does not run: say roll_back=False, and be ready to start it yourself"
+        )
+
+
 def _check_mode(run: Run, head: LedgerEntry | None, outcome: str | None) -> None:
     if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT):
         raise DeployRefused(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.plan import FunctionDeclaration
 
 _SQL = ".sql"
+# As sql.PROGRAM, which takes the SQL parser to import.
+PROGRAMS = (".py", ".table")
 
 
 @contextmanager
@@ -76,12 +78,19 @@ class DeploymentOperator(BaseOperator):
         for name in self.secretive_fields:
             masked(getattr(self, name))  # Airflow logs a template that cannot be rendered
         super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._after_rendering()
         for name in self.secretive_fields:
             self._rendered[name] = getattr(self, name)
-            setattr(self, name, masked(self._rendered[name]))
+            setattr(self, name, self._masked(name, self._rendered[name]))
 
     def _before_rendering(self, jinja_env: Any) -> None:
         """For subclasses: what is to happen to the fields before Jinja sees them."""
+
+    def _after_rendering(self) -> None:
+        """For subclasses: what is to happen to the fields before they are masked."""
+
+    def _masked(self, name: str, value: Any) -> Any:
+        return masked(value)
 
     def rendered(self, name: str) -> Any:
         """A field as rendered, unmasked."""
@@ -113,19 +122,30 @@ class DeploymentOperator(BaseOperator):
 class ScriptOperator(DeploymentOperator):
     """A task about one deployment and a proposed script.
 
-    :param script: the SQL, or the path of a ``.sql`` file: absolute, or relative to the DAG's folder or
-        ``template_searchpath``. The file is read when the task runs, not when the DAG is parsed. (templated, also
-        what the file holds)
+    :param script: the SQL, or the path of a file: ``.sql``, or a program of the Table API, ``.py`` (PyFlink, which is
+        read and never run) or ``.table`` (FLIP-11's notation). Absolute, or relative to the DAG's folder or
+        ``template_searchpath``; read when the task runs, not when the DAG is parsed. (templated, also what a ``.sql``
+        file holds; a program is Python, and no template)
+    :param variables: of a program: name → value of what only its environment knows, as ``--var`` of the command line.
+        Where a value is secret, a placeholder. (templated)
+    :param language: of a program that is given as text: ``python`` or ``table``.
     :param settings: options that hold for the job beside the script's own SET. (templated)
     :param functions: declared functions: name → ``kind`` or ``kind:language``, kind one of scalar, aggregate, table.
         (templated)
     :param catalog: DDL (or ``.sql`` file) of tables the script reads but does not declare. (templated)
     """
 
-    template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "script", "settings", "functions", "catalog")
-    secretive_fields: Sequence[str] = (*DeploymentOperator.secretive_fields, "script", "settings", "catalog")
+    template_fields: Sequence[str] = (
+        *DeploymentOperator.template_fields, "script", "settings", "functions", "catalog", "variables",
+    )  # fmt: skip
+    secretive_fields: Sequence[str] = (
+        *DeploymentOperator.secretive_fields, "script", "settings", "catalog", "variables",
+    )  # fmt: skip
     template_ext: Sequence[str] = (_SQL,)
-    template_fields_renderers = {"script": "sql", "catalog": "sql", "settings": "json", "functions": "json"}  # noqa: RUF012
+    template_fields_renderers = {  # noqa: RUF012
+        "script": "sql", "catalog": "sql", "settings": "json", "functions": "json", "variables": "json",
+    }  # fmt: skip
+    takes_programs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -134,16 +154,22 @@ class ScriptOperator(DeploymentOperator):
         settings: Mapping[str, str] | None = None,
         functions: Mapping[str, str] | None = None,
         catalog: str = "",
+        variables: Mapping[str, str] | None = None,
+        language: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.script = script
+        self.variables = variables
+        self.language = language
+        # A program as read: no template.
+        self._program: str | None = None
         self.settings = settings
         self.functions = functions
         self.catalog = catalog
         # The files that were read, by path.
         self.files: dict[str, bytes] = {}
-        self._source = Path(script).name if _is_file(script) else "<script>"
+        self._source = Path(script).name if _is_file(script, (_SQL, *PROGRAMS)) else "<script>"
 
     # -- texts
 
@@ -157,17 +183,42 @@ class ScriptOperator(DeploymentOperator):
 
     def _before_rendering(self, jinja_env: Any) -> None:
         """Paths become the text of their files, still with its Jinja."""
-        from airflow_flinkcompat.sql import NO_PROGRAM, PROGRAM
+        from airflow_flinkcompat.sql import NO_PROGRAM, language_of
 
+        if _is_file(self.catalog, PROGRAMS):
+            raise AirflowFailException(NO_PROGRAM.format(self.catalog))
+        if _is_file(self.script, PROGRAMS):
+            self.language = language_of(self.script)
+        if self._is_program and not self.takes_programs:
+            from airflow_flinkcompat.deploy.statements import NO_GATEWAY
+
+            raise AirflowFailException(NO_GATEWAY.format(source=self._source, deployment=self.deployment))
         for name in ("script", "catalog"):
             value = getattr(self, name)
-            if isinstance(value, str) and value.endswith(PROGRAM) and "\n" not in value:
-                raise AirflowFailException(NO_PROGRAM.format(value))
-            if _is_file(value):
+            if _is_file(value, (_SQL, *PROGRAMS)):
                 found = find_template(value, jinja_env)
                 content = read_template(found)
                 self.files[str(found)] = content
                 setattr(self, name, decoded(content, found))
+        if self._is_program:
+            self._program, self.script = self.script, ""
+
+    def _after_rendering(self) -> None:
+        if self._program is not None:
+            self.script = self._program
+
+    @property
+    def _is_program(self) -> bool:
+        return self.language not in (None, "sql")
+
+    def _masked(self, name: str, value: Any) -> Any:
+        if name != "script" or not self._is_program or not isinstance(value, str):
+            return super()._masked(name, value)
+        from airflow_flinkcompat.program import mask_program, secret_texts
+
+        for secret in secret_texts(value, str(self.language)):
+            mask_secret(secret)
+        return mask_program(value, str(self.language))
 
     def reread(self, context: Context) -> None:
         """Read and render the texts again, for a task that waits in a worker."""
@@ -190,11 +241,13 @@ class ScriptOperator(DeploymentOperator):
             engine=engine,
             engine_version=engine_version,
             source=self._source,
+            language=self.language or "sql",
+            variables={str(key): str(value) for key, value in (self.rendered("variables") or {}).items()},
         )
 
 
-def _is_file(value: Any) -> bool:
-    return isinstance(value, str) and value.endswith(_SQL) and "\n" not in value
+def _is_file(value: Any, endings: tuple[str, ...] = (_SQL,)) -> bool:
+    return isinstance(value, str) and value.endswith(endings) and "\n" not in value
 
 
 def read_template(path: Path) -> bytes:
@@ -326,6 +379,8 @@ def side_of(entry: LedgerEntry) -> Side:
         engine=entry.engine,
         engine_version=entry.engine_version,
         source=f"deployed #{entry.number}",
+        language=entry.language,
+        variables=entry.variables,
     )
 
 

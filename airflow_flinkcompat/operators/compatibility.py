@@ -150,6 +150,8 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     def _plans(self, old: Side, new: Side) -> Plans:
         if new.engine != "flink":
             raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
+        if any(side.language != "sql" for side in (old, new)):
+            raise AirflowFailException("explain_plan compiles SQL scripts, and one side is a program: leave it out")
         self.log.info("The SQL Gateway compiles both scripts; the plans sharpen the verdict")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
@@ -159,7 +161,10 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         unchanged = bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
         if unchanged and "unchanged" in self.branches:
             return "unchanged"
-        return Policy.of(self.policy).branch_for(report.outcome)
+        branch = Policy.of(self.policy).branch_for(report.outcome)
+        # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
+        refused = any(finding.rule == "program-refused" for finding in report.deciding)
+        return "approve" if refused and branch in ("resume", "restart") else branch
 
     def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
@@ -178,13 +183,15 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
 
     def _warn_of_secrets(self, side: Side) -> None:
         """Named by place, never by value; the deploy operator refuses them."""
-        from airflow_flinkcompat.sql import find_secrets
-
-        for secret in find_secrets(side.parsed):
+        remedy = (
+            "put it into a connection and write ${conn.<connection id>.password} in its place"
+            if side.language == "sql"
+            else "take it from the environment, os.environ['NAME']"
+        )
+        for secret in side.secrets:
             self.log.warning(
-                "%s: %s is a secret in plain text and cannot be deployed; put it into a connection and write "
-                "${conn.<connection id>.password} in its place", secret.span, secret.key,
-            )  # fmt: skip
+                "%s: %s is a secret in plain text and cannot be deployed; %s", secret.span, secret.key, remedy
+            )
 
 
 def masked_text(text: str) -> str:

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from airflow_flinkcompat.program.values import Expr, Known, NotRead, Spec, Type, Value
+from airflow_flinkcompat.program.values import Expr, Known, NotRead, Spec, Type, Unknown, Value
 
 UNITS = {
     unit: factor
@@ -86,6 +86,8 @@ def literal(value: Value) -> Expr:
             return Expr("sql", (f"({digits}{'' if 'e' in digits else 'E0'})",))
         case Known(str(given)):
             return Expr("sql", (text(given),))
+        case Unknown(why):
+            raise NotRead(f"a value in an expression is not known: {why}")
     raise NotRead("a value that is no constant stands in an expression")
 
 

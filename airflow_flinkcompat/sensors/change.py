@@ -127,4 +127,5 @@ def _is_about(entry: LedgerEntry, side: Side) -> bool:
 def _content(side: Side) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
     # Jinja drops a last line break that a script adopted on the command line has.
-    return side.script.rstrip(), dict(side.settings), functions, side.catalog.rstrip()
+    text = side.script.rstrip()
+    return side.language, text, dict(side.variables), dict(side.settings), functions, side.catalog.rstrip()

@@ -32,6 +32,7 @@ from airflow_flinkcompat.sql.script import (
     read_text,
     span_of,
 )
+from airflow_flinkcompat.sql.secret_keys import is_secret_key
 
 __all__ = [
     "Flink",
@@ -51,6 +52,7 @@ __all__ = [
     "Unread",
     "WindowUse",
     "find_secrets",
+    "is_secret_key",
     "language_of",
     "mask_option",
     "mask_secrets",

@@ -28,7 +28,7 @@ LANGUAGES: Mapping[str, str] = {".py": "python", ".table": "table"}
 """The language of a program by how its file ends: PyFlink, or FLIP-11's notation."""
 PROGRAM = tuple(LANGUAGES)
 """How the files of programs end."""
-NO_PROGRAM = "{}: is a program of the Table API; only `flinkcompat check` reads these, this takes an SQL script"
+NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
 def language_of(path: str | Path) -> str:

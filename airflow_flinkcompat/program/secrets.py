@@ -1,0 +1,166 @@
+"""Literal secrets in the text of a program: by the names that values are given to, and in the SQL of its texts."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections.abc import Iterator
+
+from airflow_flinkcompat.sql import MASK, PLACEHOLDER, Script, Secret, Span, find_secrets, is_secret_key, mask_secrets
+
+_LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
+_FILLED = "${conn.filled.password}"
+"""Stands for a part of a text that the source does not hold."""
+_HARMLESS = re.compile(r"\s*|\*+|true|false|none|null", re.IGNORECASE)
+
+
+def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]:
+    """The literal secrets of a program, in order: never their values.
+
+    A value counts by the name it is assigned to, passed as or stored under (``password = "…"``,
+    ``option("password", "…")``), and by what the SQL of a text says; what is taken from elsewhere is none.
+    """
+    tree = _tree(text) if language == "python" else None
+    if tree is None:
+        return find_secrets(Script(source, text, ()))
+    lines = text.split("\n")
+    found = [(_span(node, lines, source), key) for node, key in _literals(tree)]
+    taken = {span for span, _ in found}
+    for node, joined in _texts(tree):
+        span = _span(node, lines, source)
+        found += [(span, secret.key) for secret in _in_text(joined) if span not in taken]
+    for span, comment in _comments(text, source):
+        found += [(span, secret.key) for secret in _in_text(comment)]
+    unique = dict.fromkeys(sorted(found, key=lambda row: (row[0].line, row[0].column)))
+    return tuple(Secret(key, span) for span, key in unique)
+
+
+def mask_program(text: str, language: str) -> str:
+    """The text of a program with every literal secret replaced by ``***``, for eyes only."""
+    tree = _tree(text) if language == "python" else None
+    if tree is None:
+        return mask_secrets(text)
+    lines = text.split("\n")
+    spans = sorted({_span(node, lines, "") for node, _ in _literals(tree)}, key=lambda span: (span.line, span.column))
+    for span in reversed(spans):
+        rest = lines[span.end_line - 1][span.end_column :]
+        lines[span.line - 1 : span.end_line] = [f'{lines[span.line - 1][: span.column - 1]}"{MASK}"{rest}']
+    return mask_secrets("\n".join(lines))
+
+
+def secret_texts(text: str, language: str) -> tuple[str, ...]:
+    """The values of the secrets that a program's names give away, for who masks them in logs."""
+    tree = _tree(text) if language == "python" else None
+    return tuple(dict.fromkeys(str(node.value) for node, _ in _literals(tree))) if tree is not None else ()
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
+    """Texts that stand under the name of a secret."""
+    for node in ast.walk(tree):
+        for key, value in _named(node):
+            if is_secret_key(key):
+                yield from ((constant, key) for constant in _constants(value))
+
+
+def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((key, value) for target in targets for key in _names(target))
+        case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+            yield from ((key, value) for key in _names(target))
+        case ast.keyword(arg=str(key), value=value):
+            yield key, value
+        case ast.Dict(keys=keys, values=values):
+            for name, value in zip(keys, values, strict=True):
+                if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                    yield name.value, value
+        case ast.Call(args=args):
+            for first, second in zip(args, args[1:], strict=False):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield first.value, second
+        case ast.arguments(args=args, defaults=defaults, kwonlyargs=only, kw_defaults=others):
+            yield from ((a.arg, d) for a, d in zip(reversed(args), reversed(defaults), strict=False))
+            yield from ((a.arg, d) for a, d in zip(only, others, strict=True) if d is not None)
+
+
+def _names(target: ast.expr) -> Iterator[str]:
+    match target:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            yield name
+
+
+def _constants(value: ast.expr) -> Iterator[ast.Constant]:
+    """The texts an expression may come to, calls aside: what these give is not in the source."""
+    pending: list[ast.AST] = [value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Constant):
+            text = node.value
+            plain = isinstance(text, str) and not _HARMLESS.fullmatch(PLACEHOLDER.sub("", _LEFT_OPEN.sub("", text)))
+            if plain:
+                yield node
+        elif isinstance(node, ast.BinOp | ast.BoolOp | ast.IfExp | ast.Tuple | ast.List):
+            pending += [part for part in ast.iter_child_nodes(node) if part is not getattr(node, "test", None)]
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
+    """Every text with what is put together with it, the outermost expression once."""
+    inner: set[int] = set()
+    for node in ast.walk(tree):
+        if id(node) in inner or not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+            continue
+        parts: list[str] = []
+        pending: list[ast.AST] = [node]
+        while pending:
+            part = pending.pop()
+            inner.add(id(part))
+            match part:
+                case ast.Constant(value=str(text)):
+                    parts.append(text)
+                case ast.JoinedStr(values=values):
+                    pending += reversed(values)
+                case ast.BinOp(left=left, op=ast.Add(), right=right):
+                    pending += (right, left)
+                case ast.BinOp(left=left, op=ast.Mod()):
+                    pending.append(left)
+                case _:
+                    parts.append(_FILLED)
+        yield node, _LEFT_OPEN.sub(_FILLED, "".join(parts))
+
+
+def _in_text(text: str) -> tuple[Secret, ...]:
+    # Beside a text of SQL there are those that are one value of it: addresses.
+    whole = text if "'" in text or re.search(r"\s", text) else f"'{text}'"
+    return find_secrets(Script("", whole, ()))
+
+
+def _comments(text: str, source: str) -> Iterator[tuple[Span, str]]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                (line, column), (end_line, end_column) = token.start, token.end
+                yield Span(source, line, column + 1, end_line, end_column), token.string
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return
+
+
+def _span(node: ast.expr, lines: list[str], source: str) -> Span:
+    """The place of a node in characters; :mod:`ast` counts bytes of UTF-8."""
+
+    def column(line: int, offset: int) -> int:
+        return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else offset
+
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset + 1
+    return Span(source, node.lineno, column(node.lineno, node.col_offset) + 1, end_line, column(end_line, end))

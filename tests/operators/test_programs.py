@@ -1,0 +1,217 @@
+"""Programs of the Table API through the gate: checked against the ledger, never rendered, never run by the Gateway."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_flinkcompat import sql
+from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.operators import Deployment, FlinkBackfillOperator, gated_redeploy
+from airflow_flinkcompat.operators.base import PROGRAMS, ScriptOperator, side_of
+from airflow_flinkcompat.sensors.change import judge
+from tests.operators.conftest import Site
+from tests.operators.fakes import TABLES, Run, script
+
+PROGRAM = f'''\
+import os
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table.expressions import col, lit
+from pyflink.table.window import Tumble
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+for ddl in ("""{TABLES.split(";")[0]}""", """{TABLES.split(";")[1].strip()}"""):
+    t_env.execute_sql(ddl)
+names = f"{{{{not a template}}}} {{{{ params.x }}}}"
+window = Tumble.over(lit(int(os.environ["MINUTES"])).minutes).on(col("ts")).alias("w")
+orders = t_env.from_path("orders").window(window).group_by(col("w"), col("shop"))
+orders.select(col("w").start, col("shop"), col("price").sum).execute_insert("totals")
+'''
+BRANCHES = {"first": "first", "resume": "resume", "restart": "restart", "approve": "approve"}
+
+
+def propose(site: Site, text: str = PROGRAM) -> None:
+    (site.folder / "orders.py").write_text(text, encoding="utf-8")
+
+
+def adopt(site: Site, text: str = PROGRAM, minutes: str = "10", language: str = "python") -> LedgerEntry:
+    """The head of the ledger, as ``ledger adopt`` writes it."""
+    given = {"MINUTES": minutes} if language == "python" else {}
+    return site.ledger.append(
+        LedgerEntry(
+            "adopted", text, language=language, variables=given, engine="flink", engine_version="2.3", job_id="a" * 32
+        )
+    )
+
+
+def checked(site: Site, minutes: str = "10", **check: Any) -> tuple[dict[str, Any], Any, Run]:
+    """The summary of a check of orders.py, and the branches that were skipped."""
+    tasks = site.tasks(script="orders.py", variables={"MINUTES": minutes}, check={"engine": "flink", **check})
+    run = Run()
+    skipped = run.execute(tasks["check"])
+    return run.pushed["check", "summary"], skipped, run
+
+
+def test_the_endings_are_those_of_programs() -> None:
+    assert PROGRAMS == sql.PROGRAM
+
+
+@pytest.mark.parametrize(
+    ("deployed", "language", "minutes", "outcome", "branch"),
+    [
+        (PROGRAM, "python", "10", "compatible", "resume"),
+        (PROGRAM, "python", "20", "incompatible", "restart"),
+        (script(10), "sql", "10", "incompatible", "restart"),
+    ],
+)
+def test_a_program_is_checked_against_what_the_ledger_holds(
+    site: Site, deployed: str, language: str, minutes: str, outcome: str, branch: str
+) -> None:
+    adopt(site, deployed, language=language)
+    propose(site)
+    summary, skipped, _ = checked(site, minutes)
+    assert (summary["outcome"], summary["branch"]) == (outcome, branch)
+    assert branch not in skipped
+
+
+def test_a_script_is_checked_against_a_program(site: Site) -> None:
+    adopt(site)
+    run, tasks, _ = site.checked(script(10), check={"engine": "flink"})
+    assert run.pushed["check", "summary"]["outcome"] == "incompatible"
+    assert tasks["check"].language is None
+
+
+def test_what_flink_refuses_is_for_a_person_to_decide(site: Site) -> None:
+    adopt(site)
+    propose(site, PROGRAM.replace('.on(col("ts"))', '.on(col("shop"))'))
+    summary, skipped, _ = checked(site)
+    assert (summary["outcome"], summary["branch"]) == ("incompatible", "approve")
+    assert "approve" not in skipped
+
+
+def test_what_only_the_environment_knows_and_nobody_gave_is_unknown(site: Site) -> None:
+    adopt(site)
+    propose(site)
+    run, tasks = Run(), site.tasks(script="orders.py", check={"engine": "flink"})
+    run.execute(tasks["check"])
+    summary = run.pushed["check", "summary"]
+    assert (summary["outcome"], summary["branch"]) == ("unknown", "approve")
+    assert "give --var MINUTES=" in json.dumps(summary["findings"])
+
+
+def test_a_program_is_no_template_and_its_variables_are(site: Site) -> None:
+    adopt(site)
+    propose(site)
+    tasks = site.tasks(script="orders.py", variables={"MINUTES": "{{ 5 * 2 }}"}, check={"engine": "flink"})
+    run = Run()
+    run.execute(tasks["check"])
+    assert tasks["check"].rendered("script") == PROGRAM
+    assert run.pushed["check", "summary"]["outcome"] == "compatible"
+
+
+def test_a_program_given_as_text_names_its_language(site: Site) -> None:
+    adopt(site)
+    given = {"script": PROGRAM, "language": "python", "variables": {"MINUTES": "10"}}
+    tasks = site.tasks(**given, check={"engine": "flink"})
+    run = Run()
+    run.execute(tasks["check"])
+    assert run.pushed["check", "summary"]["outcome"] == "compatible"
+
+
+def test_the_gateway_is_given_no_program(site: Site) -> None:
+    propose(site)
+    run, tasks = Run(), site.tasks(script="orders.py", variables={"MINUTES": "10"})
+    run.execute(tasks["check"])
+    with pytest.raises(AirflowFailException, match=r"flink run -py.*flinkcompat ledger adopt orders --job-id ID"):
+        run.execute(tasks["first"])
+    assert site.kinds() == []
+
+
+def test_plans_are_of_scripts(site: Site) -> None:
+    adopt(site)
+    propose(site)
+    with pytest.raises(AirflowFailException, match="explain_plan compiles SQL scripts, and one side is a program"):
+        checked(site, explain_plan=True)
+
+
+def test_secrets_of_a_program_are_shown_nowhere(site: Site, logs: list[Any]) -> None:
+    adopt(site)
+    propose(site, PROGRAM + '\nclient_secret: str = "planted-pw"\n')
+    tasks = site.tasks(
+        script="orders.py", variables={"MINUTES": "10", "DB_PASSWORD": "planted-pw"}, check={"engine": "flink"}
+    )
+    run = Run()
+    run.execute(tasks["check"])
+    shown = [str(getattr(tasks["check"], name)) for name in tasks["check"].template_fields]
+    stored = "".join(path.read_text() for path in (site.folder / "ledger").rglob("*.*"))
+    assert "planted-pw" not in "".join([*shown, json.dumps(logs, default=str), stored, str(run.pushed)])
+    assert 'client_secret: *** = "***"' in tasks["check"].script
+    assert any(
+        "orders.py:14:22: client_secret is a secret" in record["event"] % record["positional_args"]
+        for record in logs
+        if "positional_args" in record
+    ) or any("client_secret" in str(record) for record in logs)
+
+
+def test_the_sensor_knows_a_program_again_by_text_and_variables(site: Site) -> None:
+    entry = adopt(site)
+    side = side_of(entry)
+    assert not judge(side, site.ledger.entries()).offered
+    for other in (
+        {"variables": {"MINUTES": "20"}},
+        {"script": PROGRAM + "x = 1\n"},
+        {"language": "sql", "variables": {}},
+    ):
+        from dataclasses import replace
+
+        assert judge(replace(side, **other), site.ledger.entries()).offered
+
+
+def test_a_backfill_gets_the_program_and_its_variables(site: Site) -> None:
+    propose(site)
+    with DAG("backfills", template_searchpath=str(site.folder)):
+        task = FlinkBackfillOperator(
+            task_id="backfill", deployment="orders", script="orders.py", variables={"MINUTES": "10"}, from_="2026-01-01"
+        )
+    Run().render(task)
+    request = task.request()
+    assert (request.language, request.variables, request.script_text) == ("python", {"MINUTES": "10"}, PROGRAM)
+
+
+def started(**arguments: Any) -> BaseOperator:
+    """A task of one's own that starts the program."""
+    start_mode = arguments.pop("start_mode")
+    return EmptyOperator(**arguments, doc=start_mode)
+
+
+def test_the_gate_of_a_program_starts_it_with_a_task_of_ones_own() -> None:
+    deployment = Deployment(name="orders", script="orders.py", variables={"MINUTES": "10"}, backfill={})
+    with DAG("gate", max_active_runs=1) as dag:
+        gated_redeploy(deployment, deploy=started)
+    edges = {(task.task_id, below) for task in dag.tasks for below in task.downstream_task_ids}
+    assert {("check", "deploy_first"), ("check", "resume"), ("approve", "restart"), ("restart", "backfill")} <= edges
+    modes = {task.task_id: task.doc for task in dag.tasks if isinstance(task, EmptyOperator)}
+    assert modes == {"deploy_first": "stateless", "resume": "savepoint", "restart": "stateless"}
+    assert [dag.get_task(name).trigger_rule for name in ("resume", "restart")] == ["none_failed_min_one_success"] * 2
+    scripted = [task for task in dag.tasks if isinstance(task, ScriptOperator)]
+    assert {task.task_id for task in scripted} == {"changed", "check", "backfill"}
+    assert all(task.variables == {"MINUTES": "10"} for task in scripted)
+    DagSerialization.to_dict(dag)
+
+
+def test_the_gate_of_a_program_without_such_a_task_is_an_import_error() -> None:
+    with DAG("gate", max_active_runs=1), pytest.raises(ValueError, match=r"flink run -py"):
+        gated_redeploy(Deployment(name="orders", script="orders.py"))
+
+
+def test_a_program_is_found_missing_by_name(site: Site) -> None:
+    with pytest.raises(AirflowFailException, match=r"script file 'orders.py' is not there; looked in"):
+        checked(site)
+    assert Path(site.folder).is_dir()
