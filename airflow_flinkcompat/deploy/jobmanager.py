@@ -17,6 +17,10 @@ TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _NOT_FOUND = 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
+# How long (seconds) a JobManager that recovers its jobs must not know one before the job is held to be gone: it may
+# answer before it has them all.
+_RECOVERY_SECONDS = 10.0
+_HIGH_AVAILABILITY = ("high-availability.type", "high-availability")
 
 
 class JobManagerError(ApiError):
@@ -46,6 +50,7 @@ class JobManager(RestClient):
     """Client of one JobManager."""
 
     name = "the JobManager"
+    _recovers: bool | None = None
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
         """As ``RestClient.call``; raises JobManagerError."""
@@ -65,7 +70,28 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The job as it is now; None when the cluster does not know it."""
+        """The job as it is now; None when the cluster does not know it, and is not about to recover it either."""
+        if (found := self._status(job_id)) is not None or not self.recovers():
+            return found
+        try:
+            return poll(lambda: self._status(job_id), lambda seen: seen is None, timeout=_RECOVERY_SECONDS)
+        except Overdue:
+            return None
+
+    def recovers(self) -> bool:
+        """Whether jobs outlive the JobManager (high availability); so it is where that is kept secret."""
+        if self._recovers is None:
+            try:
+                options = {row["key"]: row["value"] for row in self.get("jobmanager/config")}
+            except JobManagerError as error:
+                if error.unanswered:
+                    raise
+                return True
+            mode = next((options[key] for key in _HIGH_AVAILABILITY if key in options), "NONE")
+            self._recovers = mode.upper() != "NONE"
+        return self._recovers
+
+    def _status(self, job_id: str) -> JobStatus | None:
         try:
             # The job's page may be seconds old (web.refresh-interval); its bare state never is.
             state = self.get(f"jobs/{job_id}/status")["status"]
@@ -160,7 +186,7 @@ class JobManager(RestClient):
         """Wait until the job ended; its state. A job the cluster has forgotten ended too. Raises JobManagerError."""
 
         def look() -> str:
-            job = self.jobs().get(job_id)
+            job = self.jobs().get(job_id) or self.status(job_id)
             return job.state if job else "FINISHED"
 
         try:

@@ -39,6 +39,7 @@ def start(
     ``beginnings``: where its sources begin when it starts without state. Raises RolledBack, StartFailed, Waiting, and
     other DeployErrors where nobody knows yet: call again.
     """
+    fresh = taken_up is None
     if taken_up is None:
         from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
         resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
@@ -57,7 +58,7 @@ def start(
     template = replace(template, **taken)
     try:
         if taken_up.kind == STARTING:
-            _submit(run, template, run.side.source)
+            _submit(run, template, run.side.source, fresh)
             template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
         proof = _proved(run, template, stopped, head)
     except _Refused as error:
@@ -89,11 +90,12 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     mode = str(StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT)
     template = replace(run.template_of(head), start_mode=mode, savepoint=failed.savepoint)
     template = replace(template, offsets=with_state(failed.savepoint))
+    fresh = begun is None
     if begun is None:
         begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
     template = replace(template, job_id=begun.job_id)
     try:
-        _submit(run, template, f"ledger entry {head.number}")
+        _submit(run, template, f"ledger entry {head.number}", fresh)
         proof = _proved(run, template, Stopped(), None)
     except _NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
@@ -133,16 +135,22 @@ def _given(entry: LedgerEntry) -> Start:
     return Start(None if stateless else entry.savepoint, tables(entry.offsets))
 
 
-def _submit(run: Run, template: LedgerEntry, source: str) -> None:
-    """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused."""
+def _submit(run: Run, template: LedgerEntry, source: str, fresh: bool) -> None:
+    """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused.
+
+    ``fresh``: its id was made a moment ago, so nobody knows it.
+    """
     job_id = str(template.job_id)
     given = _given(template)
     settings = run.job_settings(template.settings)
+    asked = not fresh
 
     def submitted() -> DeployError | None:
         """None once the cluster has the job; else why that is not known."""
-        if run.target.status(job_id) is not None:
+        nonlocal asked
+        if asked and run.target.status(job_id) is not None:
             return None
+        asked = True
         run.log(f"starting job {job_id} from {given.savepoint or 'an empty state'}")
         try:
             run.target.submit(template.script, settings, given, job_id=job_id, source=source)

@@ -19,6 +19,8 @@ from airflow_flinkcompat.deploy.steps import FAILED, STOPPED, STOPPING, Progress
 from airflow_flinkcompat.deploy.target import StartMode
 from airflow_flinkcompat.deploy.verify import same_place
 
+_BEGINS = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
+_BEGIN_SECONDS = 60.0
 _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
 
@@ -105,7 +107,7 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
     job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
     directory = stopping.state.get("directory")
     try:
-        status = run.target.status(job_id)
+        status = _settled(run, job_id)
         if status is not None and not status.terminal:
             run.target.ask_to_stop(job_id, directory, trigger_id)
         wait = Wait(job_id, time.time(), 0, trigger_id)
@@ -120,6 +122,19 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
     except _StopFailed as error:
         raise _not_stopped(run, template, stopping, head, str(error)) from None
     return Stopped(savepoint, saved_state(run, job_id, savepoint))
+
+
+def _settled(run: Run, job_id: str) -> JobStatus | None:
+    """The job once all its tasks run, or none of them will: one that only begins (recovered, say) refuses to stop."""
+
+    def begins(status: JobStatus | None) -> bool:
+        return status is not None and status.state in _BEGINS and not status.tasks_running
+
+    try:
+        return poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
+    except Overdue as overdue:  # the cluster says itself why it cannot be stopped
+        status: JobStatus | None = overdue.last
+        return status
 
 
 def saved_state(run: Run, job_id: str, savepoint: str | None) -> TakenState | None:
@@ -166,13 +181,14 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
     if directory is None:
         return None, ""
     try:
-        found = sorted(UPath(directory).glob("savepoint-*/_metadata"))
+        found = list(UPath(directory).glob("savepoint-*/_metadata"))
         looked = bool(found) or UPath(directory).parent.parent.exists()
     except Exception as error:  # whatever a store's client raises: this machine cannot look there
         return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
     if not looked:
         return None, f". Whether {directory} holds a savepoint could not be seen from here"
-    return (str(found[-1].parent) if found else None), ""
+    # A job that was recovered after its savepoint is stopped a second time.
+    return (str(max(found, key=lambda path: path.stat().st_mtime).parent) if found else None), ""
 
 
 def _not_stopped(

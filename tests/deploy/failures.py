@@ -52,9 +52,8 @@ class Cases:
             raise
         finally:
             stage.close()
+            print(f"{name}: {wrong or told}", flush=True)
             self._results.append(Result(self._title, name, told, time.monotonic() - began, wrong))
-
-    def write(self) -> None:
-        """The results, when every case was run."""
-        if ALL and len(self._results) == len(self._cases):
-            write(self._name, self._title, self._results, [_NOTES])
+            if ALL:
+                left = len(self._cases) - len(self._results)
+                write(self._name, self._title, self._results, [_NOTES], left)

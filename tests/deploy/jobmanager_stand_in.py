@@ -37,6 +37,8 @@ class JobManagerStandIn:
     def _answer(self, path: str) -> Any:
         if path == "/config":
             return {"flink-version": self.version}
+        if path == "/jobmanager/config":
+            return []
         if path == "/jobs/overview":
             return {"jobs": list(self.jobs.values())}
         match = re.fullmatch(r"/jobs/([0-9a-f]+)(/\w+)?", path)

@@ -25,7 +25,8 @@ from airflow_flinkcompat.deploy import (
     Start,
     deploy,
 )
-from airflow_flinkcompat.deploy.processes import Child
+from airflow_flinkcompat.deploy.local import flink_home
+from airflow_flinkcompat.deploy.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all
 from airflow_flinkcompat.deploy.run import new_id
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 
@@ -56,6 +57,9 @@ class Target(SqlGatewayTarget):
 
     def ask_to_stop(self, *arguments: Any) -> None:
         self._hit("ask_to_stop", super().ask_to_stop, *arguments)
+
+    def cancel(self, job_id: str) -> None:
+        self._hit("cancel", super().cancel, job_id)
 
     def restored_from(self, job_id: str) -> str | None:
         return self._hit("restored_from", super().restored_from, job_id)  # type: ignore[no-any-return]
@@ -284,13 +288,63 @@ class FragileFlink(LocalFlink):
 
     def revive(self, *names: str) -> None:
         """Start parts again that were killed, and wait until all of Flink is there."""
+        self.respawn(*names)
+        self._wait_until_ready()
+
+    def respawn(self, *names: str) -> None:
+        """Start parts again that were killed."""
         for name in names:
             dead = self._child(name)
             assert dead.guard.stdin is not None
             dead.guard.stdin.close()
             alive = self._spawn(name, *self._how[name])
             self._children = tuple(alive if child is dead else child for child in self._children)
-        self._wait_until_ready()
 
     def _child(self, name: str) -> Child:
         return next(child for child in self._children if child.name == name)
+
+
+class RecoveringFlink(FragileFlink):
+    """One whose JobManager is highly available: what it knows outlives it in a ZooKeeper beside it."""
+
+    def __init__(self, work_dir: Path, **more: Any) -> None:
+        super().__init__(work_dir, **more)
+        self._zookeeper: Child | None = None
+
+    def start(self) -> None:
+        (port,) = choose_ports({"ZooKeeper": None}).values()
+        place = self.work_dir / "zookeeper"
+        place.mkdir(parents=True)
+        (place / "zoo.cfg").write_text(
+            f"dataDir={place / 'data'}\nclientPort={port}\nclientPortAddress={LOOPBACK}\ntickTime=500\n"
+            "admin.enableServer=false\n"
+        )
+        main = "org.apache.flink.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain"
+        jars = f"{flink_home() / 'lib'}{os.sep}*"
+        self._zookeeper = spawn(
+            "zookeeper",
+            [str(find_java()), "-Xmx128m", "-XX:+UseSerialGC", "-cp", jars, main, str(place / "zoo.cfg")],
+            output=place / "out",
+            log=place / "log",
+            pid_file=place / "pid",
+            environment=os.environ,
+        )
+        self._config |= {
+            "high-availability.type": "zookeeper",
+            "high-availability.zookeeper.quorum": f"{LOOPBACK}:{port}",
+            "high-availability.storageDir": (self.work_dir / "ha").as_uri(),
+            # How long a JobManager that was killed still counts as the leader.
+            "high-availability.zookeeper.client.session-timeout": "4 s",
+            "high-availability.zookeeper.client.connection-timeout": "4 s",
+        }
+        try:
+            super().start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        super().stop()
+        if self._zookeeper is not None:
+            stop_all([self._zookeeper])
+            self._zookeeper = None

@@ -286,5 +286,47 @@ def test_age_of_statistics(explicit: str | None, seconds: float) -> None:
     assert statistics_age(jobmanager(Server(answers))) == seconds
 
 
-def test_unknown_job_has_no_status() -> None:
-    assert jobmanager(Server({"GET /jobs/j/status": [error(404, "Job j not found")]})).status("j") is None
+UNKNOWN = error(404, "FlinkJobNotFoundException: Could not find Flink job (j)")
+RUNS = {
+    "GET /jobs/j": [ok(name="orders", vertices=[{"status": "RUNNING"}])],
+    "GET /jobs/j/exceptions": [ok()],
+    "GET /jobs/j/checkpoints": [ok(counts={"completed": 1})],
+    "GET /jobs/overview": [ok(jobs=[])],
+}
+
+
+def configured(**mode: str) -> dict[str, list[Answer]]:
+    rows = [{"key": f"high-availability.{key}", "value": value} for key, value in mode.items()]
+    return {"GET /jobmanager/config": [httpx.Response(200, json=rows)]}
+
+
+@pytest.mark.parametrize("mode", [{}, {"type": "NONE"}, {"cluster-id": "orders"}])
+def test_unknown_job_has_no_status(mode: dict[str, str]) -> None:
+    server = Server({**configured(**mode), "GET /jobs/j/status": [error(404, "Job j not found")]})
+    assert jobmanager(server).status("j") is None
+    assert server.count("GET /jobs/j/status") == 1
+
+
+@pytest.mark.parametrize(
+    "config", [configured(type="zookeeper"), {"GET /jobmanager/config": [error(403, "not for everybody")]}]
+)
+def test_job_that_is_not_recovered_yet_is_waited_for(config: dict[str, list[Answer]]) -> None:
+    """A JobManager that recovers may answer before it knows its jobs again."""
+    server = Server({**RUNS, **config, "GET /jobs/j/status": [UNKNOWN, UNKNOWN, UNKNOWN, ok(status="RUNNING")]})
+    status = jobmanager(server).status("j")
+    assert status is not None
+    assert status.state == "RUNNING"
+
+
+def test_job_that_stays_unknown_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_flinkcompat.deploy.jobmanager._RECOVERY_SECONDS", 0.1)
+    server = Server({**configured(type="kubernetes"), "GET /jobs/j/status": [UNKNOWN]})
+    assert jobmanager(server).status("j") is None
+    assert server.count("GET /jobs/j/status") > 2
+
+
+def test_cancelled_job_that_is_not_recovered_yet_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_flinkcompat.deploy.jobmanager._RECOVERY_SECONDS", 0.1)
+    states: list[Answer] = [UNKNOWN, ok(status="RUNNING"), ok(status="CANCELED")]
+    server = Server({**RUNS, **configured(type="zookeeper"), "GET /jobs/j/status": states})
+    assert jobmanager(server).wait_terminal("j", timeout=5) == "CANCELED"

@@ -397,12 +397,6 @@ def two_runs(stage: Stage) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------- the runs
-@pytest.fixture(scope="module", autouse=True)
-def results() -> Iterator[None]:
-    yield
-    case.write()
-
-
 @pytest.mark.parametrize("name", case.sample(3))
 def test_what_fails_leaves_one_job_or_says_what_to_do(name: str, local_flink: LocalFlink, tmp_path: Path) -> None:
     case.run(name, local_flink, tmp_path)

@@ -114,12 +114,6 @@ def fragile_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FragileF
         yield flink
 
 
-@pytest.fixture(scope="module", autouse=True)
-def results() -> Iterator[None]:
-    yield
-    case.write()
-
-
 @pytest.mark.parametrize("name", case.sample(1))
 def test_one_job_runs_or_it_is_said_what_to_do(name: str, fragile_flink: FragileFlink, tmp_path: Path) -> None:
     case.run(name, fragile_flink, tmp_path)

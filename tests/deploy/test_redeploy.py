@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
+    JobStatus,
     Ledger,
     LedgerConflict,
     LedgerEntry,
@@ -29,6 +31,7 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.evidence import TakenState, VertexState
 from airflow_flinkcompat.deploy.retention import surplus
 from airflow_flinkcompat.deploy.run import Deployable
+from airflow_flinkcompat.deploy.stopping import find_savepoint
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.deploy.jobs import Side
 from tests.deploy.pretended import Pretended, number_ids
@@ -267,6 +270,38 @@ def test_savepoint_of_whoever_stopped_the_job_is_named(target: Pretended, ledger
     target.final_savepoint = lambda _: "file:/by-hand"  # type: ignore[method-assign]
     with pytest.raises(DeployRefused, match=r"but the one of whoever stopped it, file:/by-hand: .* ledger adopt"):
         run(target, ledger, V2)
+
+
+def test_job_that_was_just_recovered_is_stopped_when_its_tasks_run(target: Pretended, ledger: Ledger) -> None:
+    """Flink refuses the stop before."""
+    job_id = str(run(target, ledger, V1).job_id)
+    whole = target.jobs[job_id]
+    begins = dataclasses.replace(whole, state="INITIALIZING", tasks_running=False)
+    seen = [whole, begins, dataclasses.replace(begins, state="CREATED"), dataclasses.replace(begins, state="RUNNING")]
+    ask, at = target.status, []
+
+    def status(asked: str) -> JobStatus | None:
+        if asked != job_id or "stop" in target.calls:
+            return ask(asked)
+        at.append(seen.pop(0) if seen else whole)
+        return at[-1]
+
+    target.status = status  # type: ignore[method-assign]
+    assert run(target, ledger, V2).kind == "deployed"
+    assert at[-1] == whole
+    assert len(at) > 4
+
+
+def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path) -> None:
+    """A job that was recovered after its savepoint, and stopped again."""
+    for age, name in ((1, "savepoint-a"), (0, "savepoint-b"), (2, "savepoint-c")):
+        place = tmp_path / name / "_metadata"
+        place.parent.mkdir()
+        place.touch()
+        os.utime(place, (1e9 - age, 1e9 - age))
+    found, _ = find_savepoint(tmp_path.as_uri())
+    assert found is not None
+    assert found.endswith("savepoint-b")
 
 
 def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
