@@ -32,7 +32,7 @@ from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer
 
 SIZE_LIMIT = 1_000_000
 """Characters of a text."""
-STATEMENTS_LIMIT = 500
+STATEMENTS_LIMIT = 300
 _SQL = (
     "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
 )  # fmt: skip
