@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_flinkcompat.compat.outcome import Consequence
-from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, Source
+from airflow_flinkcompat.plan.nodes import Measure, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, OverOperator, Source
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
     OperatorColumn,
@@ -54,18 +54,27 @@ def needs_calc(operator: AggregateOperator, program: Program) -> bool | None:
 def chain(operator: AggregateOperator, program: Program) -> tuple[Any, ...]:
     """What decides the topology around an aggregation, as far as the SQL tells it."""
     window = operator.window
+    legacy = window is not None and window.notation == "group window"
     return (
         operator.kind,
         operator.windowed,
-        window is not None and window.window.kind is WindowKind.SESSION,
+        window is not None and not legacy and window.window.kind is WindowKind.SESSION,
         window and window.time_attribute,
         operator.grouping_sets is not None,
         bool(operator.region.window_filters),
         tuple(call.function for call, _ in operator.region.functions),
         bool(operator.window_computations or operator.window_aggregates),
-        # A legacy group window always computes its time column in a Calc, so only its presence elsewhere tells.
-        None if window is not None and window.notation == "group window" else needs_calc(operator, program),
+        _filtered(operator, program) if legacy else needs_calc(operator, program),
     )
+
+
+def _filtered(operator: AggregateOperator, program: Program) -> bool | None:
+    """Whether conditions put a Calc below a legacy group window; None where one may be there to compute its time."""
+    origin, window = operator.region.origin, operator.window
+    table = next((t for t in program.tables if isinstance(origin, Source) and t.name == origin.table), None)
+    time = window.time if window is not None else None
+    stored = table is not None and isinstance(time, SourceColumn) and time.column in table.physical
+    return bool(operator.region.filters) if stored else None
 
 
 def layout(operator: AggregateOperator) -> tuple[Any, ...] | None:
@@ -75,8 +84,20 @@ def layout(operator: AggregateOperator) -> tuple[Any, ...] | None:
         if not all(kind.is_known for kind in (*operator.key_types, *types)):
             return None
         accumulators.append((_accumulator(call.function, types), types if call.distinct else None))
-    hopping = operator.window is not None and operator.window.window.kind is WindowKind.HOP
-    return tuple(map(str, operator.key_types)), tuple(accumulators), hopping
+    return tuple(map(str, operator.key_types)), tuple(accumulators), _kept_of_windows(operator)
+
+
+def _kept_of_windows(operator: AggregateOperator) -> tuple[bool, ...]:
+    """What the kind of a window says of the state: a legacy group window is one operator whatever its kind.
+
+    Measured: its →HOP runs on with wrong rows, its →SESSION and its rows → time are refused at restore.
+    """
+    if operator.window is None:
+        return ()
+    window = operator.window.window
+    if operator.window.notation == "tvf":
+        return (window.kind is WindowKind.HOP,)
+    return (window.kind is WindowKind.SESSION, window.measure is Measure.ROWS)
 
 
 def _accumulator(function: str, types: tuple[DataType, ...]) -> tuple[str, ...]:
@@ -97,6 +118,16 @@ def consequence(
     if None in layouts:
         return None
     return Consequence.REFUSED_AT_RESTORE if layouts[0] != layouts[1] else Consequence.SILENTLY_WRONG
+
+
+def over_consequence(old: Operator, new: Operator) -> Consequence | None:
+    """How a restore ends for other calls of an OVER aggregation; None where it was not measured."""
+    if not (isinstance(old, OverOperator) and isinstance(new, OverOperator)):
+        return None
+    calls = [[call.function for call in side.aggregates] for side in (old, new)]
+    bounded = old.frame == new.frame and old.frame.unit == "ROWS" and old.frame.preceding is not None
+    # oa-rows-mod-sum-max, and the same through the Table API.
+    return Consequence.REFUSED_AT_RESTORE if bounded and calls == [["SUM"], ["MAX"]] else None
 
 
 def surely_projected(output: Output) -> bool:

@@ -1,37 +1,77 @@
-"""Queries that came through the Table API: what the rules, which were measured on SQL, may say of them.
-
-Flink plans the Table API otherwise than SQL: columns that nobody reads stay below a window, calls over row windows are
-not rewritten, and a ``select`` in front of a window is an operator of its own (measured). So how a query is written is
-a part of what is compared.
-"""
+"""Queries that came through the Table API: what the rules, which were measured on SQL, may say of them."""
 
 from __future__ import annotations
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.report import Finding
+from dataclasses import replace
 
+from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.flink_notations import standing
+from airflow_flinkcompat.compat.notations import Notation, moved, written
+from airflow_flinkcompat.compat.outcome import Basis, Outcome
+from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.rule import Verdict
+from airflow_flinkcompat.plan.nodes import Frame, Measure, Window
+from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator, Windowing
+
+TABLE_API_CHANGED = "table-api-changed"
 MOVED = "no measurement says that a query keeps its state when it is written through other operations"
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
-
-
-def shape(steps: tuple[str, ...]) -> tuple[str, ...]:
-    """The operations without what other rules compare: filters, and which columns are selected."""
-    return tuple(step.partition(":")[0] for step in steps if step != "filter")
-
-
-def moved(pair: PipelinePair) -> bool:
-    """Whether the query is written through other operations: between SQL and the Table API, or within it."""
-    old, new = map(shape, pair.steps)
-    return old != new
+NOTHING_PLANNED = ("view-rewritten", "unused-declaration")
+"""Rules over what is gone before a query is planned."""
+OF_ONE_QUERY = "statement-set-changed"
+"""The rule measured on a program of one query too."""
+OF_WINDOWS = ("window-field-output", "sink-table-changed")
+"""Rules measured on a window of the Table API too: its start was no longer put out."""
+OF_ROWS = "oa-range-narrower"
+"""What was measured on an over window of the Table API too, as a restore of SQL is called."""
 
 
 def doubt(finding: Finding, change: Change) -> str:
     """Why a finding says too much of the queries it speaks of; empty where it does not."""
     if change.unchanged or finding.outcome not in (Outcome.COMPATIBLE, Outcome.PARTIAL):
         return ""
+    if finding.rule == TABLE_API_CHANGED:
+        return ""
     pairs = change.pipelines if finding.sink is None else change.pipelines_into(finding.sink)
-    if any(map(moved, pairs)):
+    if change.engine != "flink":
+        return MOVED if any(map(moved, pairs)) else ""
+    if not all(map(_stands, pairs)):
         return MOVED
-    return MEASURED_ON_SQL if change.engine == "flink" and any(any(pair.steps) for pair in pairs) else ""
+    programs = [pair for pair in pairs if any(pair.steps)]
+    return "" if all(_measured(finding, pair) for pair in programs) else MEASURED_ON_SQL
+
+
+def by_rows(pair: OperatorPair) -> bool:
+    """Whether an operator is on a window that SQL has no words for: over rows, or a row window of FLIP-11's own."""
+    for side in (pair.old, pair.new):
+        match side:
+            case AggregateOperator(window=Windowing(window=Window(measure=Measure.ROWS))):
+                return True
+            case OverOperator(frame=Frame(following=following, window=window)) if window is not None or following != 0:
+                return True
+    return False
+
+
+def beyond_the_pages(verdict: Verdict) -> Verdict:
+    """What a page says of windows in SQL, taken for one that it does not speak of."""
+    if verdict.basis is not Basis.DOCUMENT or verdict.outcome is Outcome.UNKNOWN:
+        return verdict
+    return replace(verdict, basis=Basis.INFERRED, source=f"as for windows in SQL: {verdict.source}")
+
+
+def _stands(pair: PipelinePair) -> bool:
+    verdict = standing(pair)
+    return verdict is None or verdict.outcome is Outcome.COMPATIBLE
+
+
+def _measured(finding: Finding, pair: PipelinePair) -> bool:
+    """Whether a finding was seen on the Table API as well."""
+    if finding.rule in NOTHING_PLANNED:
+        return True
+    if finding.rule == OF_ONE_QUERY:
+        return all(len(program.pipelines) == 1 for program in (pair.old_program, pair.new_program))
+    if any(side.notation is not Notation.TABLE_API for side in written(pair)) or len(pair.operators) != 1:
+        return False
+    on_window = isinstance(pair.operators[0].new, AggregateOperator) and pair.operators[0].windowed is not None
+    return finding.source == OF_ROWS or (on_window and finding.rule in OF_WINDOWS)

@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat.rule import Fate, KeyFate
 from airflow_flinkcompat.sql import Span, mask_secrets
 
 SCHEMA = "flinkcompat-report/1"
-CATALOGUE = "2"
+CATALOGUE = "3"
 """Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
 two reports of one version say the same of the same change.
 """

@@ -200,12 +200,12 @@ class _Builder:
         self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree)))
 
     def _steps(self, tree: exp.Expr) -> tuple[str, ...]:
-        """The operations of the Table API a query came through: its own, then those of each view it reads."""
+        """The operations of the Table API a query came through: those of each view it reads, then its own."""
         own = tuple(tree.meta.get(STEPS, ()))
         if not any(view.steps for view in self.environment.views.values()):
             return own
         read = (self.environment.views.get(self.environment.path(table)) for table in tree.find_all(exp.Table))
-        return (*own, *(step for view in read if view is not None for step in view.steps))
+        return (*(step for view in read if view is not None for step in view.steps), *own)
 
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
         """The query's plan; what cannot be taken apart is kept whole, with its reason."""

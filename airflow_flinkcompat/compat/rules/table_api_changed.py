@@ -1,24 +1,35 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.clauses import values
+from airflow_flinkcompat.compat.flink_notations import standing
+from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.notations import moved, same_places, written
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.pairs import STEPS, PipelinePair
-from airflow_flinkcompat.compat.programs import moved
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
-RESTED = {"vvr": inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")}
+RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
+AS_IT_WAS = right("aliases, the order in group_by, create_temporary_view and SELECT * above it", ON_2_3)
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
-    claims = pair.claim(STEPS)
-    if not claims:
+    claims, verdict = pair.claim(STEPS), standing(pair)
+    if not claims and verdict is None:
         return
     old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
-    if not moved(pair):
-        yield Hit("other filters or columns between the operations of the Table API", claims, old, new, verdicts=RESTED)
+    if verdict is None:
+        rest = AS_IT_WAS if same_places(pair) else unmeasured("conditions in another place were not measured")
+        said = "other conditions, columns or views between the operations of the Table API"
+        yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
+    elif not moved(pair):
+        old, new = ("; ".join(map(values, side.arriving)) for side in written(pair))
+        said = "other columns that nobody reads come into an operation of the Table API"
+        yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": verdict})
     elif all(pair.steps):
-        yield Hit("the query goes through other operations of the Table API", claims, old, new)
+        said = "the query goes through other operations of the Table API"
+        yield Hit(said, claims, old, new, verdicts={"flink": verdict})
     else:
-        yield Hit("the query moved between SQL and the Table API", claims, old, new)
+        yield Hit("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
 
 
 PROGRAM = '''\

@@ -2,9 +2,12 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.clauses import window
 from airflow_flinkcompat.compat.examples import MINUTE, reading
+from airflow_flinkcompat.compat.flink_ranking import REFUSED, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.plan.nodes import Measure
+from airflow_flinkcompat.plan.operators import Windowing
 
 PARTS = ("window", "time", "clock", "session keys", "lower windows")
 
@@ -22,7 +25,18 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
         window(new),
         old.span if old else None,
         new.span if new else None,
+        verdicts=by_rows(old, new),
     )
+
+
+def by_rows(old: Windowing | None, new: Windowing | None) -> dict[str, Verdict]:
+    """Windows over rows go by a counter of their key's rows, whatever their size and kind."""
+    counted = [side is not None and side.window.measure is Measure.ROWS for side in (old, new)]
+    if not any(counted):
+        return {}
+    if all(counted) and old is not None and new is not None and old.time_attribute is new.time_attribute:
+        return {"flink": wrong("Table API, windows over rows: any change of size, slide, tumble ↔ slide")}
+    return {"flink": wrong("Table API, windows over rows ↔ over time", REFUSED)}
 
 
 RULE = Rule(

@@ -1,10 +1,12 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.flink_notations import computed_below
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 from airflow_flinkcompat.compat.rules.window_changed import PARTS
+from airflow_flinkcompat.plan.nodes import WindowKind
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
@@ -14,8 +16,16 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
     old, new = (side.window.notation if side.window else "none" for side in sides)
     # The window's keys are written in another way with the notation; what they say is the same.
     claims = pair.claim("notation", "kind", "windowed", "window keys", "key order")
-    yield Hit("the same window is written in the other notation", claims, old, new)
+    tumble = all(side.window is not None and side.window.window.kind is WindowKind.TUMBLE for side in sides)
+    verdicts = {"flink": COMPUTED} if tumble and computed_below(pair.pipeline) else {}
+    yield Hit("the same window is written in the other notation", claims, old, new, verdicts=verdicts)
 
+
+COMPUTED = measured(
+    Outcome.INCOMPATIBLE,
+    "Table API against window TVF (tumble) over a source with a computed column",
+    Consequence.REFUSED_AT_RESTORE,
+)
 
 RULE = Rule(
     code="window-notation-changed",

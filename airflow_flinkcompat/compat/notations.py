@@ -1,0 +1,112 @@
+"""How a query is written, as far as a plan depends on it: in SQL or through the Table API, and what that leaves below.
+
+Flink plans the Table API otherwise than SQL: the columns that nobody reads stay below a window or an aggregation, and
+calls over row windows are not rewritten (measured, EXPLAIN on 2.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.compat.pairs import PipelinePair
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    OverOperator,
+    Windowing,
+    operators,
+)
+from airflow_flinkcompat.plan.program import Pipeline
+
+_ENDS = ("from_path", "insert", "execute")
+"""Steps that say where a query begins and ends."""
+
+
+class Notation(StrEnum):
+    """In what the operators of a query are written that may be written in either."""
+
+    SQL = "SQL"
+    TABLE_API = "the Table API"
+    BOTH = "SQL and the Table API"
+
+
+@dataclass(frozen=True)
+class Written:
+    """How one side's query is written.
+
+    ``operations`` of the Table API, sources first, without what other rules compare; ``arriving`` the columns that come
+    into each aggregation of the Table API, the nearest the sink first: all of them, read or not.
+    """
+
+    notation: Notation
+    operations: tuple[str, ...]
+    arriving: tuple[tuple[Expression, ...], ...] = ()
+
+
+def written(pair: PipelinePair) -> tuple[Written, Written]:
+    """How the query is written on both sides."""
+    return _written(pair.old_pipeline, pair.old), _written(pair.new_pipeline, pair.new)
+
+
+def moved(pair: PipelinePair) -> bool:
+    """Whether the query is written through other operations: between SQL and the Table API, or within it."""
+    old, new = written(pair)
+    return (old.notation, old.operations) != (new.notation, new.operations)
+
+
+def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
+    """The operations among the steps of a query, with or without filters, whose conditions other rules compare.
+
+    A query in SQL on top of them all only reads what they made.
+    """
+    found = [step.partition(":")[0] for step in steps if step not in _ENDS]
+    while found and found[-1] == "sql_query":
+        found.pop()
+    return tuple(step for step in found if filters or step != "filter")
+
+
+def same_places(pair: PipelinePair) -> bool:
+    """Whether filters stand between the same operations on both sides, both made through the Table API."""
+    old, new = (operations(steps, filters=True) for steps in pair.steps)
+    return old == new and all(pair.steps)
+
+
+def _written(pipeline: Pipeline, output: Output) -> Written:
+    said = operations(pipeline.steps)
+    notation = _notation(said, operators(output))
+    if notation is Notation.SQL:
+        return Written(notation, said)
+    aggregations = (each for each in operators(output) if isinstance(each, AggregateOperator))
+    return Written(notation, said, tuple(each.arriving for each in aggregations if _step(each) in said))
+
+
+def _notation(said: tuple[str, ...], found: tuple[Operator, ...]) -> Notation:
+    """A step of the Table API stands for one operator: where there are more of them, SQL wrote some."""
+    there = Counter(_step(operator) for operator in found)
+    made = Counter("aggregate" if step == "distinct" else step for step in said)
+    counts = [(made[step], count) for step, count in there.items() if step != "other"]
+    if not counts:
+        return Notation.TABLE_API if said else Notation.SQL
+    if all(by_api == count for by_api, count in counts):
+        return Notation.TABLE_API
+    return Notation.BOTH if any(by_api for by_api, _ in counts) else Notation.SQL
+
+
+def _step(operator: Operator) -> str:
+    """The step that makes an operator, where SQL could have made it too; what only SQL makes is no step."""
+    match operator:
+        case AggregateOperator(window=None):
+            return "aggregate"
+        case AggregateOperator(window=Windowing(notation="group window")):
+            return "window"
+        case OverOperator() | OtherOperator(kind="OVER aggregation"):
+            return "over"
+        case AggregateOperator():
+            return "sql"
+    return "other"
