@@ -155,6 +155,8 @@ class Notation(Meaning):
             return owner
         if not isinstance(owner, Described):
             raise NotRead(f"{tree.text} of something that is no table is not read")
+        if isinstance(owner, Tables):
+            name = _OF_ENVIRONMENT.get(name, name)
         inside = isinstance(owner, Relation | Prepared) and name not in _WRITES
         self.node = self.place(tree.at, tree.end) if inside else self.statement
         args = tables.with_strings(owner, name, args, self.session, self.node)
@@ -238,10 +240,12 @@ class Notation(Meaning):
             return e.PROCTIME
         if given[0] != Expr("column", (_KEYWORD,)) or table.rowtime is None:
             return given[0]
+        if not table.rowtime and any(step.startswith("select") for step in table.steps):
+            raise NotRead("a select leaves out the time column that 'rowtime may mean: select it too")
         if not table.rowtime:
             raise validation.refused(
-                "'rowtime is the event time of a table, and this one has none, or not any more",
-                "declare a WATERMARK for its time column, and keep that in every select",
+                "'rowtime is the event time of a table, and this one has none",
+                "declare a WATERMARK for its time column",
                 "A group window expects a time attribute for grouping in a stream environment.",
             )
         if table.rowtime != _KEYWORD:

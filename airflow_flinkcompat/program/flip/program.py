@@ -12,6 +12,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
+from sqlglot import exp
+
 from airflow_flinkcompat.program.flip.lexer import Unreadable, program_tokens
 from airflow_flinkcompat.program.flip.notation import Notation
 from airflow_flinkcompat.program.flip.syntax import Parser, Tree
@@ -28,7 +30,7 @@ from airflow_flinkcompat.program.values import (
     TooMuch,
     Unknown,
 )
-from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer
+from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
 
 SIZE_LIMIT = 1_000_000
 """Characters of a text."""
@@ -37,6 +39,7 @@ _SQL = (
     "ADD", "ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "LOAD", "REMOVE", "RESET", "SET", "UNLOAD", "USE",
 )  # fmt: skip
 _SQL_START = re.compile(r"([A-Za-z]+)\s+['`\w]")
+_QUERIES = (nodes.InsertInto, nodes.StatementSet, exp.Query)
 _BINDS = ("val", "var", "final", "lazy")
 _SKIPPED = ("import", "package")
 _AROUND = ("object", "class", "trait", "def", "public", "private", "static", "void", "if", "for", "while", "try")
@@ -185,7 +188,7 @@ class _Reader:
 
     def _results(self) -> None:
         """The table that nothing puts anywhere is the query."""
-        if self.notation.written:
+        if any(isinstance(statement.tree, _QUERIES) for statement in self.session.statements):
             return
         unused = {name: node for name, node in self.tables.items() if name not in self.notation.used}
         for name, node in unused.items():
