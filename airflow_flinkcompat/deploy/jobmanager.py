@@ -17,6 +17,8 @@ TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _NOT_FOUND = 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
+# What most pages of a job answer (500) while it is INITIALIZING.
+_INITIALIZING = "UnavailableDispatcherOperationException"
 # How long (seconds) a JobManager that recovers its jobs must not know one before the job is held to be gone: it may
 # answer before it has them all.
 _RECOVERY_SECONDS = 10.0
@@ -97,9 +99,12 @@ class JobManager(RestClient):
             state = self.get(f"jobs/{job_id}/status")["status"]
             job = self.get(f"jobs/{job_id}")
             exceptions = self.get(f"jobs/{job_id}/exceptions")
+            checkpoints = self.checkpoints(job_id)
         except JobManagerError as error:
             if _UNKNOWN.search(error.reason):  # any other 404 is not the JobManager's word
                 return None
+            if _INITIALIZING in error.reason:  # nothing else is known of it yet
+                return self.jobs().get(job_id)
             raise
         except (KeyError, TypeError):
             raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
@@ -111,7 +116,7 @@ class JobManager(RestClient):
             state,
             # A task that has finished (a bounded source, say) restored long ago.
             tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
-            completed_checkpoints=int((self.checkpoints(job_id).get("counts") or {}).get("completed", 0)),
+            completed_checkpoints=int((checkpoints.get("counts") or {}).get("completed", 0)),
             failure=condense(str(history[0].get("stacktrace", "")), self.secrets) or None if history else None,
         )
 

@@ -155,7 +155,8 @@ def _submit(run: Run, template: LedgerEntry, source: str, fresh: bool) -> None:
         try:
             run.target.submit(template.script, settings, given, job_id=job_id, source=source)
         except DeployError as error:
-            if not isinstance(error, SubmissionUnknown) and not (isinstance(error, ApiError) and error.unanswered):
+            unanswered = isinstance(error, SubmissionUnknown) or (isinstance(error, ApiError) and error.unanswered)
+            if not unanswered and _answers(run):
                 raise _Refused(f"the job was refused: {error}") from None
             run.log(f"no answer: {error}")
             return error
@@ -170,6 +171,15 @@ def _submit(run: Run, template: LedgerEntry, source: str, fresh: bool) -> None:
             "Run this again when the SQL Gateway answers: the same job is submitted under the same id, so there is "
             "never a second one"
         ) from None
+
+
+def _answers(run: Run) -> bool:
+    """Whether the cluster can be asked. While it cannot, a refusal may mean no more than that."""
+    try:
+        run.target.running(run.ledger.deployment)
+    except DeployError:
+        return False
+    return True
 
 
 def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None) -> Proof:

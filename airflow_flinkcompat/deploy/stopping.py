@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +50,7 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
     Raises StartFailed: it could not be stopped; Ended: it failed over that; DeployRefused: it keeps no checkpoint.
     """
     job_id = str(head.job_id)
+    _settle(run, job_id)
     before = progress.latest(STOPPING, STOPPED, FAILED)
     if before is not None and before.kind == STOPPING and before.job_id == job_id and _fits(run, before):
         run.log(f"entry {before.number} began to stop job {job_id}: finding out what became of it")
@@ -107,7 +109,7 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
     job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
     directory = stopping.state.get("directory")
     try:
-        status = _settled(run, job_id)
+        status = run.target.status(job_id)
         if status is not None and not status.terminal:
             run.target.ask_to_stop(job_id, directory, trigger_id)
         wait = Wait(job_id, time.time(), 0, trigger_id)
@@ -124,17 +126,14 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
     return Stopped(savepoint, saved_state(run, job_id, savepoint))
 
 
-def _settled(run: Run, job_id: str) -> JobStatus | None:
-    """The job once all its tasks run, or none of them will: one that only begins (recovered, say) refuses to stop."""
+def _settle(run: Run, job_id: str) -> None:
+    """Wait until all tasks of the job run, or none will: one that only begins (recovered, say) refuses to stop."""
 
     def begins(status: JobStatus | None) -> bool:
         return status is not None and status.state in _BEGINS and not status.tasks_running
 
-    try:
-        return poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
-    except Overdue as overdue:  # the cluster says itself why it cannot be stopped
-        status: JobStatus | None = overdue.last
-        return status
+    with suppress(Overdue):  # the cluster says itself why it cannot be stopped
+        poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
 
 
 def saved_state(run: Run, job_id: str, savepoint: str | None) -> TakenState | None:

@@ -35,6 +35,8 @@ class Side:
     engine: str = "flink"
     engine_version: str | None = "2.3.0"
     source: str = "orders.sql"
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
@@ -82,8 +84,8 @@ class Files:
         return before + text
 
 
-def wait_for(condition: Callable[[], object], what: str, timeout: float = 60) -> None:
-    """Until the condition holds, or the test fails."""
+def wait_for(condition: Callable[[], object], what: str, timeout: float = 300) -> None:
+    """Until the condition holds, or the test fails: late, because machines are busy."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout} s: {what}"

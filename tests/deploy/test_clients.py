@@ -10,7 +10,15 @@ from typing import Any
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy import ApiError, Endpoint, GatewayError, JobManager, JobManagerError, SqlGateway
+from airflow_flinkcompat.deploy import (
+    ApiError,
+    Endpoint,
+    GatewayError,
+    JobManager,
+    JobManagerError,
+    JobStatus,
+    SqlGateway,
+)
 from airflow_flinkcompat.deploy.evidence import statistics_age
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
@@ -316,6 +324,16 @@ def test_job_that_is_not_recovered_yet_is_waited_for(config: dict[str, list[Answ
     status = jobmanager(server).status("j")
     assert status is not None
     assert status.state == "RUNNING"
+
+
+@pytest.mark.parametrize("page", ["GET /jobs/j", "GET /jobs/j/exceptions", "GET /jobs/j/checkpoints"])
+def test_job_that_is_initialized_has_no_more_than_a_state(page: str) -> None:
+    trouble = error(
+        500, "UnavailableDispatcherOperationException: Unable to get JobMasterGateway for initializing job."
+    )
+    overview = ok(jobs=[{"jid": "j", "name": "orders", "state": "INITIALIZING"}])
+    answers = {**RUNS, "GET /jobs/j/status": [ok(status="INITIALIZING")], "GET /jobs/overview": [overview]}
+    assert jobmanager(Server({**answers, page: [trouble]})).status("j") == JobStatus("j", "orders", "INITIALIZING")
 
 
 def test_job_that_stays_unknown_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

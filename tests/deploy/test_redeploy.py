@@ -429,6 +429,25 @@ def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Pret
     assert target.running("orders") == ("job-3",)
 
 
+def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: Pretended, ledger: Ledger) -> None:
+    """The SQL Gateway answers, and could not reach the JobManager: the new job has done nothing wrong."""
+    run(target, ledger, V1)
+    asked = target.running
+
+    def down(name: str) -> tuple[str, ...]:
+        raise DeployError("no answer")
+
+    def goes_down() -> None:
+        target.running = down  # type: ignore[method-assign]
+
+    target.fail, target.before["submit"] = "submit", goes_down
+    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet"):
+        run(target, ledger, V2)
+    assert kinds(ledger)[-1] == "starting"
+    target.fail, target.running = "", asked  # type: ignore[method-assign]
+    assert run(target, ledger, V2).job_id == "job-2"
+
+
 def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     with pytest.raises(DeployRefused, match="for compatible changes only"):
