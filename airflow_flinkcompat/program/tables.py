@@ -46,6 +46,7 @@ _WINDOWS = {
 _STRINGS = {
     "Relation": (
         "select", "filter", "where", "group_by", "join", "left_outer_join", "right_outer_join", "full_outer_join",
+        "order_by", "add_columns", "add_or_replace_columns", "rename_columns", "drop_columns",
     ),
     "Prepared": ("select", "group_by"),
     "Spec": (
