@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
+from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.deploy import read_hand_over
 
 DAGS = Path(__file__).parents[1] / "dags"
 FILE = DAGS / "flink_gated_deploy.py"
 HAND_OVER = DAGS / "flink_hand_over.py"
 DEPLOYMENTS = DAGS / "flink_deployments.py"
+TABLE_API = DAGS / "flink_table_api.py"
 # What a DAG processor must not pay for.
 HEAVY = ("sqlglot", "pyspark", "kubernetes")
 
@@ -32,6 +35,7 @@ IMPORTS = {
     "provider": "from airflow_flinkcompat.provider_info import get_provider_info; get_provider_info()",
     "the DAG file": f"import runpy; runpy.run_path({str(FILE)!r})",
     "the second DAG file": f"import runpy; runpy.run_path({str(HAND_OVER)!r})",
+    "the DAG file of a program": f"import runpy; runpy.run_path({str(TABLE_API)!r})",
     "the DAG file of many deployments": f"import runpy; runpy.run_path({str(DEPLOYMENTS)!r})",
     # The measure itself must notice.
     "sqlglot": "import airflow_flinkcompat, sqlglot",
@@ -227,3 +231,104 @@ def test_the_file_of_deployments_comes_from_the_environment(tmp_path: Path, monk
     (tmp_path / "mine.toml").write_text('[deployments.mine]\nscript = "mine.sql"\n', encoding="utf-8")
     monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENTS", str(tmp_path / "mine.toml"))
     assert set(load_all(DEPLOYMENTS)) == {"redeploy_mine"}
+
+
+# --- a program of the Table API ---------------------------------------------------------------------------------------
+
+
+def test_a_program_is_checked_by_the_gate_and_started_by_the_dag_itself() -> None:
+    bag = DagBag(DAGS)  # the program beside is no DAG file
+    assert bag.import_errors == {}
+    assert {"flink_table_api", "flink_gated_deploy"} <= set(bag.dags)
+    dag = load(TABLE_API)
+    edges = {(task.task_id, below) for task in dag.tasks for below in task.downstream_task_ids}
+    assert edges == {
+        ("changed", "check"),
+        ("check", "deploy_first"),
+        ("check", "resume"),
+        ("check", "restart"),
+        ("check", "approve"),
+        ("approve", "resume"),
+        ("approve", "restart"),
+        ("restart", "backfill"),
+    }
+    test_every_branch_is_labelled_and_leads_to_a_task(dag)
+    test_tasks_on_several_branches_run_on_one(dag)
+    starts = {name: dag.get_task(name) for name in ("deploy_first", "resume", "restart")}
+    assert {name: task.env["START_MODE"] for name, task in starts.items()} == {
+        "deploy_first": "stateless", "resume": "savepoint", "restart": "stateless",
+    }  # fmt: skip
+    assert {task.retries for task in starts.values()} == {0}
+
+
+def test_the_program_of_the_example_is_read_whole_and_its_secret_is_a_placeholder() -> None:
+    dag = load(TABLE_API)
+    check_task = dag.get_task("check")
+    check_task.render_template_fields({}, dag.get_template_env())
+    side = check_task.proposed_side("flink", "2.3")
+    assert (side.program.problems, side.secrets) == ((), ())
+    assert check(side, side).outcome is Outcome.COMPATIBLE
+    (sink,) = (table for table in side.program.tables if table.name == "visits_per_page")
+    assert dict(sink.options)["password"] == "${conn.warehouse.password}"
+    longer = replace(side, variables={**side.variables, "WINDOW_MINUTES": "20"})
+    assert check(side, longer).outcome is Outcome.INCOMPATIBLE
+
+
+def test_the_backfill_of_a_program_ends_where_its_restart_says() -> None:
+    dag = load(TABLE_API)
+    backfill = dag.get_task("backfill")
+    backfill.render_template_fields({"ti": _Ti({"restart": "2026-11-21T10:00:00Z"})}, dag.get_template_env())
+    request = backfill.request()
+    assert (request.language, str(request.to)) == ("python", "2026-11-21 10:00:00+00:00")
+
+
+FLINK = """\
+#!/bin/sh
+echo "flink $*" >> "$CALLS"
+case "$1" in
+  stop) {stop} ;;
+  run) echo "Job has been submitted with JobID {job}" ;;
+esac
+"""
+STOPPED = 'echo "Suspending job."; echo "Savepoint completed. Path: file:/savepoints/savepoint-1"'
+
+
+@pytest.mark.parametrize(
+    ("start_mode", "deployed", "stop", "code", "calls"),
+    [
+        ("stateless", False, STOPPED, 0, ["flink run -d -py programs/visits.py", "adopt"]),
+        ("stateless", True, STOPPED, 0, ["flink stop", "flink run -d -py programs/visits.py", "adopt"]),
+        ("savepoint", True, STOPPED, 0,
+         ["flink stop", "flink run -d -s file:/savepoints/savepoint-1 -py programs/visits.py", "adopt"]),
+        ("savepoint", False, STOPPED, 1, []),
+        ("savepoint", True, "echo nothing", 1, ["flink stop"]),
+        ("stateless", True, "echo refused; exit 3", 3, ["flink stop"]),
+        ("stateless", None, STOPPED, 1, []),
+    ],
+)  # fmt: skip
+def test_the_start_of_a_program_step_by_step(
+    tmp_path: Path, start_mode: str, deployed: bool | None, stop: str, code: int, calls: list[str]
+) -> None:
+    """The commands themselves are stand-ins; ``deployed`` None: the ledger cannot be read."""
+    old, new = "a" * 32, "b" * 32
+    show = {
+        True: f"""echo '{{"entry": {{"job_id": "{old}"}}}}'""",
+        False: "echo 'no entry in /ledger/visits' >&2; exit 2",
+        None: "echo 'the ledger is not there' >&2; exit 2",
+    }[deployed]
+    ledger = f'#!/bin/sh\nif [ "$2" = show ]; then {show}; else echo "$2 $*" >> "$CALLS"; fi\n'
+    for name, text in (("flink", FLINK.format(stop=stop, job=new)), ("flinkcompat", ledger)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    task = load(TABLE_API).get_task("resume")
+    env = {**task.env, "START_MODE": start_mode, "CALLS": str(tmp_path / "calls"), "WAREHOUSE_PASSWORD": "planted-pw"}
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = subprocess.run(["bash", "-c", task.bash_command], env={**env, "PATH": path}, capture_output=True, text=True)
+    seen = (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
+    assert (done.returncode, [s for s, c in zip(seen, calls, strict=False) if s.startswith(c)]) == (code, seen)
+    assert len(seen) == len(calls)
+    assert "planted-pw" not in done.stdout + "".join(seen)
+    if code == 0:
+        assert f"--job-id {new} --script programs/visits.py" in seen[-1]
+        assert "WAREHOUSE_PASSWORD=${conn.warehouse.password}" in seen[-1]
+        assert done.stdout.splitlines()[-1].endswith("Z")

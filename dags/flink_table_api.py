@@ -1,0 +1,86 @@
+"""### A gate before every redeploy of a PyFlink program
+
+The program is read, never run, and checked against what the ledger holds; the SQL Gateway does not run programs, so a
+task of this DAG starts it with Flink's own client, and records it. Where state does not survive, history up to the
+restart is recomputed with Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime
+from typing import Any
+
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG
+
+from airflow_flinkcompat.operators import Deployment, gated_redeploy
+
+NAME = os.environ.get("FLINKCOMPAT_DEPLOYMENT", "visits")
+PROGRAM = os.environ.get("FLINKCOMPAT_PROGRAM", "programs/visits.py")
+MINUTES = os.environ.get("WINDOW_MINUTES", "10")
+PASSWORD = "${conn.warehouse.password}"  # stands in the ledger; its value is in the environment of the client alone
+
+# Needs flink, jq and flinkcompat on the worker, FLINKCOMPAT_LEDGER, and SAVEPOINTS, a folder of the cluster.
+START = r"""
+set -euo pipefail
+cd "$DAGS"
+shown=$(flinkcompat ledger show "$DEPLOYMENT" --format json 2>&1) || case "$shown" in
+  *"no entry in"*) shown="{}" ;;
+  *) echo "$shown"; exit 1 ;;
+esac
+job=$(jq -r '.entry.job_id // empty' <<<"$shown")
+from=()
+if [ -n "$job" ]; then
+  stopped=$(flink stop --savepointPath "$SAVEPOINTS" "$job")
+  savepoint=$(sed -n 's/^Savepoint completed. Path: //p' <<<"$stopped")
+  [ -n "$savepoint" ] || { echo "job $job has not stopped with a savepoint: $stopped"; exit 1; }
+  echo "the way back: $savepoint"
+  if [ "$START_MODE" = savepoint ]; then from=(-s "$savepoint"); fi
+elif [ "$START_MODE" = savepoint ]; then
+  echo "nothing is deployed: there is no state to resume from"; exit 1
+fi
+started=$(flink run -d "${from[@]}" -py "$PROGRAM")
+new=$(sed -n 's/.*JobID //p' <<<"$started")
+[ -n "$new" ] || { echo "no job was started: $started"; exit 1; }
+flinkcompat ledger adopt "$DEPLOYMENT" --job-id "$new" --script "$PROGRAM" --jobmanager "$JOBMANAGER" \
+  --var "WINDOW_MINUTES=$WINDOW_MINUTES" --var "WAREHOUSE_PASSWORD=$PLACEHOLDER"
+date -u +%Y-%m-%dT%H:%M:%SZ
+"""
+
+
+def start(task_id: str, start_mode: str, **arguments: Any) -> BashOperator:
+    """The task that starts the program. It has no retries: a second try would stop what the first has started."""
+    return BashOperator(
+        task_id=task_id,
+        bash_command=START,
+        retries=0,
+        append_env=True,
+        env={
+            "DAGS": os.path.dirname(__file__),  # noqa: PTH120 -- as Airflow has it
+            "DEPLOYMENT": NAME,
+            "PROGRAM": PROGRAM,
+            "START_MODE": start_mode,
+            "WINDOW_MINUTES": MINUTES,
+            "WAREHOUSE_PASSWORD": "{{ conn.warehouse.password }}",
+            "PLACEHOLDER": PASSWORD,
+            "SAVEPOINTS": os.environ.get("FLINKCOMPAT_SAVEPOINTS", "/savepoints"),
+            "JOBMANAGER": os.environ.get("FLINKCOMPAT_JOBMANAGER", "http://localhost:8081"),
+        },
+        **arguments,
+    )
+
+
+with DAG("flink_table_api", schedule="@continuous", start_date=datetime(2026, 1, 1), max_active_runs=1, doc_md=__doc__):
+    gated_redeploy(
+        Deployment(
+            name=NAME,
+            script=PROGRAM,
+            variables={"WINDOW_MINUTES": MINUTES, "WAREHOUSE_PASSWORD": PASSWORD},
+            check={"engine": "flink"},
+            # Up to the restart, whose task returns its time as it ends.
+            backfill={"to": "{{ ti.xcom_pull('restart') }}", **json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}"))},
+        ),
+        deploy=start,
+    )
