@@ -6,8 +6,8 @@ arrived. A RANGE ends with all rows of the current one's moment, ROWS with the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill import arrival, lateness
@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.expressions import aggregate, aggregate_refere
 from airflow_flinkcompat.backfill.steps import Along, Assign, Sessions, Step, Where
 from airflow_flinkcompat.backfill.windowing import zone_of
 from airflow_flinkcompat.backfill.windows import MILLISECOND, Aligned, Demand
-from airflow_flinkcompat.plan.expressions import InputRef
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Over, OverCall, Window, WindowKind
 from airflow_flinkcompat.plan.translations import AGGREGATES, ERROR
 from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS, TimeAttribute
@@ -31,44 +31,80 @@ def aggregates(node: Over) -> bool:
     return all(call.call.function in AGGREGATES for call in node.calls)
 
 
+@dataclass(frozen=True)
+class _Way:
+    """How the calls of one window go along the rows: by event ``time`` or, without one, as they arrived.
+
+    ``by_rows``: what is measured in rows, or ends with a row rather than with a moment; ``missing`` says why nothing
+    tells the order of arrival.
+    """
+
+    first: OverCall
+    clock: TimeAttribute
+    time: InputRef | None
+    by_rows: bool
+    missing: str
+
+    @classmethod
+    def of(cls, relations: Relations, node: Over, first: OverCall) -> _Way:
+        """Raises :class:`Untranslatable` for what is not exact, and what Flink refuses."""
+        clock, time = _clock(relations, node, first)
+        _check_frame(relations, node, first.frame, clock)
+        if clock is not TimeAttribute.PROCTIME and first.frame.unit != "ROWS" and first.frame.window is None:
+            return cls(first, clock, time, False, "")
+        missing = arrival.unknown(relations.places, node.input, Order(first.partition_by, time is not None))
+        if missing and time is None:
+            raise Untranslatable(f"an OVER on processing time takes rows as they arrive: {missing}", node.span)
+        return cls(first, clock, time, True, missing)
+
+    @property
+    def ordered(self) -> bool:
+        return self.by_rows and not self.missing
+
+    @property
+    def read(self) -> tuple[Expression, ...]:
+        return (*self.first.partition_by, *([] if self.time is None else [self.time]))
+
+
 def over_rows(relations: Relations, node: Over, needed: frozenset[int]) -> Step:
     """The rows with what the calls make of the rows around them.
 
     Raises :class:`Untranslatable` for what is not exact, and what Flink refuses.
     """
-    _check_whole(relations, node)
     width = len(node.input.schema)
-    used = [(width + i, call) for i, call in enumerate(node.calls) if width + i in needed] or [(width, node.calls[0])]
-    first = node.calls[0]
-    clock, time = _clock(relations, node)
-    frame = first.frame
-    _check_frame(relations, node, frame, clock)
-    # What is measured in rows, and what ends with a row rather than with a moment, is told by the order of arrival.
-    by_rows = clock is TimeAttribute.PROCTIME or frame.unit == "ROWS" or frame.window is not None
-    keys = tuple(grouped(key) for key in first.partition_by)
-    read = [*first.partition_by, *([] if time is None else [time])]
-    wanted = frozenset(i for i in needed if i < width) | references(read)
-    wanted = wanted.union(*(aggregate_references(call.call) for _, call in used))
-    missing = (
-        arrival.unknown(relations.places, node.input, Order(first.partition_by, time is not None)) if by_rows else ""
-    )
-    if missing and time is None:
-        raise Untranslatable(f"an OVER on processing time takes rows as they arrive: {missing}", node.span)
-    ordered = by_rows and not missing
+    used = {width + i: call for i, call in enumerate(node.calls) if width + i in needed} or {width: node.calls[0]}
+    firsts = {_window_of(call): call for call in node.calls}
+    _check_whole(relations, node, len(firsts))
+    ways = {window: _Way.of(relations, node, call) for window, call in firsts.items()}
+    wanted = frozenset(i for i in needed if i < width) | references([key for way in ways.values() for key in way.read])
+    wanted = wanted.union(*(aggregate_references(call.call) for call in used.values()))
     # Rows before a range decide what its rows come to.
-    under = relations.under({}).following_arrival(ordered or relations.arriving)
-    below: Step = under.node(node.input, wanted)
-    below = lateness.over_in_time(relations, node, below, time)
-    order = Along(below, keys, None if time is None else time.index, ordered, (), _clash(node, time, missing, by_rows))
+    ordered = any(way.ordered for way in ways.values()) or relations.arriving
+    below = relations.under({}).following_arrival(ordered).node(node.input, wanted)
+    below = lateness.over_in_time(relations, node, below, next(iter(ways.values())).time)
+    for window, way in ways.items():
+        calls = {position: call for position, call in used.items() if _window_of(call) == window}
+        below = _along(relations, node, below, way, calls) if calls else below
+    return below
+
+
+def _window_of(call: OverCall) -> tuple[Hashable, ...]:
+    return call.partition_by, call.order_by, call.frame
+
+
+def _along(relations: Relations, node: Over, below: Step, way: _Way, calls: Mapping[int, OverCall]) -> Along:
+    time, frame = way.time, way.first.frame
+    keys = tuple(grouped(key) for key in way.first.partition_by)
+    order = Along(below, keys, None if time is None else time.index, way.ordered, (), _clash(node, way))
     if time is not None and relations.batch:
         order = replace(order, input=_timed(below, time, node))
     if frame.window is not None:
         order = _within(relations, node, order, frame.window, time)
-    spec = _spec(order, frame, by_rows)
-    return replace(order, columns=tuple((position, _call(call, spec)) for position, call in used))
+    spec = _spec(order, frame, way.by_rows)
+    return replace(order, columns=tuple((position, _call(call, spec)) for position, call in calls.items()))
 
 
-def _check_whole(relations: Relations, node: Over) -> None:
+def _check_whole(relations: Relations, node: Over, windows: int) -> None:
     """Raises :class:`Untranslatable` for a range of rows, several windows in one SELECT, and orders Flink refuses."""
     if relations.bounds.bounded and relations.asked is None:
         raise Untranslatable(
@@ -77,7 +113,7 @@ def _check_whole(relations: Relations, node: Over) -> None:
             node.span,
         )
     arrival.check_kept(relations.settings, node)
-    if len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) > 1:
+    if windows > 1 and not relations.written:
         raise Untranslatable(
             "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates must be computed on "
             "the same window.); compute one after the other, the second over the rows of the first",
@@ -85,15 +121,15 @@ def _check_whole(relations: Relations, node: Over) -> None:
         )
 
 
-def _clock(relations: Relations, node: Over) -> tuple[TimeAttribute, InputRef | None]:
+def _clock(relations: Relations, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
     """The clock rows are ordered by, with the event time where it is that."""
-    keys = node.calls[0].order_by
+    keys = call.order_by
     if len(keys) != 1 or not keys[0][1]:
         raise Untranslatable(
             "an OVER aggregation is recomputed along one time, ascending: write ORDER BY and the time attribute",
             node.span,
         )
-    key, clock = keys[0][0], clock_of(node)
+    key, clock = keys[0][0], clock_of(node, call)
     if clock is TimeAttribute.PROCTIME:
         return clock, None
     if (
@@ -129,14 +165,14 @@ def _check_frame(relations: Relations, node: Over, frame: Frame, clock: TimeAttr
         )
 
 
-def _clash(node: Over, time: InputRef | None, missing: str, by_rows: bool) -> str:
+def _clash(node: Over, way: _Way) -> str:
     """The error of rows that could as well stand in another order; "" where their order shows nowhere."""
-    if not by_rows:
+    if not way.by_rows:
         return ""
-    why = missing or arrival.remedy(node)
-    if time is None:
+    why = way.missing or arrival.remedy(node)
+    if way.time is None:
         return f"rows of one key do not tell in which order they arrived, which an OVER on processing time shows; {why}"
-    name = node.input.schema[time.index].name
+    name = node.input.schema[way.time.index].name
     return (
         f"rows of one key have the same {name}, and nothing tells which arrived first, which OVER … ROWS shows; {why}"
     )

@@ -13,7 +13,17 @@ from airflow_flinkcompat.backfill.connectors.base import Arrival
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.places import Places
 from airflow_flinkcompat.plan.expressions import Call, Expression, InputRef, through, transform
-from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Node, Over, Project, Scan, Union, walk_nodes
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    OverCall,
+    Project,
+    Scan,
+    Union,
+    walk_nodes,
+)
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 TTL = "table.exec.state.ttl"
@@ -75,9 +85,9 @@ def check_kept(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -
         )
 
 
-def clock_of(node: Over) -> TimeAttribute | None:
-    """The time attribute that rows of an OVER are ordered by."""
-    keys = node.calls[0].order_by
+def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
+    """The time attribute that rows of an OVER, of one of its calls, are ordered by."""
+    keys = (call or node.calls[0]).order_by
     first = keys[0][0] if keys else None
     if isinstance(first, Call) and first.function == "PROCTIME":
         return TimeAttribute.PROCTIME

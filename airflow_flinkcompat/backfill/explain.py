@@ -21,6 +21,7 @@ from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     Operator,
     Output,
+    OverOperator,
     RankOperator,
     Region,
     Rows,
@@ -82,6 +83,7 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
     windows = [window for pipeline in plan.program.pipelines for window in windows_of(pipeline.sink.input)]
     if bounds.bounded and any(window is not None and window.kind is WindowKind.SESSION for window in windows):
         yield _line("sessions", "all rows are read: those outside of the range decide where a session begins and ends")
+    yield from _arrival(plan)
     if request.late == "drop":
         yield _line("late rows", "dropped, as a watermark with each row would; files in the order of modification")
     if request.boundary is not None:
@@ -96,6 +98,14 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
             elif number == 3:
                 yield _line("", "  …")
         yield _line("journal", f"{journal_place(plan.request, plan.work)} until all are published")
+
+
+def _arrival(plan: Plan) -> Iterator[str]:
+    """By what rows are put into the order in which they arrived, for each table where that counts."""
+    reads = (read for write in plan.work.writes for step in write.inputs for read in reads_of(step))
+    for table, declared in sorted({(read.table, bool(read.arrival)) for read in reads if read.arrival is not None}):
+        place = "their place in one file or partition a key (in several, the run fails)"
+        yield _line("arrival", f"rows of {table} by {'the columns of --order-by' if declared else place}")
 
 
 def _sink(plan: Plan, write: Write) -> Iterator[str]:
@@ -147,6 +157,9 @@ def _operator(operator: Operator) -> Iterator[str]:
             if operator.window is not None and operator.window not in operator.region.windows:
                 yield _line("windows", clauses.window(operator.window))
             yield _line("aggregate", f"{clauses.values(operator.aggregates)} {clauses.group_by(operator)}")
+        case OverOperator():
+            keys = f" of each {clauses.values(operator.partition_by)}" if operator.partition_by else ""
+            yield _line("over", f"{clauses.values(operator.aggregates)}{keys}, {clauses.order_by(operator.order)}")
         case RankOperator():
             ranks = f"{operator.first} to {operator.last}" if operator.first < operator.last else str(operator.first)
             keys = clauses.values(operator.partition)

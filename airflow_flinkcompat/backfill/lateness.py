@@ -100,7 +100,8 @@ def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef |
     measured). Raises :class:`Untranslatable` where it is not known which came late.
     """
     frame = node.calls[0].frame
-    of_flink = frame.window is None and frame.following == 0 and not relations.batch
+    alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1
+    of_flink = alone and frame.window is None and frame.following == 0 and not relations.batch
     if time is None or not of_flink:
         if relations.drop_late and time is not None:
             raise Untranslatable(

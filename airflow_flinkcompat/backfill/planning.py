@@ -45,14 +45,15 @@ def plan(request: BackfillRequest) -> Plan:
     request = settled(request, program)
     places, bounds = Places(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
     drop_late = request.late == "drop"
+    # What no moment divides knows no range either, and says here what it needs.
+    record = None if request.boundary is None else _hand_over(request, program, request.boundary)
     work = compile_program(program, places, bounds, drop_late)
     found = Plan(request, program, bounds, work)
     if request.chunk is not None:
         ranges = chunk_ranges(program, bounds, request.chunk)
         parts = tuple((part, compile_program(program, places, part, drop_late)) for part in ranges)
         found = replace(found, chunks=parts)
-    if request.boundary is not None:
-        record = _hand_over(request, program, request.boundary)
+    if record is not None and request.boundary is not None:
         _check_replaced(work, request.boundary)
         asked = () if request.allow_incomplete else guards(program, places, record)
         found = replace(found, hand_over=record, guards=asked)

@@ -16,6 +16,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from airflow_flinkcompat.deploy.jars import fetch
 from airflow_flinkcompat.deploy.local import flink_home
+from tests.backfill.table_api import inserted
 
 _SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 _PACKAGES = (
@@ -45,13 +46,20 @@ class FlinkBatch:
     """Runs statements in a TableEnvironment of the JVM."""
 
     def __init__(self, gateway: JavaGateway) -> None:
-        self._java = gateway.jvm
+        self._gateway, self._java = gateway, gateway.jvm
 
-    def run(self, statements: list[str], settings: Mapping[str, str] | None = None, streaming: bool = False) -> None:
+    def run(
+        self,
+        statements: list[str],
+        settings: Mapping[str, str] | None = None,
+        streaming: bool = False,
+        query: tuple[str, str] | None = None,
+    ) -> None:
         """Runs DDL and INSERT statements in a fresh environment, each to its end.
 
         ``streaming``: as a streaming job, which a source of files ends with the last possible watermark. Watermarks are
         emitted with each row that moves them, so that the rows that come too late do not depend on the machine.
+        ``query``: in the end, a query of the Table API as PyFlink writes it, and its sink.
         """
         configuration = self._java.org.apache.flink.configuration.Configuration()
         given = {**_CONFIGURATION, **(_STREAMING if streaming else {}), **(settings or {})}
@@ -64,6 +72,8 @@ class FlinkBatch:
         for statement in statements:
             result: Any = environment.executeSql(statement)
             getattr(result, "await")()
+        if query is not None:
+            getattr(inserted(self._gateway, environment, *query), "await")()
 
 
 def parquet_jars() -> tuple[Path, ...]:
