@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.flink import surely_projected
 from airflow_flinkcompat.compat.flink_ranking import ON_2_3, REFUSED, WRONG, right, unmeasured, wrong
-from airflow_flinkcompat.compat.notations import Notation, Written, moved, written
+from airflow_flinkcompat.compat.notations import Notation, Written
 from airflow_flinkcompat.compat.outcome import Consequence
 from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Verdict
@@ -82,8 +82,8 @@ class Plain:
 
 def standing(pair: PipelinePair) -> Verdict | None:
     """What becomes of state by the way the query is written; None where it is written as it was."""
-    old, new = written(pair)
-    if not moved(pair):
+    old, new = pair.written
+    if not pair.moved:
         return None if old == new else _columns_below(pair)
     if _rewritten(pair, old, new):
         bounded = all(over.frame.preceding is not None for over in _overs(pair))
@@ -165,14 +165,14 @@ def _over(old: Plain, new: Plain, operator: OverOperator) -> Verdict:
 
 def computed_below(pair: PipelinePair) -> bool:
     """Whether something computed that nobody reads stays below an aggregation of the Table API."""
-    arriving = (column for side in written(pair) for columns in side.arriving for column in columns)
+    arriving = (column for side in pair.written for columns in side.arriving for column in columns)
     stored = {name for program in (pair.old_program, pair.new_program) for t in program.tables for name in t.physical}
     return any(not isinstance(column, SourceColumn) or column.column not in stored for column in arriving)
 
 
 def _columns_below(pair: PipelinePair) -> Verdict:
     """The same operations, over other columns that nobody reads."""
-    old, new = written(pair)
+    old, new = pair.written
     sides = _plain(pair.old, pair.old_program, old), _plain(pair.new, pair.new_program, new)
     if sides[0] is not None and sides[1] is not None and sides[0].computes != sides[1].computes:
         return _chains_differ(sides[0], sides[1])
@@ -206,12 +206,13 @@ def _plain(output: Output, program: Program, how: Written) -> Plain | None:
     found = operators(output)
     if len(found) != 1 or how.notation is Notation.BOTH or output.region.filters or output.region.window_filters:
         return None
-    operator, region = found[0], found[0].regions[0]
-    if not isinstance(operator, AggregateOperator | OverOperator) or not isinstance(region.origin, Source):
+    operator = found[0]
+    if not isinstance(operator, AggregateOperator | OverOperator) or not isinstance(operator.region.origin, Source):
         return None
-    name = region.origin.table
+    region = operator.region
+    name = operator.region.origin.table
     table = next((each for each in program.tables if each.name == name and each.declared), None)
-    if table is None or table.metadata or table.primary_key or region.origin.hints:
+    if table is None or table.metadata or table.primary_key or operator.region.origin.hints:
         return None
     side = Plain(operator, table, how)
     dressed = region.functions or region.windows or region.hints or output.region.functions or output.region.hints

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    JoinOperator,
     Operator,
     OtherOperator,
     Output,
@@ -41,23 +41,17 @@ class Written:
     """How one side's query is written.
 
     ``operations`` of the Table API, sources first, without what other rules compare; ``arriving`` the columns that come
-    into each aggregation of the Table API, the nearest the sink first: all of them, read or not.
+    into each operator where the Table API is used, the nearest the sink first: all of them, read or not.
     """
 
     notation: Notation
     operations: tuple[str, ...]
     arriving: tuple[tuple[Expression, ...], ...] = ()
 
-
-def written(pair: PipelinePair) -> tuple[Written, Written]:
-    """How the query is written on both sides."""
-    return _written(pair.old_pipeline, pair.old), _written(pair.new_pipeline, pair.new)
-
-
-def moved(pair: PipelinePair) -> bool:
-    """Whether the query is written through other operations: between SQL and the Table API, or within it."""
-    old, new = written(pair)
-    return (old.notation, old.operations) != (new.notation, new.operations)
+    @property
+    def through(self) -> tuple[Notation, tuple[str, ...]]:
+        """Through what it is written, whatever columns come in."""
+        return self.notation, self.operations
 
 
 def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
@@ -71,19 +65,20 @@ def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...
     return tuple(step for step in found if filters or step != "filter")
 
 
-def same_places(pair: PipelinePair) -> bool:
-    """Whether filters stand between the same operations on both sides, both made through the Table API."""
-    old, new = (operations(steps, filters=True) for steps in pair.steps)
-    return old == new and all(pair.steps)
-
-
-def _written(pipeline: Pipeline, output: Output) -> Written:
+def written_by(pipeline: Pipeline, output: Output) -> Written:
+    """How one side's query is written."""
     said = operations(pipeline.steps)
     notation = _notation(said, operators(output))
     if notation is Notation.SQL:
         return Written(notation, said)
-    aggregations = (each for each in operators(output) if isinstance(each, AggregateOperator))
-    return Written(notation, said, tuple(each.arriving for each in aggregations if _step(each) in said))
+    return Written(notation, said, tuple(columns for each in operators(output) for columns in _arriving(each)))
+
+
+def _arriving(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
+    """All the columns of each input, where it was seen or may be that the Table API leaves them there unread."""
+    if isinstance(operator, AggregateOperator):
+        return (operator.arriving,)
+    return operator.arriving if isinstance(operator, JoinOperator | OtherOperator) else ()
 
 
 def _notation(said: tuple[str, ...], found: tuple[Operator, ...]) -> Notation:

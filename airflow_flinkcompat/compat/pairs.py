@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.compat.aggregates import Fates, fates
+from airflow_flinkcompat.compat.notations import Written, written_by
 from airflow_flinkcompat.compat.parts import Difference, differences_of, operator_parts, output_parts
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -28,6 +29,8 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 STEPS = "Table API operations"
 """The part of a pipeline that says how it was written."""
+COLUMNS_BELOW = "columns below"
+"""The part that says which columns come into its aggregations of the Table API, read or not."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,21 @@ class PipelinePair:
             found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
         if self.steps[0] != self.steps[1]:
             found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
+        old_columns, new_columns = (side.arriving for side in self.written)
+        if old_columns != new_columns and not self.moved:
+            found += (Difference(f"{self.place}/{COLUMNS_BELOW}", COLUMNS_BELOW, old_columns, new_columns, *spans),)
         return found
+
+    @cached_property
+    def written(self) -> tuple[Written, Written]:
+        """How the query is written on both sides."""
+        return written_by(self.old_pipeline, self.old), written_by(self.new_pipeline, self.new)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the query is written through other operations: between SQL and the Table API, or within it."""
+        old, new = self.written
+        return old.through != new.through
 
     @property
     def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

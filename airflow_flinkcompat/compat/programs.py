@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.flink_notations import standing
-from airflow_flinkcompat.compat.notations import Notation, moved, written
+from airflow_flinkcompat.compat.notations import Notation
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.report import Finding
@@ -35,7 +35,7 @@ def doubt(finding: Finding, change: Change) -> str:
         return ""
     pairs = change.pipelines if finding.sink is None else change.pipelines_into(finding.sink)
     if change.engine != "flink":
-        return MOVED if any(map(moved, pairs)) else ""
+        return MOVED if any(pair.moved for pair in pairs) else ""
     if not all(map(_stands, pairs)):
         return MOVED
     programs = [pair for pair in pairs if any(pair.steps)]
@@ -71,7 +71,7 @@ def _measured(finding: Finding, pair: PipelinePair) -> bool:
         return True
     if finding.rule == OF_ONE_QUERY:
         return all(len(program.pipelines) == 1 for program in (pair.old_program, pair.new_program))
-    if any(side.notation is not Notation.TABLE_API for side in written(pair)) or len(pair.operators) != 1:
+    if any(side.notation is not Notation.TABLE_API for side in pair.written) or len(pair.operators) != 1:
         return False
     on_window = isinstance(pair.operators[0].new, AggregateOperator) and pair.operators[0].windowed is not None
     return finding.source == OF_ROWS or (on_window and finding.rule in OF_WINDOWS)

@@ -182,7 +182,8 @@ class JoinOperator:
     else it asks of a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input stand in
     that input's region where the planner moves them there. ``bounds`` is how far, in milliseconds and inclusive, the
     left time may lie from the right one; ``times`` are these two time columns, or the one a temporal join looks up by.
-    ``rows`` are the columns that are read of each input, in its order, ``row_types`` their types.
+    ``rows`` are the columns that are read of each input, in its order, ``row_types`` their types, ``arriving`` all the
+    columns of each input.
     """
 
     form: JoinForm
@@ -195,6 +196,7 @@ class JoinOperator:
     clock: TimeAttribute | None
     rows: tuple[tuple[Expression, ...], tuple[Expression, ...]]
     row_types: tuple[tuple[DataType, ...], tuple[DataType, ...]] = field(default=((), ()), compare=False)
+    arriving: tuple[tuple[Expression, ...], ...] = field(default=(), compare=False)
     span: Span | None = field(default=None, compare=False)
 
     @property
@@ -267,7 +269,8 @@ def appends(region: Region) -> bool:
 class OtherOperator:
     """A construct of any other kind: ``detail`` holds all it says, resolved, as named parts.
 
-    ``rows`` are the columns of its inputs, ``row_types`` their types.
+    ``rows`` are the columns of its inputs, ``row_types`` their types, ``arriving`` all the columns of its inputs, also
+    those of a union that nobody reads.
     """
 
     kind: str
@@ -275,6 +278,7 @@ class OtherOperator:
     detail: tuple[tuple[str, Any], ...]
     rows: tuple[tuple[Expression, ...], ...] = ()
     row_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+    arriving: tuple[tuple[Expression, ...], ...] = field(default=(), compare=False)
     span: Span | None = field(default=None, compare=False)
 
 

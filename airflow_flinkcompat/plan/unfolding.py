@@ -282,7 +282,8 @@ class _Evaluation:
         )
         kept = sides[:1] if node.kind in ("SEMI", "ANTI") else sides
         return _Stream(
-            tuple(_passed(i, column) for i, side in enumerate(kept) for column in side.columns), Region(operator)
+            tuple(_passed(i, column) for i, side in enumerate(kept) for column in side.columns),
+            Region(replace(operator, arriving=rows)),
         )
 
     def _over(self, node: Over) -> _Stream:
@@ -337,11 +338,13 @@ class _Evaluation:
 
     def _other(self, node: Node) -> _Stream:
         below = (self._below(node),) if isinstance(node, Over) else tuple(self.stream(inner) for inner in node.inputs)
+        rows = tuple(tuple(meaning(column) for column in stream.columns) for stream in below)
         operator = OtherOperator(
             kind=_kind(node),
             regions=tuple(stream.region for stream in below),
             detail=self._detail(node, below),
-            rows=tuple(tuple(meaning(column) for column in stream.columns) for stream in below),
+            rows=rows,
+            arriving=rows,
             row_types=tuple(tuple(column.type for column in stream.columns) for stream in below),
             span=node.span,
         )

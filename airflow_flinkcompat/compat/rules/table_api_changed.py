@@ -3,9 +3,9 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.flink_notations import standing
 from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right, unmeasured
-from airflow_flinkcompat.compat.notations import moved, same_places, written
+from airflow_flinkcompat.compat.notations import operations
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.pairs import STEPS, PipelinePair
+from airflow_flinkcompat.compat.pairs import COLUMNS_BELOW, STEPS, PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
@@ -13,7 +13,7 @@ AS_IT_WAS = right("aliases, the order in group_by, create_temporary_view and SEL
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:
-    claims, verdict = pair.claim(STEPS), standing(pair)
+    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), standing(pair)
     if not claims and verdict is None:
         return
     old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
@@ -21,8 +21,8 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         rest = AS_IT_WAS if same_places(pair) else unmeasured("conditions in another place were not measured")
         said = "other conditions, columns or views between the operations of the Table API"
         yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
-    elif not moved(pair):
-        old, new = ("; ".join(map(values, side.arriving)) for side in written(pair))
+    elif not pair.moved:
+        old, new = ("; ".join(map(values, side.arriving)) for side in pair.written)
         said = "other columns that nobody reads come into an operation of the Table API"
         yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": verdict})
     elif all(pair.steps):
@@ -30,6 +30,12 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         yield Hit(said, claims, old, new, verdicts={"flink": verdict})
     else:
         yield Hit("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
+
+
+def same_places(pair: PipelinePair) -> bool:
+    """Whether filters stand between the same operations on both sides, both made through the Table API."""
+    old, new = (operations(steps, filters=True) for steps in pair.steps)
+    return old == new and all(pair.steps)
 
 
 PROGRAM = '''\
