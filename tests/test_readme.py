@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from airflow_flinkcompat.cli import cli
+from tests.program import test_validation
 
 README = Path(__file__).parents[1] / "README.md"
 FIXTURES = Path(__file__).parent / "fixtures" / "readme"
@@ -24,3 +25,19 @@ def test_the_sample_report_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(cli, shlex.split(command)[2:])
     assert result.exit_code == 1
     assert result.output == shown
+
+
+@pytest.mark.parametrize("page", [README, README.parent / "docs" / "table-api.md"], ids=lambda path: path.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")) if "://" not in link]
+    assert links
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_refusal_that_the_page_of_programs_shows_is_the_one_that_is_said() -> None:
+    page = (README.parent / "docs" / "table-api.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    message, _, place = " ".join(shown.split()).partition("] program-refused: ")[2].rpartition(" at ")
+    case = test_validation.CASES["windows/size-plain-number"]
+    (found,) = (f for f in test_validation.unchanged(case["wrong"], "flink").findings if f.after_span is not None)
+    assert (found.message, str(found.after_span)) == (message, place.replace(".py", ""))
