@@ -131,6 +131,8 @@ def _clock(relations: Relations, node: Over, call: OverCall) -> tuple[TimeAttrib
         )
     key, clock = keys[0][0], clock_of(node, call)
     if clock is TimeAttribute.PROCTIME:
+        if relations.batch:
+            raise Untranslatable("batch mode has no order of processing time; ORDER BY an event time", node.span)
         return clock, None
     if (
         not isinstance(key, InputRef)

@@ -39,6 +39,20 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
+@pytest.fixture
+def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """Without what pays for many rows only (generated code, plans that change on the way): four times as fast."""
+    from airflow_flinkcompat.backfill.session import configured
+
+    plain = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    with configured(spark, plain):
+        yield spark
+
+
 @pytest.fixture(scope="session")
 def flink() -> Iterator[FlinkBatch]:
     """The one Flink, with its Kafka connector beside it."""

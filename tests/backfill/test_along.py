@@ -25,9 +25,9 @@ DAY = "'1' DAY"
 BEGIN = datetime(2020, 1, 1)
 
 
-def moments(draw: random.Random, count: int) -> list[datetime]:
+def moments(draw: random.Random, count: int, begin: datetime) -> list[datetime]:
     """Times that go on, by leaps too, that repeat, and that come back by up to 40 seconds."""
-    found, now = [], BEGIN
+    found, now = [], begin
     for _ in range(count):
         now += timedelta(milliseconds=draw.choice([0, 0, 500, 1000, 2500, 12_000]))
         back = draw.choice([0, 0, 0, 0, 500, 3_000, 5_000, 5_001, 20_000, 40_000])
@@ -35,11 +35,11 @@ def moments(draw: random.Random, count: int) -> list[datetime]:
     return found
 
 
-def history(folder: Path, delay: str = DAY, count: int = 250, seed: int = 5) -> str:
+def history(folder: Path, delay: str = DAY, begin: datetime = BEGIN) -> str:
     """Rows of several keys, one of them NULL; times and values repeat."""
-    draw = random.Random(seed)
+    draw = random.Random(5)
     rows = []
-    for number, time in enumerate(moments(draw, count)):
+    for number, time in enumerate(moments(draw, 250, begin)):
         key, value = draw.choice(["a", "a", "b", "c", ""]), draw.choice(["", "2147483600", *map(str, range(-5, 9))])
         decimal, double = draw.choice(["", "1.25", "-3.50"]), draw.choice(["", "0.5", "-2.25", "8.0"])
         text = draw.choice(["", "p", "q", "r"])
@@ -105,3 +105,15 @@ def test_late_rows_are_dropped_as_flink_drops_them(
     assert by_spark == by_flink
     assert len(by_flink) == 250 - result.rows_late
     assert (result.rows_late > 10) is not frame.startswith("arrived")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frame", turns(["rows 2", "range 60 s", "range", "arrived rows 2"], 1))
+@pytest.mark.parametrize("late", turns(["include", "drop"], 1))
+def test_times_before_1970(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str, late: str) -> None:
+    """Of those, Flink drops all from a frame that has a beginning, however late a watermark is."""
+    source = history(tmp_path / "in", "'5' SECOND" if late == "drop" else DAY, datetime(1969, 12, 31, 23, 57))
+    by_flink, by_spark, result = by_both(flink, tmp_path, [source, *over(frame, "SUM(v)", "COUNT(*)")], late=late)
+    assert by_spark == by_flink
+    assert len(by_flink) == 250 - result.rows_late
+    assert (result.rows_late > 10) is (frame in ("rows 2", "range 60 s") or (frame == "range" and late == "drop"))

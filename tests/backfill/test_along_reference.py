@@ -163,7 +163,7 @@ MANY = st.integers(0, 2**16).map(lambda seed: [event for event in _many(seed) if
 )
 @given(events=st.one_of(MANY, EVENTS), asked=DRAWN)
 def test_any_row_windows_over_any_history(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, events: list[Event], asked: tuple[Drawn, ...]
+    plain_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, events: list[Event], asked: tuple[Drawn, ...]
 ) -> None:
     from airflow_flinkcompat.backfill.execution import Execution
 
@@ -173,7 +173,7 @@ def test_any_row_windows_over_any_history(
     queries = [f'val t{i} = tEnv.from("t");\nt{i}.{drawn.text}.insertInto("o{i}")' for i, drawn in enumerate(asked)]
     program = ";\n".join([table("t", COLUMNS, folder / "t", csv__null_literal=NULL), *sinks, *queries]) + ";\n"
     work = plan_backfill(BackfillRequest(program, "job.table", language="table"))
-    execution = Execution(spark)
+    execution = Execution(plain_spark)
     frames = [
         execution.rows(write)[0].selectExpr(f"{i} AS query", "c0", "c1", "c2") for i, write in enumerate(work.writes)
     ]

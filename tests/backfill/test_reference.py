@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from pathlib import Path
@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.session import configured
 from tests.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.backfill.scripts import script, table
 
@@ -234,18 +233,6 @@ def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Quer
         kinds = _sink_types(asked[number]).values()
         found[number].append(tuple(_value(text, kind) for text, kind in zip(texts, kinds, strict=True)))
     return found
-
-
-@pytest.fixture
-def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
-    """Without what pays for many rows only (generated code, plans that change on the way): four times as fast."""
-    plain = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    with configured(spark, plain):
-        yield spark
 
 
 @pytest.mark.slow
