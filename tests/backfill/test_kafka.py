@@ -353,3 +353,31 @@ def test_secrets_stay_placeholders_in_the_plan() -> None:
     (write,) = plan_backfill(BackfillRequest(text)).writes
     (read,) = reads_of(write.inputs[0])
     assert "password" not in repr(read.source) + read.source.place
+
+
+@pytest.mark.slow
+def test_rows_arrive_by_partition_and_offset(run: Run, spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """A key's rows in one partition stand in its order; in two, nothing tells which a job meets first."""
+    jvm = spark._jvm
+    topic = broker.topic(jvm, 2)
+    broker.send(jvm, topic, [(None, f'{{"k":"a","v":{value}}}') for value in (1, 2, 3)])
+    broker.send(jvm, topic, [(None, f'{{"k":"b","v":{value}}}') for value in (4, 5)], partition=1)
+    columns = f"k STRING, v INT, nr {META['nr']}, part {META['part']}"
+    source = topic_table(
+        "t", columns, topic, broker.servers, format="json", scan__startup__mode="earliest-offset",
+        scan__bounded__mode="latest-offset",
+    )  # fmt: skip
+    insert = (
+        "INSERT INTO o SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY PROCTIME() "
+        "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t"
+    )
+    text = script(source, table("o", "k STRING, s INT", tmp_path / "out"), insert)
+    run(text)
+    assert lines(tmp_path / "out") == ["a,1", "a,3", "a,5", "b,4", "b,9"]
+    broker.send(jvm, topic, [(None, '{"k":"a","v":6}')], partition=1)
+    with pytest.raises(BackfillError, match=r"do not tell in which order they arrived.*--order-by t=COLUMN"):
+        run(text)
+    with pytest.raises(BackfillError, match=r"do not tell in which order they arrived"):
+        run(text, order_by={"t": "nr"})
+    run(text, order_by={"t": "nr,part"})
+    assert lines(tmp_path / "out") == ["a,1", "a,3", "a,5", "a,9", "b,4", "b,9"]
