@@ -44,7 +44,7 @@ def write(name: str, title: str, results: Sequence[Result], notes: Sequence[str]
     (RESULTS / f"{name}-{today}.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     wrong = [result for result in results if result.wrong]
     lines = [f"# {title}, {today}", "", *notes, ""]
-    missing = f" {left} more cases were not run: the run was cut." if left else ""
+    missing = f" At least {left} more cases were not run: the run was cut." if left else ""
     lines += [f"{len(results)} cases, {len(wrong)} of them wrong.{missing}", ""]
     lines += ["| Scenario | Fault | What the retry came to | Seconds |", "|---|---|---|---|"]
     for result in results:
