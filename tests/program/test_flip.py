@@ -83,6 +83,9 @@ def test_every_notation_of_a_window_is_one_query(body: str) -> None:
         ("tab.select('a).unionAll(tab.select('a)).insertInto(\"s\").execute()",
          "INSERT INTO `s` (SELECT `a` FROM `tab`) UNION ALL (SELECT `a` FROM `tab`)"),
         ("tEnv.executeSql(\"INSERT INTO s SELECT a FROM tab\")", "INSERT INTO s SELECT a FROM tab"),
+        ('tEnv.executeSql("INSERT INTO s " +\n  "SELECT a " + "FROM tab");', "INSERT INTO s SELECT a FROM tab"),
+        ('tEnv.executeSql("""INSERT INTO s\n    |SELECT a\n    |FROM tab""".stripMargin)',
+         "INSERT INTO s\nSELECT a\nFROM tab"),
         ("tab.window(Over partitionBy 'a orderBy 'ts preceding 5.rows as 'w).select('b.sum over 'w as 'total)",
          "SELECT SUM(`b`) OVER (PARTITION BY `a` ORDER BY `ts` ROWS BETWEEN 5 PRECEDING AND CURRENT ROW) AS `total` "
          "FROM `tab`"),
@@ -181,6 +184,11 @@ def test_sql_in_front_keeps_its_place() -> None:
         "job.table:4:1",
     ]
     assert [statement.placed for statement in script.statements] == [True, True, False]
+
+
+def test_sql_inside_keeps_its_place() -> None:
+    script = read('val t = 1\ntEnv.executeSql("SELECT a FROM tab")')
+    assert [(str(each.span), each.placed) for each in script.statements[1:]] == [("job.table:3:18", True)]
 
 
 def test_names_may_come_from_outside() -> None:

@@ -8,11 +8,12 @@ becomes what today's Flink says instead, with a note of which Flink takes it as 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from airflow_flinkcompat.program import constants, tables, validation
 from airflow_flinkcompat.program import expressions as e
-from airflow_flinkcompat.program import tables, validation
 from airflow_flinkcompat.program.flip import row_windows
 from airflow_flinkcompat.program.flip.meaning import Meaning, old_type, short, snake
 from airflow_flinkcompat.program.flip.syntax import Tree
@@ -33,7 +34,7 @@ from airflow_flinkcompat.program.values import (
 )
 from airflow_flinkcompat.sql import Statement, nodes
 
-Place = Callable[[int, int], ast.AST]
+Place = Callable[[int, int], ast.Constant]
 OLD = "1.2"
 """The last Flink that says it as FLIP-11 does."""
 NEVER = ""
@@ -76,7 +77,8 @@ class Notation(Meaning):
         self.names: dict[str, Value] = {}
         self.used: set[str] = set()
         self.written = 0
-        self.statement = self.node = place(0, 0)
+        self.statement: ast.AST = place(0, 0)
+        self.node: ast.AST = self.statement
 
     # -------------------------------------------------------------------------------------------- names and functions
     def name(self, tree: Tree) -> Value:
@@ -99,6 +101,18 @@ class Notation(Meaning):
             given = self.given[word]
             return Known(int(given) if given.isdecimal() and len(given) < 10 else given)
         return self._table(word)
+
+    def _value(self, tree: Tree) -> Value:
+        match tree:
+            case Tree("text", text):
+                return Known(text, self.place(tree.start, tree.end))
+            case Tree("infix", "+", args=(left, right)) if _is_text(left) and _is_text(right):
+                match self.value(left), self.value(right):
+                    case Known(str(before)), Known(str(behind)):
+                        return constants.bounded(before + behind)
+            case Tree("member", "stripMargin", owner=Tree("text", text), args=None):
+                return Known(re.sub(r"(?m)^[ \t]*\|", "", text))
+        return super()._value(tree)
 
     def function(self, tree: Tree, args: Sequence[Value]) -> Value:
         if tree.text in self.names:
@@ -277,6 +291,15 @@ def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
             case Expr("alias", (Expr("column", (name,)), alias)) if name == rowtime:
                 return str(alias)
     return rowtime and ""
+
+
+def _is_text(tree: Tree) -> bool:
+    """Whether a tree is texts put together, so far as can be told without their names."""
+    while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
+        if tree.args[1].kind != "text":
+            return False
+        tree = tree.args[0]
+    return tree.kind == "text"
 
 
 def _number(value: Value) -> bool:
