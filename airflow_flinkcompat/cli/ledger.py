@@ -261,6 +261,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
     rows = {
         "job": entry.job_id,
         "engine": f"{entry.engine} {entry.engine_version or ''}".strip(),
+        "language": entry.language if entry.language != "sql" else "",
         "start mode": entry.start_mode,
         "sources": "; ".join(row["words"] for row in entry.offsets),
         "savepoint": entry.savepoint,

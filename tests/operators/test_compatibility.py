@@ -183,12 +183,10 @@ def test_a_file_is_a_template_and_may_include_others(site: Site) -> None:
     assert run_check(site, "orders.sql")["new_sha256"] == run_check(site, script(size=5))["new_sha256"]
 
 
-@pytest.mark.parametrize("name", ["script", "catalog"])
-def test_a_program_is_refused(site: Site, name: str) -> None:
+def test_a_program_is_no_catalog(site: Site) -> None:
     (site.folder / "job.py").write_text("x = 1")
-    texts = {"script": script(), name: "job.py"}
-    with pytest.raises(AirflowFailException, match=r"job\.py: is a program of the Table API; only `flinkcompat check` reads"):
-        run_check(site, texts.pop("script"), **texts)
+    with pytest.raises(AirflowFailException, match=r"job\.py: is a program of the Table API, and this takes an SQL"):
+        run_check(site, script(), catalog="job.py")
 
 
 def test_a_file_is_read_when_the_task_runs(site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat import sql
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
-from airflow_flinkcompat.operators import Deployment, FlinkBackfillOperator, gated_redeploy
+from airflow_flinkcompat.operators import (
+    Deployment,
+    DeploymentsError,
+    FlinkBackfillOperator,
+    gated_redeploy,
+    redeploy_dags,
+)
 from airflow_flinkcompat.operators.base import PROGRAMS, ScriptOperator, side_of
 from airflow_flinkcompat.sensors.change import judge
 from tests.operators.conftest import Site
@@ -153,11 +160,15 @@ def test_secrets_of_a_program_are_shown_nowhere(site: Site, logs: list[Any]) -> 
     stored = "".join(path.read_text() for path in (site.folder / "ledger").rglob("*.*"))
     assert "planted-pw" not in "".join([*shown, json.dumps(logs, default=str), stored, str(run.pushed)])
     assert 'client_secret: *** = "***"' in tasks["check"].script
-    assert any(
-        "orders.py:14:22: client_secret is a secret" in record["event"] % record["positional_args"]
-        for record in logs
-        if "positional_args" in record
-    ) or any("client_secret" in str(record) for record in logs)
+    assert any("client_secret is a secret in plain text" in str(record) for record in told(logs))
+
+
+def told(logs: list[Any]) -> list[str]:
+    """The log's lines, put together."""
+    return [
+        str(row["event"]) % tuple(row.get("positional_args") or ()) if "positional_args" in row else str(row)
+        for row in logs
+    ]
 
 
 def test_the_sensor_knows_a_program_again_by_text_and_variables(site: Site) -> None:
@@ -169,8 +180,6 @@ def test_the_sensor_knows_a_program_again_by_text_and_variables(site: Site) -> N
         {"script": PROGRAM + "x = 1\n"},
         {"language": "sql", "variables": {}},
     ):
-        from dataclasses import replace
-
         assert judge(replace(side, **other), site.ledger.entries()).offered
 
 
@@ -209,6 +218,14 @@ def test_the_gate_of_a_program_starts_it_with_a_task_of_ones_own() -> None:
 def test_the_gate_of_a_program_without_such_a_task_is_an_import_error() -> None:
     with DAG("gate", max_active_runs=1), pytest.raises(ValueError, match=r"flink run -py"):
         gated_redeploy(Deployment(name="orders", script="orders.py"))
+
+
+def test_a_file_of_deployments_says_that_a_program_needs_a_dag_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text('[deployments.a]\nscript = "a.py"\n[deployments.b]\nscript = "b.sql"\n')
+    dags = redeploy_dags(tmp_path / "jobs.toml")
+    assert set(dags) == {"redeploy_b", "redeploy_.problems"}
+    with pytest.raises(DeploymentsError, match=r"deployment 'a': a.py is a program.*flink run -py"):
+        dags["redeploy_.problems"].validate()
 
 
 def test_a_program_is_found_missing_by_name(site: Site) -> None:
