@@ -79,6 +79,8 @@ def test_every_notation_of_a_window_is_one_query(body: str) -> None:
         ("tab.select('b cast DataTypes.STRING() as 'text, 'b.cast(Types.LONG), 'a.upperCase, 3L, 1.5)",
          "SELECT CAST(`b` AS STRING) AS `text`, CAST(`b` AS BIGINT), UPPER(`a`), CAST(3 AS BIGINT), (1.5E0) "
          "FROM `tab`"),
+        ('tab.filter($("b").plus($("c")).isGreater(3).and($("a").isEqual("x"))).execute().await();',
+         "SELECT * FROM `tab` WHERE ((((`b` + `c`) > 3) AND (`a` = 'x')))"),
         ("tab.groupBy('a).select('a, 'b.count.distinct)", "SELECT `a`, COUNT(DISTINCT `b`) FROM `tab` GROUP BY `a`"),
         ("tab.select('a).unionAll(tab.select('a)).insertInto(\"s\").execute()",
          "INSERT INTO `s` (SELECT `a` FROM `tab`) UNION ALL (SELECT `a` FROM `tab`)"),

@@ -22,7 +22,7 @@ _OPERATORS = {
     "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "&&": "AND", "||": "OR",
 }  # fmt: skip
 _OF_STRINGS = {**_OPERATORS, "==": "=", "=": "=", "!=": "<>", "<>": "<>"}
-_NAMES = {"as": "alias", "in": "in_"}
+_NAMES = {"as": "alias", "in": "in_", "await": "wait"}
 """Methods that PyFlink calls otherwise than by their name with underscores."""
 _TYPES = {
     "BYTE": "TINYINT", "SHORT": "SMALLINT", "INT": "INT", "LONG": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",

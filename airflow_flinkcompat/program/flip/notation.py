@@ -59,6 +59,12 @@ _OF_ENVIRONMENT = {
 }  # fmt: skip
 """Methods of the table environment, whatever its name is, as PyFlink calls them."""
 _FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
+_OPERATORS = {
+    "is_equal": "=", "is_not_equal": "<>", "is_greater": ">", "is_greater_or_equal": ">=", "is_less": "<",
+    "is_less_or_equal": "<=", "and": "AND", "or": "OR", "plus": "+", "minus": "-", "times": "*", "divided_by": "/",
+    "mod": "%",
+}  # fmt: skip
+"""Methods of Java that are operators in Scala."""
 _WRITES = {"insert_into": "execute_insert", "execute_insert": "execute_insert", "execute": "execute"}
 _KEYWORD = "rowtime"
 _UNNAMED = "w$"
@@ -167,6 +173,8 @@ class Notation(Meaning):
             return tables.call_name(Ref(f"{owner.path}.{name}"), args, {}, self.session, self.node)
         if isinstance(owner, Result) and name == "execute" and not args:
             return owner
+        if isinstance(owner, Expr) and name in _OPERATORS and len(args) == 1:
+            return Expr("infix", (_OPERATORS[name], owner, e.literal(args[0])))
         if not isinstance(owner, Described):
             raise NotRead(f"{tree.text} of something that is no table is not read")
         if isinstance(owner, Tables):
