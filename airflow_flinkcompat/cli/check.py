@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.beside import texts_beside
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
@@ -88,7 +89,9 @@ def check_command(
         effective = {**shared, **own}
         if path.endswith(PROGRAM):
             text = read_text(path, program=True)
-            return Side(text, effective, declared, ddl, engine, version, path, language_of(path), given)
+            language = language_of(path)
+            files = texts_beside(path, text, given) if language == "python" else {}
+            return Side(text, effective, declared, ddl, engine, version, path, language, given, files)
         return Side(read_text(path), effective, declared, ddl, engine, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)

@@ -26,10 +26,11 @@ def function_names(value: Any) -> Iterable[str]:
         for part in value:
             yield from function_names(part)
     elif isinstance(value, Call):
-        yield value.function.lower()
+        # A name in quotes keeps them.
+        yield value.function.lower().strip('"')
         yield from function_names(value.args)
     elif isinstance(value, AggregateCall):
-        yield value.function.lower()
+        yield value.function.lower().strip('"')
         yield from function_names((*value.args, value.filter))
     elif isinstance(value, FunctionColumn):
         yield from function_names(value.call)

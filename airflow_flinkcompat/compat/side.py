@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
@@ -50,9 +51,10 @@ class Side:
     ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
     ``catalog`` is DDL text of tables the script does not declare. ``source`` is the name used in messages.
     ``language`` is ``sql``, ``python`` for a PyFlink program, which is read and never run, or ``table`` for one in
-    FLIP-11's notation; ``variables`` are values
-    that only a program's environment knows, by name. ``beside`` is another side, say the one it is compared with: what
-    both wrote alike is parsed once.
+    FLIP-11's notation; ``variables`` are values that only a program's environment knows, by name, and ``files`` the
+    texts that lie beside a Python program, its modules and what it reads, by their path from its folder: they are
+    compared as the program is, and nothing else is read. ``beside`` is another side, say the one it is compared with:
+    what both wrote alike is parsed once.
     """
 
     script: str
@@ -64,6 +66,7 @@ class Side:
     source: str = "<script>"
     language: str = "sql"
     variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     beside: Side | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +76,8 @@ class Side:
             raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
         if self.variables and self.language == "sql":
             raise InputError("variables belong to a program: an SQL script has none")
+        if self.files and self.language != "python":
+            raise InputError("files belong to a Python program: nothing else reads any")
 
     @property
     def version(self) -> str:
@@ -86,14 +91,15 @@ class Side:
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None
-        return read_as(self.language, self.script, self.source, self.variables, catalog, like)
+        return read_as(self.language, self.script, self.source, self.variables, catalog, like, self.files)
 
     @cached_property
     def secrets(self) -> tuple[Secret, ...]:
         """The literal secrets of the script or program, in order."""
         if self.language == "sql":
             return find_secrets(self.parsed)
-        return program_secrets(self.script, self.source, self.language)
+        modules = (program_secrets(text, path, "python") for path, text in self.files.items() if path.endswith(".py"))
+        return (*program_secrets(self.script, self.source, self.language), *chain.from_iterable(modules))
 
     @cached_property
     def program(self) -> Program:
@@ -136,6 +142,8 @@ class Side:
         parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
         if self.language != "sql":
             parts += [self.language, sorted(self.variables.items())]
+        if self.files:
+            parts.append(sorted(self.files.items()))
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
 
     def require_query(self) -> None:

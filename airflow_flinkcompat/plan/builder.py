@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan.program import REFUSED, Fact, FunctionDeclaration,
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import STEPS, Script, Statement, lexer, nodes, nodes_of
+from airflow_flinkcompat.sql import FUNCTION_KIND, STEPS, Script, Statement, lexer, nodes, nodes_of
 
 
 def build_program(
@@ -125,7 +125,7 @@ class _Builder:
                 earlier = known.definition or None if known is not None else None
                 if self._declared_before(tree, earlier is not None, earlier, statement):
                     return
-                kind = known.kind if known is not None else ""
+                kind = known.kind if known is not None else str(tree.meta.get(FUNCTION_KIND, ""))
                 env.functions[name.lower()] = FunctionDeclaration(
                     name, kind, language, canonical(tree), place(tree, statement)
                 )

@@ -7,11 +7,11 @@ same, marked with the operations it came through, and the parts that were not un
 from collections.abc import Mapping
 
 from airflow_flinkcompat.program.flip.program import parse_table
-from airflow_flinkcompat.program.reader import parse_program
+from airflow_flinkcompat.program.reader import parse_program, read_program
 from airflow_flinkcompat.program.secrets import mask_program, program_secrets, secret_texts
 from airflow_flinkcompat.sql import Script, parse_script
 
-__all__ = ["mask_program", "parse_program", "parse_table", "program_secrets", "read_as", "secret_texts"]
+__all__ = ["mask_program", "parse_program", "parse_table", "program_secrets", "read_as", "read_program", "secret_texts"]
 
 
 def read_as(
@@ -21,15 +21,16 @@ def read_as(
     variables: Mapping[str, str] | None = None,
     catalog: Script | None = None,
     like: Script | None = None,
+    files: Mapping[str, str] | None = None,
 ) -> Script:
     """The statements of a text in ``sql``, ``python`` or ``table``.
 
     ``variables`` are what only a program's environment knows, ``catalog`` declares tables it does not, ``like`` is a
-    script whose statements written the same are not parsed once more. Raises
-    :class:`~airflow_flinkcompat.sql.ScriptError`.
+    script whose statements written the same are not parsed once more, ``files`` are the texts that lie beside a Python
+    program, by path. Raises :class:`~airflow_flinkcompat.sql.ScriptError`.
     """
     if language == "python":
-        return parse_program(text, source, variables or {})
+        return parse_program(text, source, variables or {}, files)
     if language == "table":
         return parse_table(text, source, variables or {}, catalog)
     return parse_script(text, source, like)

@@ -5,34 +5,39 @@ from __future__ import annotations
 import ast
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.program import constants, tables
-from airflow_flinkcompat.program.evaluation import Evaluator
+from airflow_flinkcompat.program import constants, containers, functions, standard, tables
+from airflow_flinkcompat.program.attributes import Objects
+from airflow_flinkcompat.program.objects import Arguments, Class, File, Function, Instance, Path, Super, Template
+from airflow_flinkcompat.program.touching import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.program.values import (
-    Arguments,
     Described,
     Frame,
-    Function,
     Items,
     Known,
     NotRead,
     Ref,
     TooMuch,
+    Udf,
     Unknown,
     Value,
 )
 
 DEPTH_LIMIT = 30
 """Calls of the program's own functions inside of each other."""
-_CONVERSIONS = ("str", "int", "float", "bool")
-_RUNS_CODE = ("exec", "eval", "compile", "__import__", "globals", "locals", "vars", "setattr", "delattr", "getattr")
 _RUNS_CODE_MODULES = ("importlib", "runpy", "code", "codeop", "imp", "inspect", "gc", "pickle", "marshal", "ctypes")
+_READS = ("read_text", "open")
+_OPENS = ("builtins.open", "io.open", "codecs.open")
+_BUILDS = ("list", "tuple", "dict", "iter", "reversed", "enumerate", "sorted", "any", "all", "set", "frozenset")
+
+Args = Sequence[Value]
+Names = Mapping[str, Value]
 
 
 @dataclass(eq=False)
-class Caller(Evaluator):
+class Caller(Objects):
     """Evaluates calls too; ``depth`` counts the program's own functions that are open."""
 
     depth: int = 0
@@ -42,6 +47,8 @@ class Caller(Evaluator):
         """What a function of the program answers."""
 
     def call(self, node: ast.Call, frame: Frame) -> Value:
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            return self._super(frame)
         owner: Value | None = None
         name = ""
         if isinstance(node.func, ast.Attribute):
@@ -49,71 +56,247 @@ class Caller(Evaluator):
             function = Unknown("") if isinstance(owner, Described) else self.attribute(owner, node.func, frame)
         else:
             function = self.eval(node.func, frame)
-        args: list[Value] = []
-        for arg in node.args:
-            if not isinstance(arg, ast.Starred):
-                args.append(self.eval(arg, frame))
-                continue
-            match self.eval(arg.value, frame):
-                case Items(list(values), ""):
-                    args += values
-                case _:
-                    return self.whole(node, frame)
-        if any(keyword.arg is None for keyword in node.keywords):
+        args = self.unpacked(node.args, frame)
+        names = self._named(node.keywords, frame)
+        if args is None or names is None:
             return self.whole(node, frame)
-        names = {str(keyword.arg): self.eval(keyword.value, frame) for keyword in node.keywords}
         if isinstance(owner, Described):
             return tables.call(owner, name, args, names, self.session, node)
         match function:
-            case Function():
-                return self._inlined(function, args, names)
             case Ref() if function.module == "pyflink":
+                kind = functions.maker(function)
+                if kind:
+                    return self.udf(kind, node, args, names, frame)
                 return tables.call_name(function, args, names, self.session, node)
-        found = self._plain(function, owner, name, args, names)
+            case Class(function=kind) if kind:
+                return functions.of_class(function, node, args, names, frame, self)
+            case Udf() if not names:
+                return functions.inline(function, args, self.session, node)
+        found = self.apply(function, args, names)
+        if found is None:
+            found = self._plain(function, owner, name, args, names)
         if found is not None:
             return found
-        return self._outside(function, owner, name, [*args, *names.values()])
+        return self._outside(function, owner, name, args, names)
 
-    def _plain(
-        self, function: Value, owner: Value | None, name: str, args: list[Value], names: Mapping[str, Value]
-    ) -> Value | None:
-        """A call on constants; None where it is none."""
-        known = [arg.value for arg in args if isinstance(arg, Known)]
-        by_name = {key: value.value for key, value in names.items() if isinstance(value, Known)}
-        complete = len(known) == len(args) and len(by_name) == len(names)
-        match function, owner:
-            case _, Known(str(text)):
-                self.step(len(text) // 1000)
-                if name == "format" and complete:
-                    return constants.formatted(text, known, by_name)
-                if name == "join" and len(args) == 1 and isinstance(args[0], Items) and not args[0].broken:
-                    parts = [part.value for part in args[0].value if isinstance(part, Known)]
-                    if len(parts) == len(args[0].value) and all(isinstance(part, str) for part in parts):
-                        return constants.bounded(text.join(map(str, parts)))
-                return constants.text_method(text, name, known) if complete and not names else None
-            case _, Items(dict(values), "") if name == "get" and complete and known and known[0] in values:
-                found: Value = values[known[0]]
-                return found
-            case _, Items(dict(values), "") if name in ("items", "keys", "values") and not args:
-                pairs = [(Known(key), value) for key, value in values.items()]
-                if name == "items":
-                    return Items([Items(list(pair)) for pair in pairs])
-                return Items([pair[name == "values"] for pair in pairs])
-            case Ref("os.environ.get" | "os.getenv"), _ if args:
-                return self.environment(args[0])
-            case Ref(path), _ if path.startswith("builtins.") and function.name in _CONVERSIONS:
-                return constants.converted(function.name, known[0]) if complete and len(known) == 1 else None
-            case Ref("argparse.ArgumentParser"), _:
-                return Arguments()
-            case _, Arguments(parsed=False):
-                return self._parser(owner, name, args, names)
+    def _named(self, keywords: Sequence[ast.keyword], frame: Frame) -> dict[str, Value] | None:
+        names: dict[str, Value] = {}
+        for keyword in keywords:
+            value = self.eval(keyword.value, frame)
+            if keyword.arg is not None:
+                names[keyword.arg] = value
+                continue
+            match value:
+                case Items(dict(inner), "") if all(isinstance(key, str) for key in inner):
+                    names |= inner
+                case _:
+                    return None
+        return names
+
+    def apply(self, function: Value, args: Args, names: Names) -> Value | None:
+        """A call of what the program itself defines; None where it is none."""
+        match function:
+            case Function():
+                return self.inlined(function, args, names)
+            case Class(function=""):
+                return self.instance(function, args, names)
+            case Instance() if isinstance(inner := self.member(function, "__call__"), Function):
+                return self.inlined(inner, args, names)
         return None
 
-    def _parser(self, parser: Arguments, name: str, args: list[Value], names: Mapping[str, Value]) -> Value | None:
-        if name == "parse_args" and not args:
+    def make(self, maker: Value) -> Value:
+        found = self.apply(maker, (), {})
+        if found is None and isinstance(maker, Ref) and maker.path in ("builtins.list", "builtins.dict"):
+            return Items([] if maker.name == "list" else {}, kind=maker.name)
+        return Unknown("what makes a default is not read", self.touches(maker)) if found is None else found
+
+    def udf(self, kind: str, node: ast.AST, args: Args, names: Names, frame: Frame) -> Value:
+        return functions.made(kind, node, args, names, frame, self)
+
+    def _super(self, frame: Frame) -> Value:
+        scope: Frame | None = frame
+        while scope is not None and scope.function is None:
+            scope = scope.outer
+        function = None if scope is None else scope.function
+        if function is None or function.home is None or function.receiver is None:
+            raise NotRead("super() is not read here")
+        return Super(function.home, function.receiver)
+
+    # -------------------------------------------------------------------------------------------- of constants
+    def _plain(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
+        """A call on constants, containers, paths and files; None where it is none."""
+        path = function.path if isinstance(function, Ref) else ""
+        if path:
+            found = self._library(path, args, names)
+            if found is not None:
+                return found
+        match owner:
+            case Known(str(text)):
+                return self._of_text(text, name, args, names)
+            case Items(broken=""):
+                self.step(len(owner.value) // 10)
+                return containers.method(owner, name, args, names)
+            case Path() if name in _READS:
+                return self._opened(owner, args, names, name)
+            case Path():
+                return standard.on_path(owner, name, args) if not names else None
+            case File():
+                return self._of_file(owner, name, args)
+            case Template(pattern) if name in ("substitute", "safe_substitute"):
+                given = self._constants(names if not args else self._mapping(args, names))
+                return None if given is None else constants.substituted(pattern, given, name.startswith("safe"))
+            case Arguments(parsed=False):
+                return self._parser(owner, name, args, names)
+            case Ref("logging.Logger"):
+                return Known(None)
+        return None
+
+    def _library(self, path: str, args: Args, names: Names) -> Value | None:
+        """A call of the standard library that needs no more than what is known."""
+        builtin = path.removeprefix("builtins.") if path.startswith("builtins.") else ""
+        if path.startswith("collections.OrderedDict"):
+            builtin = "dict"
+        if builtin in _BUILDS and len(args) < 2:
+            known = not args or not (isinstance(args[0], Items) and args[0].broken)
+            values = self.iterate(args[0]) if args and known else None
+            if builtin == "dict" and args and isinstance(args[0], Items) and isinstance(args[0].value, dict) and known:
+                return Items({**args[0].value, **names}, kind="dict")
+            if builtin == "sorted" and isinstance(args[0], Items) and args[0].kind == "set" and known:
+                values = list(args[0].value)
+            return None if args and values is None else containers.built(builtin, values, names)
+        match path, list(args):
+            case "os.environ.get" | "os.getenv", [variable, *_]:
+                return self.environment(variable)
+            case "os.environ.update" | "os.environ.pop" | "os.environ.clear" | "os.putenv" | "os.unsetenv", _:
+                raise NotRead("the environment is changed in a way that is not read")
+            case "argparse.ArgumentParser", _:
+                return Arguments()
+            case "dataclasses.field", []:
+                return (
+                    Items([names["default_factory"]], kind="factory")
+                    if "default_factory" in names
+                    else (names.get("default"))
+                )
+            case "functools.partial", [Function() as function, *rest]:
+                return replace(function, bound=(*function.bound, *rest), named={**function.named, **names})
+            case "functools.reduce", [function, many, *start] if len(start) < 2 and not names:
+                return self._reduced(function, many, start)
+            case "builtins.map", [function, many] if not isinstance(function, Ref) or not self.touches(function):
+                return self._mapped(function, many)
+            case "builtins.zip", [_, *_] if not names:
+                columns = [self.iterate(arg) for arg in args]
+                if all(column is not None for column in columns):
+                    rows = zip(*(column or [] for column in columns), strict=False)
+                    return Items([Items(list(row), kind="tuple") for row in rows], kind="iterator")
+            case "builtins.getattr", [Instance() | Class() as owner, Known(str(name))]:
+                return self.member(owner, name)
+            case "builtins.isinstance", [Known(value), Ref(kind)] if kind in _TYPES:
+                return Known(isinstance(value, _TYPES[kind]))
+            case "dataclasses.asdict", [Instance(type=kind, names=inner, broken="")] if not names:
+                fields = next((each.fields for each in kind.line() if each.fields is not None), None)
+                if fields is not None and all(isinstance(inner.get(each), Known) for each in fields):
+                    return Items({each: inner[each] for each in fields}, kind="dict")
+            case "copy.copy" | "copy.deepcopy", [Items(inner, "", kind)] if kind in ("list", "dict"):
+                every = list(inner.values()) if isinstance(inner, dict) else inner
+                if path == "copy.copy" or all(isinstance(value, Known) for value in every):
+                    return Items(dict(inner) if isinstance(inner, dict) else list(inner), kind=kind)
+            case opens, [where, *mode] if opens in _OPENS and standard.text_of(where) is not None:
+                return self._opened(Path(standard.text_of(where) or ""), mode, names, "open")
+        return standard.call(path, args, names)
+
+    def _of_text(self, text: str, name: str, args: Args, names: Names) -> Value | None:
+        self.step(len(text) // 1000)
+        known = [arg.value for arg in args if isinstance(arg, Known)]
+        if name == "join" and len(args) == 1 and not names:
+            parts = self.iterate(args[0])
+            texts = [part.value for part in parts or () if isinstance(part, Known) and isinstance(part.value, str)]
+            return constants.joined(texts, text) if parts is not None and len(texts) == len(parts) else None
+        if name == "format":
+            shown = [self.text(arg) for arg in args]
+            given = self._constants(names)
+            if given is None or None in shown:
+                return None
+            values = [arg.value if isinstance(arg, Known) else word for arg, word in zip(args, shown, strict=True)]
+            return constants.formatted(text, values, given)
+        if name == "format_map":
+            given = self._constants(self._mapping(args, names))
+            return None if given is None else constants.formatted(text, (), given)
+        if names or len(known) != len(args):
+            return None
+        words = constants.split(text, name, known)
+        if words is not None:
+            self.step(len(words))
+            return Items([Known(word) for word in words], kind="tuple" if "partition" in name else "list")
+        return constants.text_method(text, name, known)
+
+    def _mapping(self, args: Args, names: Names) -> Names | None:
+        match list(args):
+            case [Items(dict(inner), "")]:
+                return {**inner, **names}
+        return None
+
+    def _constants(self, names: Names | None) -> dict[str, constants.Constant] | None:
+        """The values of names; None where one of them is not known."""
+        shown = {} if names is None else {key: self.text(value) for key, value in names.items()}
+        if names is None or None in shown.values():
+            return None
+        return {key: value.value if isinstance(value, Known) else shown[key] for key, value in names.items()}
+
+    def _reduced(self, function: Value, many: Value, start: Sequence[Value]) -> Value | None:
+        values = self.iterate(many)
+        if values is None or not isinstance(function, Function) or not (values or start):
+            return None
+        found, *rest = (*start, *values)
+        for value in rest:
+            self.step()
+            found = self.inlined(function, (found, value), {})
+        return found
+
+    def _mapped(self, function: Value, many: Value) -> Value | None:
+        if self.touches(function):
+            raise NotRead("map of something that touches a table is not read: when it runs is not followed")
+        values = self.iterate(many)
+        if values is None:
+            return None
+        found = [
+            self.apply(function, (value,), {}) or self._plain(function, None, "", (value,), {}) for value in values
+        ]
+        known = [value for value in found if value is not None]
+        return Items(list(known), kind="iterator") if len(known) == len(found) else None
+
+    # -------------------------------------------------------------------------------------------- files, arguments
+    def _opened(self, path: Path, args: Args, names: Names, name: str) -> Value:
+        """A file beside the program, opened or read."""
+        given = {**names, **({"mode": args[0]} if args and name == "open" else {})}
+        mode = given.pop("mode", Known("r"))
+        if not isinstance(mode, Known) or mode.value not in ("r", "rt") or not given.keys() <= {"encoding", "newline"}:
+            return Unknown("what it opens, and for what, is not known")
+        text = self.files.beside(path.text)
+        if text is None:
+            return Unknown(f"{path.text} does not lie beside the program")
+        return File(text) if name == "open" else Known(text)
+
+    def _of_file(self, file: File, name: str, args: Args) -> Value | None:
+        if file.read:
+            return None
+        match name, list(args):
+            case "read", []:
+                file.read = True
+                return constants.bounded(file.text)
+            case "readlines", []:
+                return Items(self.iterate(file) or [])
+            case "close" | "__enter__", []:
+                return file if name == "__enter__" else Known(None)
+        file.read = True
+        return None
+
+    def _parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
+        if name == "parse_args":
             return Arguments(parser.types, parsed=True)
         if name == "parse_known_args":
-            return Items([Arguments(parser.types, parsed=True), Unknown("the rest of the command line")])
+            return Items([Arguments(parser.types, parsed=True), Unknown("the rest of the command line")], kind="tuple")
+        if name in ("add_argument_group", "add_mutually_exclusive_group"):
+            return parser
         if name == "add_argument":
             flags = [arg.value for arg in args if isinstance(arg, Known) and isinstance(arg.value, str)]
             long = [flag for flag in flags if flag.startswith("--")] or flags
@@ -129,53 +312,65 @@ class Caller(Evaluator):
             return Unknown("an argument of the command line")
         return None
 
-    def _inlined(self, function: Function, args: list[Value], names: Mapping[str, Value]) -> Value:
+    # -------------------------------------------------------------------------------------------- own and others' code
+    def inlined(self, function: Function, args: Args, names: Names) -> Value:
         """A call of a function of the program, read with its arguments."""
-        spec = function.node.args
         if self.depth >= DEPTH_LIMIT:
             raise TooMuch(f"functions call each other more than {DEPTH_LIMIT} deep")
-        if spec.vararg or spec.kwarg or spec.posonlyargs:
-            raise NotRead(f"the parameters of {function.node.name} are not read")
-        positional = [arg.arg for arg in spec.args]
-        frame = Frame(outer=function.frame)
-        every = [*positional, *(arg.arg for arg in spec.kwonlyargs)]
-        if len(args) > len(positional) or any(name not in every for name in names):
-            raise NotRead(f"{function.node.name} is called with arguments it does not have")
-        frame.names |= function.defaults
-        frame.names |= dict(zip(positional, args, strict=False)) | dict(names)
-        if any(name not in frame.names for name in every):
-            raise NotRead(f"{function.node.name} is called without an argument it needs")
+        receiver = () if function.receiver is None else (function.receiver,)
+        frame = Frame(outer=function.frame, function=function)
+        frame.names |= _parameters(function, (*receiver, *function.bound, *args), {**function.named, **names})
         self.depth += 1
         try:
+            if isinstance(function.node, ast.Lambda):
+                return self.eval(function.node.body, frame)
             return self.body(function, frame)
         finally:
             self.depth -= 1
 
-    def _outside(self, function: Value, owner: Value | None, name: str, args: list[Value]) -> Value:
+    def _outside(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value:
         """A call of something that is not read: no matter as long as no table can be in it."""
         path = function.path if isinstance(function, Ref) else ""
         if path == "builtins.print":
             return Known(None)
         called = path or name or "a value"
-        if any(map(self.touches, args)) or (owner is not None and self.touches(owner)) or self.touches(function):
-            raise NotRead(f"a call of {called.removeprefix('builtins.')} that touches a table is not read")
+        every = [*args, *names.values()]
+        if any(map(self.touches, every)) or (owner is not None and self.touches(owner)) or self.touches(function):
+            why = next(
+                (f": {part.reason}" for part in (function, owner) if isinstance(part, Unknown) and part.reason), ""
+            )
+            raise NotRead(f"a call of {called.removeprefix('builtins.')} that touches a table is not read{why}")
         if isinstance(function, Ref):
             module, builtin = function.module, path.removeprefix("builtins.")
-            if builtin in _RUNS_CODE or module in _RUNS_CODE_MODULES or module not in sys.stdlib_module_names:
+            known = module in sys.stdlib_module_names or module in KNOWS_NO_TABLES
+            if (module == "builtins" and builtin in CODE) or module in _RUNS_CODE_MODULES or not known:
                 raise NotRead(f"{builtin} may do anything with tables: it is not read")
-        for shared in _items([*args, *([owner] if owner is not None else [])]):
-            self.step()
-            shared.broken = f"a call of {called} may have changed it"
-        return self.first_unknown(f"what {called.removeprefix('builtins.')} gives is not known", *args)
+        reach = Reach(self.step)
+        reach.values([*every, *([owner] if owner is not None else [])])
+        reach.lose(f"a call of {called} may have changed it", everything=True)
+        of = [] if owner is None else [owner]
+        return self.first_unknown(f"what {called.removeprefix('builtins.')} gives is not known", *of, *every)
 
 
-def _items(values: list[Value]) -> Iterator[Items]:
-    """All lists and dictionaries among the values and inside of them, each once."""
-    seen: set[int] = set()
-    pending = list(values)
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Items) and id(value) not in seen:
-            seen.add(id(value))
-            yield value
-            pending += value.value.values() if isinstance(value.value, dict) else value.value
+_TYPES: Mapping[str, type] = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool}
+
+
+def _parameters(function: Function, args: Args, names: Names) -> dict[str, Value]:
+    """The names of a call of the function. Raises :class:`NotRead` for arguments that it does not have."""
+    spec = function.node.args
+    positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
+    by_name = {*(arg.arg for arg in (*spec.args, *spec.kwonlyargs))}
+    found: dict[str, Value] = dict(function.defaults)
+    found |= dict(zip(positional, args, strict=False))
+    taken = set(positional[: len(args)])
+    rest = {name: value for name, value in names.items() if name not in by_name}
+    if (len(args) > len(positional) and spec.vararg is None) or (rest and spec.kwarg is None) or taken & names.keys():
+        raise NotRead(f"{function.name} is called with arguments it does not have")
+    found |= {name: value for name, value in names.items() if name in by_name}
+    if spec.vararg is not None:
+        found[spec.vararg.arg] = Items(list(args[len(positional) :]), kind="tuple")
+    if spec.kwarg is not None:
+        found[spec.kwarg.arg] = Items(rest, kind="dict")
+    if any(name not in found for name in (*positional, *by_name)):
+        raise NotRead(f"{function.name} is called without an argument it needs")
+    return found

@@ -4,7 +4,9 @@ Kinds of :class:`~airflow_flinkcompat.program.values.Expr`: ``column`` (name), `
 (operator, left, right), ``prefix`` (operator, operand), ``postfix`` (operator, operand), ``call`` (function,
 arguments), ``cast`` (operand, type), ``aggregate`` (function, argument, distinct), ``over`` (aggregate, window alias),
 ``alias`` (operand, name), ``field`` (operand, window field), ``interval`` (milliseconds), ``months`` (count), ``rows``
-(count), ``order`` (operand, ASC or DESC) and ``bound`` (name of an open bound).
+(count), ``order`` (operand, ASC or DESC), ``bound`` (name of an open bound), ``form`` (template, arguments), ``list``
+(expressions), ``item`` (operand, key), ``get`` (operand, field), ``try cast`` (operand, type) and ``own`` (function of
+no known kind, arguments).
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from airflow_flinkcompat.program.values import Expr, Known, NotRead, Spec, Type, Unknown, Value
+from airflow_flinkcompat.program import vocabulary
+from airflow_flinkcompat.program.values import Expr, Known, NotRead, Ref, Relation, Spec, Type, Unknown, Value
 
 UNITS = {
     unit: factor
@@ -31,7 +34,6 @@ UNITS = {
 _MONTHS = {f"{unit}{end}": months for unit, months in (("month", 1), ("quarter", 3), ("year", 12)) for end in ("", "s")}
 AGGREGATES = ("sum", "min", "max", "avg", "count", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "collect")
 FIELDS = ("start", "end", "rowtime", "proctime")
-_CALLS = {"upper_case": "UPPER", "lower_case": "LOWER", "abs": "ABS", "char_length": "CHAR_LENGTH", "ln": "LN"}
 _POSTFIX = {
     "is_null": "IS NULL",
     "is_not_null": "IS NOT NULL",
@@ -40,9 +42,6 @@ _POSTFIX = {
     "is_not_true": "IS NOT TRUE",
     "is_not_false": "IS NOT FALSE",
 }
-METHODS = ("alias", "cast", "over", "like", "between")
-_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "STRING", "BYTES")
-_SIZED = {"DECIMAL": 2, "TIMESTAMP": 1, "TIMESTAMP_LTZ": 1, "CHAR": 1, "VARCHAR": 1}
 _BOUNDS = {
     "UNBOUNDED_ROW": ("ROWS", "UNBOUNDED"),
     "UNBOUNDED_RANGE": ("RANGE", "UNBOUNDED"),
@@ -107,8 +106,10 @@ def attribute(expr: Expr, name: str) -> Expr:
         return Expr("aggregate", (expr.parts[0], expr.parts[1], True))
     if name in FIELDS and expr.kind == "column":
         return Expr("field", (expr, name))
-    if name in _CALLS:
-        return Expr("call", (_CALLS[name], (expr,)))
+    if name in vocabulary.AGGREGATED:
+        return Expr("aggregate", (vocabulary.AGGREGATED[name], expr, False))
+    if name in vocabulary.PROPERTIES:
+        return Expr("call", (vocabulary.PROPERTIES[name], (expr,)))
     if name in _POSTFIX:
         return Expr("postfix", (_POSTFIX[name], expr))
     raise NotRead(f".{name} of an expression is not read")
@@ -123,14 +124,54 @@ def _interval(expr: Expr, unit: str) -> Expr:
     return Expr("interval", (number * UNITS[unit],))
 
 
-def data_type(name: str, args: Sequence[Value]) -> Type:
-    """``DataTypes.NAME(args)``. Raises :class:`NotRead` for a type that is not read."""
-    numbers = [arg.value for arg in args if isinstance(arg, Known) and isinstance(arg.value, int)]
-    if name in _TYPES and not args:
-        return Type(name)
-    if name in _SIZED and len(numbers) == len(args) == _SIZED[name]:
-        return Type(f"{name}({', '.join(map(str, numbers))})")
-    raise NotRead(f"the type {name} is not read")
+def method(expr: Expr, name: str, args: Sequence[Value]) -> Expr | None:
+    """``expr.name(args)`` where it stands for a function; None for what is not one of these."""
+    match name, list(args):
+        case unit, [Ref(path=path, name=by)] if unit in vocabulary.WITH_UNIT and path.startswith("pyflink."):
+            if by not in vocabulary.UNITS:
+                raise NotRead(f"the unit {by} is not read")
+            return Expr("form", (vocabulary.WITH_UNIT[unit].format(unit=by), (expr,)))
+        case "in_", [_, *_] if not any(isinstance(arg, Relation) for arg in args):
+            given = tuple(map(literal, args))
+            places = ", ".join(f"{{{place + 1}}}" for place in range(len(given)))
+            return Expr("form", (f"({{0}} IN ({places}))", (expr, *given)))
+        case "cast" | "try_cast", [Type()]:
+            return Expr("cast" if name == "cast" else "try cast", (expr, args[0]))
+        case "list_agg", [] | [_]:
+            separator = literal(args[0]) if args else Expr("sql", ("','",))
+            return Expr("aggregate", ("LISTAGG", Expr("list", ((expr, separator),)), False))
+        case "get", [Known(str(field))] if expr.kind in ("column", "get"):
+            return Expr("get", (expr, field))
+        case "at", [key]:
+            return Expr("item", (expr, literal(key)))
+    written = vocabulary.METHODS.get((name, len(args)))
+    return None if written is None else _written(written, (expr, *map(literal, args)))
+
+
+def function(name: str, args: Sequence[Value]) -> Expr | None:
+    """A function of ``pyflink.table.expressions``; None for what is not one of these."""
+    match name, list(args):
+        case "timestamp_diff", [Ref(name=unit), start, end] if unit in vocabulary.UNITS:
+            return Expr("form", (f"TIMESTAMPDIFF({unit}, {{0}}, {{1}})", (literal(start), literal(end))))
+        case "null_of", [Type(sql=type)]:
+            return Expr("sql", (f"CAST(NULL AS {type})",))
+        case "lit", [Known(None), Type(sql=type)]:
+            return Expr("sql", (f"CAST(NULL AS {type})",))
+        case "lit", [Known() as given, Type()]:
+            return Expr("cast", (literal(given), args[1]))
+        case "row", [_, *_]:
+            return Expr("call", ("ROW", tuple(map(literal, args))))
+        case "array" | "map_", [_, *_] if name == "array" or len(args) % 2 == 0:
+            places = ", ".join(f"{{{place}}}" for place in range(len(args)))
+            return Expr("form", (f"{'ARRAY' if name == 'array' else 'MAP'}[{places}]", tuple(map(literal, args))))
+    written, low, high = vocabulary.FUNCTIONS.get(name, ("", 1, 0))
+    return _written(written, tuple(map(literal, args))) if low <= len(args) <= high else None
+
+
+def _written(written: str, args: tuple[Expr, ...]) -> Expr:
+    if "{" in written:
+        return Expr("form", (written, args))
+    return Expr("sql", (written,)) if written in vocabulary.WITHOUT_BRACKETS else Expr("call", (written, args))
 
 
 Special = Callable[[Expr], str | None]
@@ -157,12 +198,20 @@ def sql(expr: Expr, special: Special = lambda expr: None) -> str:
             return f"({operator} {inner(operand)})"
         case "postfix", (operator, operand):
             return f"({inner(operand)} {operator})"
-        case "call", (function, args):
+        case (("call" | "own"), (function, args)):
             return f"{function}({', '.join(map(inner, args))})"
-        case "between", (operand, low, high):
-            return f"({inner(operand)} BETWEEN {inner(low)} AND {inner(high)})"
+        case "form", (template, args):
+            return str(template).format(*map(inner, args))
+        case "list", (args,):
+            return ", ".join(map(inner, args))
+        case "item", (operand, key):
+            return f"{inner(operand)}[{inner(key)}]"
+        case "get", (operand, field):
+            return f"{inner(operand)}.{quoted(field)}"
         case "cast", (operand, Type(type)):
             return f"CAST({inner(operand)} AS {type})"
+        case "try cast", (operand, Type(type)):
+            return f"TRY_CAST({inner(operand)} AS {type})"
         case "aggregate", (function, arg, distinct):
             return f"{function}({'DISTINCT ' if distinct else ''}{inner(arg)})"
         case "interval", (milliseconds,):

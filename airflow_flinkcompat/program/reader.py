@@ -7,27 +7,23 @@ may change is not known from there on. Work is bounded in steps, in depth and in
 from __future__ import annotations
 
 import ast
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from airflow_flinkcompat.program.binding import Binder
+from airflow_flinkcompat.program import containers, paths
+from airflow_flinkcompat.program.files import Files, Loader, loader
+from airflow_flinkcompat.program.modules import Modules, parsed
+from airflow_flinkcompat.program.objects import File, Function, Instance
 from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.touching import Reach, within
 from airflow_flinkcompat.program.validation import Refused
-from airflow_flinkcompat.program.values import (
-    Frame,
-    Function,
-    Items,
-    Known,
-    NotRead,
-    Ref,
-    TooMuch,
-    Unknown,
-    Value,
-)
+from airflow_flinkcompat.program.values import Frame, Items, Known, NotRead, Ref, TooMuch, Unknown, Value
 from airflow_flinkcompat.sql import Script, ScriptError
 
 SIZE_LIMIT = 1_000_000
 """Characters of a program."""
+ROUNDS_LIMIT = 100
+"""Rounds of a loop that only its condition ends."""
 _ENDS = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -40,27 +36,44 @@ class _Ended(Exception):
     """The program ends here."""
 
 
-def parse_program(text: str, source: str = "<program>", given: Mapping[str, str] | None = None) -> Script:
+class _Jumped(Exception):
+    """A loop ends here, or goes on with its next round."""
+
+    def __init__(self, ends: bool) -> None:
+        self.ends = ends
+
+
+def parse_program(
+    text: str,
+    source: str = "<program>",
+    given: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | Loader | None = None,
+) -> Script:
     """The script a PyFlink program stands for; ``given`` are values by name that only its environment knows.
 
-    Raises :class:`~airflow_flinkcompat.sql.ScriptError` where the text is no Python, or too long.
+    ``files`` are the texts that lie beside the program by their path from its folder, its modules and what it reads:
+    a mapping, or a function that answers None for what is not there. Raises
+    :class:`~airflow_flinkcompat.sql.ScriptError` where the text is no Python, or too long.
     """
+    return read_program(text, source, given, files)[0]
+
+
+def read_program(
+    text: str,
+    source: str = "<program>",
+    given: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | Loader | None = None,
+) -> tuple[Script, Mapping[str, str]]:
+    """As :func:`parse_program`, and the texts beside the program that were read, by path."""
     text = text.removeprefix("\ufeff")
     if len(text) > SIZE_LIMIT:
         raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = ast.parse(text)
-    except SyntaxError as error:
-        raise ScriptError(f"{source}:{error.lineno or 1}: is not Python: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError):
-        raise ScriptError(
-            f"{source}: cannot be read as Python: it is nested too deeply, or holds a null byte"
-        ) from None
+    module = parsed(text, source)
     session = Session(source, text)
-    reader = _Reader(session, given or {})
-    names: dict[str, Value] = {"__name__": Known("__main__"), "__file__": Unknown("where the program lies")}
+    session.trees[""] = module
+    reader = _Reader(session, given or {}, Files(loader(files)))
+    name = source.replace("\\", "/").rpartition("/")[2] if source.endswith(".py") else "program.py"
+    names: dict[str, Value] = {"__name__": Known("__main__"), "__file__": Known(f"{paths.PROGRAM}/{name}")}
     try:
         reader.block(module.body, Frame(names))
     except _Ended:
@@ -72,22 +85,34 @@ def parse_program(text: str, source: str = "<program>", given: Mapping[str, str]
     for inserts in session.sets:
         if inserts.inserts:
             session.report(inserts.node, "this statement set is never executed, as far as the program was read")
-    return session.script()
+    return session.script(), reader.files.used
 
 
-class _Reader(Binder):
+@dataclass(eq=False)
+class _Reader(Modules):
     """Reads statements; ``at`` is the one that is being read."""
 
-    at: ast.AST = ast.Module([], [])
+    at: ast.AST = field(default_factory=lambda: ast.Module([], []))
+    _answers: dict[int, Value] = field(default_factory=dict)
+    """What cached functions answered, by function."""
 
     def body(self, function: Function, frame: Frame) -> Value:
-        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function.node)):
-            raise NotRead(f"{function.node.name} is a generator: it is not read")
+        node = function.node
+        statements = node.body if isinstance(node, ast.FunctionDef) else []
+        if any(isinstance(part, ast.Yield | ast.YieldFrom) for statement in statements for part in within(statement)):
+            if self.touches(function) or any(map(self.touches, frame.names.values())):
+                raise NotRead(f"{function.name} is a generator: it is not read")
+            return Unknown(f"{function.name} is a generator: it is not read")
+        if function.how == "cached" and id(node) in self._answers:
+            return self._answers[id(node)]
+        value: Value = Known(None)
         try:
-            self.block(function.node.body, frame)
+            self.block(statements, frame)
         except _Returned as returned:
-            return returned.value
-        return Known(None)
+            value = returned.value
+        if function.how == "cached":
+            self._answers[id(node)] = value
+        return value
 
     def block(self, body: Iterable[ast.stmt], frame: Frame) -> None:
         for statement in body:
@@ -116,22 +141,13 @@ class _Reader(Binder):
             case ast.AnnAssign():
                 if node.value is not None:
                     self.bind(node.target, self.eval(node.value, frame), frame)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                # Of a list, += changes the list itself.
-                if isinstance(self.eval(ast.Name(name, ast.Load()), frame), Items):
-                    self._havoc(node, frame, "a list that is added to is not read")
-                    return
-                whole = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value), node)
-                frame.bind(name, self.eval(whole, frame))
+            case ast.AugAssign():
+                self._augment(node, frame)
             case ast.FunctionDef():
                 self.define(node, frame)
             case ast.ClassDef():
                 self.class_(node, frame)
-            case ast.Import():
-                for alias in node.names:
-                    name = alias.asname or alias.name.partition(".")[0]
-                    frame.bind(name, Ref(alias.name if alias.asname else name))
-            case ast.ImportFrom():
+            case ast.Import() | ast.ImportFrom():
                 self.import_(node, frame)
             case ast.If():
                 self._if(node, frame)
@@ -141,14 +157,20 @@ class _Reader(Binder):
                 self._try(node, frame)
             case ast.With():
                 self._with(node, frame)
-            case ast.While() if self.truth(self.eval(node.test, frame)) is False:
-                self.block(node.orelse, frame)
+            case ast.While():
+                self._while(node, frame)
+            case ast.Break() | ast.Continue():
+                raise _Jumped(isinstance(node, ast.Break))
+            case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
+                self._forget(node, frame, Unknown("it was deleted"))
             case ast.Return():
                 raise _Returned(Known(None) if node.value is None else self.eval(node.value, frame))
             case ast.Raise():
                 raise _Ended
             case ast.Global():
-                frame.shared.update(node.names)
+                frame.elsewhere |= dict.fromkeys(node.names, frame.module)
+            case ast.Nonlocal():
+                self._nonlocal(node, frame)
             case ast.Pass():
                 pass
             case ast.Assert():
@@ -168,24 +190,73 @@ class _Reader(Binder):
         self._havoc(node, frame, f"whether this runs is not known: {why}")
 
     def _for(self, node: ast.For, frame: Frame) -> None:
-        values = self.eval(node.iter, frame)
-        jumps = any(isinstance(part, ast.Break | ast.Continue) for part in ast.walk(node))
-        if not isinstance(values, Items) or values.broken or jumps or node.orelse:
-            self._havoc(node, frame, "how often this loop runs is not known")
+        goes_through = self.eval(node.iter, frame)
+        values = self.iterate(goes_through)
+        if values is None:
+            why = goes_through.reason if isinstance(goes_through, Unknown) else ""
+            self._havoc(node, frame, "how often this loop runs is not known" + (f": {why}" if why else ""))
             return
-        every = [Known(key) for key in values.value] if isinstance(values.value, dict) else list(values.value)
-        for value in every:
+        for number, value in enumerate(values):
             self.step()
             self.bind(node.target, value, frame)
-            self.block(node.body, frame)
+            if self._round(node.body, frame):
+                return
+            if isinstance(goes_through, Items) and _changed(goes_through, values, number + 1):
+                raise NotRead("what this loop goes through changes while it does")
+        self.block(node.orelse, frame)
+
+    def _while(self, node: ast.While, frame: Frame) -> None:
+        for _ in range(ROUNDS_LIMIT):
+            test = self.eval(node.test, frame)
+            truth = self.truth(test)
+            if truth is None:
+                break
+            if not truth:
+                self.block(node.orelse, frame)
+                return
+            if self._round(node.body, frame):
+                return
+        self._havoc(node, frame, "a loop of unknown length is not read")
+
+    def _round(self, body: Iterable[ast.stmt], frame: Frame) -> bool:
+        """One round of a loop; True where it ends the loop."""
+        try:
+            self.block(body, frame)
+        except _Jumped as jump:
+            return jump.ends
+        return False
+
+    def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
+        target = node.target
+        before = self.eval(_loaded(target), frame)
+        value = self.eval(node.value, frame)
+        # Of a list, += changes the list itself.
+        method = {("list", ast.Add): "extend", ("dict", ast.BitOr): "update"}
+        name = method.get((before.kind, type(node.op))) if isinstance(before, Items) and not before.broken else None
+        if name and isinstance(before, Items) and containers.method(before, name, (value,), {}) is not None:
+            return
+        if isinstance(before, Items) and before.kind in ("list", "dict", "set"):
+            self._havoc(node, frame, "a container that is added to is not read")
+            before.broken = "it was added to"
+            return
+        self.bind(target, self.operate(type(node.op).__name__, before, value), frame)
+
+    def _nonlocal(self, node: ast.Nonlocal, frame: Frame) -> None:
+        for name in node.names:
+            scope = frame.outer
+            while scope is not None and name not in scope.names:
+                scope = scope.outer
+            if scope is None:
+                raise NotRead("a nonlocal name that is not there")
+            frame.elsewhere[name] = scope
 
     def _try(self, node: ast.Try, frame: Frame) -> None:
         """Read as if nothing failed: a program that fails starts no job."""
-        returned: _Returned | None = None
+        left: _Returned | _Jumped | None = None
         try:
             self.block([*node.body, *node.orelse], frame)
-        except _Returned as error:
-            returned = error
+        except (_Returned, _Jumped) as error:
+            left = error
         except _Ended:
             raise NotRead("the program may end here, or go on where the exception is handled") from None
         for handler in node.handlers:
@@ -195,17 +266,32 @@ class _Reader(Binder):
         for handler in node.handlers:
             if self.mentions(handler, frame):
                 raise NotRead("tables are touched where an exception is handled: whether it runs is not known")
-        if returned is not None:
-            raise returned
+        if left is not None:
+            raise left
 
     def _with(self, node: ast.With, frame: Frame) -> None:
+        opened: list[Instance] = []
         for item in node.items:
             value = self.eval(item.context_expr, frame)
-            if self.touches(value):
+            entered: Value = value
+            if isinstance(value, Instance):
+                entered = self._entered(value, "__enter__")
+                opened.append(value)
+            elif self.touches(value):
                 raise NotRead("a with statement on something that touches a table is not read")
+            elif not isinstance(value, File):
+                entered = Unknown("what with opens is not known")
             if item.optional_vars is not None:
-                self.bind(item.optional_vars, Unknown("what with opens is not known"), frame)
+                self.bind(item.optional_vars, entered, frame)
         self.block(node.body, frame)
+        for each in reversed(opened):
+            self._entered(each, "__exit__", *(Known(None) for _ in range(3)))
+
+    def _entered(self, value: Instance, name: str, *args: Value) -> Value:
+        method = self.member(value, name)
+        if not isinstance(method, Function):
+            raise NotRead(f"{name} of an object in a with statement is not read")
+        return self.inlined(method, args, {})
 
     def _ended(self, node: ast.expr, frame: Frame) -> None:
         """Ends the program at ``sys.exit()``."""
@@ -230,19 +316,19 @@ class _Reader(Binder):
         """A statement that may run in any way: whatever it binds or changes is not known any more."""
         tabled = self.mentions(node, frame)
         self._forget(node, frame, Unknown(reason, tabled))
-        if tabled or any(isinstance(part, _ENDS) for part in _own(node)):
+        if tabled or any(isinstance(part, _ENDS) for part in within(node)):
             raise NotRead(reason)
 
     def _forget(self, node: ast.AST, frame: Frame, value: Unknown, bound: bool = True) -> None:
-        """Every name the source binds stands for ``value``, and every list or dictionary it names is unknown."""
+        """Every name the source binds stands for ``value``, and every list and object it could change is unknown."""
+        reach = Reach(self.step)
+        reach.source(node, frame)
+        reach.lose(value.reason)
         for part in ast.walk(node):
             self.step()
             names: Sequence[str] = ()
             match part:
-                case ast.Name(id=name, ctx=ast.Load()):
-                    if isinstance(found := frame.find(name), Items):
-                        found.broken = value.reason
-                case ast.Name(id=name):
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                     names = [name]
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                     names = [name]
@@ -251,25 +337,38 @@ class _Reader(Binder):
                 case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                     names = [name]
             for each in names if bound else ():
-                frame.bind(each, value)
+                before = frame.find(each)
+                tabled = value.tables or (before is not None and self.touches(before))
+                frame.bind(each, Unknown(value.reason, tabled))
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """A statement and its parts, without the functions defined in it."""
-    yield node
-    for part in ast.iter_child_nodes(node):
-        if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            yield from _own(part)
+def _changed(items: Items, values: Sequence[Value], number: int) -> bool:
+    """Whether a list or dictionary is no longer what a loop began with, from the next round on."""
+    if items.kind == "iterator":
+        return False
+    if items.broken or len(items.value) != len(values):
+        return True
+    following = items.value[number : number + 1] if isinstance(items.value, list) else []
+    return any(value is not values[number] for value in following)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """The target of an assignment in place, as it is read before."""
+    match target:
+        case ast.Attribute(value=owner, attr=name):
+            found: ast.expr = ast.Attribute(owner, name, ast.Load())
+        case ast.Subscript(value=owner, slice=key):
+            found = ast.Subscript(owner, key, ast.Load())
+        case _:
+            found = ast.Name(target.id if isinstance(target, ast.Name) else "", ast.Load())
+    return ast.copy_location(found, target)
 
 
 _NAMES = {
-    "While": "a loop of unknown length",
     "AsyncFor": "an async loop",
     "AsyncWith": "an async with",
     "AsyncFunctionDef": "an async function",
     "Match": "a match statement",
     "Delete": "a del",
-    "Nonlocal": "a nonlocal",
-    "AugAssign": "an assignment in place",
     "TryStar": "an except* group",
 }

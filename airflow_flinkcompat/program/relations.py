@@ -6,15 +6,17 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from airflow_flinkcompat.program import descriptors, shapes, validation
 from airflow_flinkcompat.program import expressions as e
-from airflow_flinkcompat.program import validation
+from airflow_flinkcompat.program.arguments import columns, table_of, text_of
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.values import (
+    Descriptor,
     Expr,
     Known,
     NotRead,
+    Pipe,
     Prepared,
-    Ref,
     Relation,
     Result,
     Spec,
@@ -32,33 +34,9 @@ _JOINS = {
 }
 
 
-def expression(value: Value) -> Expr:
-    """A value where the Table API takes an expression. Raises :class:`NotRead` for what is none."""
-    if isinstance(value, Ref) and value.name in e.BOUNDS and value.module == "pyflink":
-        return Expr("bound", (value.name,))
-    return e.literal(value)
-
-
-def columns(args: Args) -> tuple[Expr, ...]:
-    """Arguments that must be expressions: a text is one of the old string expressions."""
-    if any(isinstance(arg, Known) for arg in args):
-        raise NotRead("the old string expressions are not read: write col('a')")
-    return tuple(map(expression, args))
-
-
-def text_of(value: Value, what: str) -> str:
-    if isinstance(value, Known) and isinstance(value.value, str):
-        return value.value
-    raise NotRead(f"{what} is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
-
-
-def table_of(value: Value, session: Session) -> Relation:
-    if isinstance(value, Relation):
-        return session.read(value)
-    raise NotRead(f"the table is not known: {value.reason if isinstance(value, Unknown) else 'it is no table'}")
-
-
 def relation(table: Relation, name: str, args: Args, names: Names, session: Session, node: ast.AST) -> Value | None:
+    if name in shapes.ROWS:
+        raise NotRead(f"{name} hands whole rows to a Python function: no SQL says the same")
     match name, len(args):
         case (("filter" | "where"), 1):
             given = columns(args)[0]
@@ -68,7 +46,7 @@ def relation(table: Relation, name: str, args: Args, names: Names, session: Sess
         case "select", count if count:
             return _select(table, columns(args), session, node)
         case "distinct", 0:
-            return _made(table, f"SELECT DISTINCT * FROM ({table.sql})", "distinct")
+            return shapes.made(table, f"SELECT DISTINCT * FROM ({table.sql})", "distinct", columns=table.columns)
         case "group_by", count if count:
             keys = columns(args)
             validation.keys(Prepared(table), keys)
@@ -82,23 +60,44 @@ def relation(table: Relation, name: str, args: Args, names: Names, session: Sess
             if isinstance(args[0], Spec):
                 validation.used(args[0], name)
                 return Prepared(table, over=args[0])
-        case "union_all", 1:
-            other = table_of(args[0], session)
-            made = _made(table, f"({table.sql}) UNION ALL ({other.sql})", "union")
-            return replace(made, steps=(*made.steps, *other.steps, "end of union"))
+        case "order_by", count if count:
+            return shapes.ordered(table, columns(args))
+        case (("fetch" | "offset" | "limit"), (1 | 2)):
+            return shapes.limited(table, name, args)
+        case "alias", count if count:
+            return shapes.renamed(table, [text_of(arg, "the name of a column") for arg in args])
+        case lateral, 1 if lateral in shapes.LATERAL:
+            return shapes.lateral(table, name, columns(args)[0])
+        case _, count if count and name.endswith("_columns"):
+            return shapes.reshaped(table, name, columns(args))
+        case _, 1 if isinstance(args[0], Relation) and name not in _JOINS:
+            return shapes.combined(table, name, table_of(args[0], session))
         case joined, (1 | 2) if joined in _JOINS and (joined == "join" or len(args) == 2):
             other = table_of(args[0], session)
             kind = _JOINS[joined] if len(args) == 2 else "CROSS JOIN"
             on = f" ON {e.sql(columns(args[1:])[0])}" if len(args) == 2 else ""
-            made = _made(table, f"SELECT * FROM ({table.sql}) {kind} ({other.sql}){on}", joined)
+            every = None if table.columns is None or other.columns is None else (*table.columns, *other.columns)
+            query = f"SELECT * FROM ({table.sql}) {kind} ({other.sql}){on}"
+            made = shapes.made(table, query, joined, columns=every)
             return replace(made, steps=(*made.steps, *other.steps, "end of join"))
         case "execute_insert", (1 | 2):
-            session.say(*insert(args[0], table, [*args[1:], *names.values()], node))
+            sql, _, steps = insert(sink(args[0], session, node), table, [*args[1:], *names.values()], node)
+            session.say(sql, node, steps)
             return Result()
-        case "execute", 0:
-            session.say(table.sql, node, (*table.steps, "execute"))
-            return Result()
+        case "insert_into", (1 | 2):
+            sql, _, steps = insert(sink(args[0], session, node), table, [*args[1:], *names.values()], node)
+            return Pipe(sql, steps, session.epoch)
+        case (("execute" | "to_pandas"), 0):
+            session.say(table.sql, node, (*table.steps, name))
+            return Result() if name == "execute" else Unknown("the rows of a query are not known")
     return None
+
+
+def sink(value: Value, session: Session, node: ast.AST) -> Value:
+    """Where an insert goes: a path, or a table that is described in place."""
+    if isinstance(value, Descriptor):
+        return Known(descriptors.inline(value, session, node).strip("`"))
+    return value
 
 
 def insert(path: Value, table: Relation, overwrite: Args, node: ast.AST) -> tuple[str, ast.AST, tuple[str, ...]]:
@@ -109,28 +108,19 @@ def insert(path: Value, table: Relation, overwrite: Args, node: ast.AST) -> tupl
     return f"INSERT {verb} {sink} {table.sql}", node, (*table.steps, "insert")
 
 
-def _made(table: Relation, query: str, *steps: str) -> Relation:
-    """A table that stands behind another one, as a query."""
-    return Relation(f"({query})", query=query, steps=(*table.steps, *steps), epoch=table.epoch)
-
-
 def _outputs(columns: Sequence[Expr], special: e.Special) -> str:
     return ", ".join(e.sql(column, special) for column in columns)
 
 
-def _behind_from(table: Relation) -> str:
-    condition = " WHERE " + " AND ".join(f"({part})" for part in table.where) if table.where else ""
-    return f"{table.source}{condition}"
-
-
 def _select(table: Relation, columns: Sequence[Expr], session: Session, node: ast.AST) -> Relation:
     validation.selected(columns)
-    query = f"SELECT {_outputs(columns, lambda expr: None)} FROM {_behind_from(table)}"
+    query = f"SELECT {_outputs(columns, lambda expr: None)} FROM {shapes.behind_from(table)}"
     if any(map(e.aggregates, columns)):
         session.note(node, validation.WITHOUT_WINDOW)
-        return _made(table, query, "aggregate")
+        return shapes.made(table, query, "aggregate", columns=shapes.named(columns, table))
     # Which columns are left below a window decides about the operators above (measured).
-    return _made(table, query, f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}")
+    step = f"select: {_outputs([_bare(column) for column in columns], lambda expr: None)}"
+    return shapes.made(table, query, step, columns=shapes.named(columns, table))
 
 
 def _bare(column: Expr) -> Expr:
@@ -156,19 +146,20 @@ def prepared(prepared: Prepared, name: str, args: Args, session: Session, node: 
         special = e.row_windows(windows)
         if not any(map(e.over, outputs)):
             raise NotRead("no aggregate names the row window")
-        return _made(table, f"SELECT {_outputs(outputs, special)} FROM {_behind_from(table)}", "over")
+        query = f"SELECT {_outputs(outputs, special)} FROM {shapes.behind_from(table)}"
+        return shapes.made(table, query, "over", columns=shapes.named(outputs, table))
     validation.grouped(prepared, outputs)
     if any(key.kind == "alias" for key in keys):
         raise NotRead("a grouping key with an alias of its own is not read")
     if prepared.window is None:
         session.note(node, validation.WITHOUT_WINDOW)
         group = ", ".join(map(e.sql, keys))
-        query = f"SELECT {_outputs(outputs, lambda expr: None)} FROM {_behind_from(table)} GROUP BY {group}"
-        return _made(table, query, "aggregate")
+        query = f"SELECT {_outputs(outputs, lambda expr: None)} FROM {shapes.behind_from(table)} GROUP BY {group}"
+        return shapes.made(table, query, "aggregate", columns=shapes.named(outputs, table))
     window, special = e.group_window(prepared.window)
     session.window(node, prepared.window, outputs)
     alias = Expr("column", (prepared.window.alias,))
     # Where the window stands among the keys says nothing (measured): it comes first.
     group = ", ".join((window, *(e.sql(key) for key in keys if key != alias)))
-    query = f"SELECT {_outputs(outputs, special)} FROM {_behind_from(table)} GROUP BY {group}"
-    return _made(table, query, "window")
+    query = f"SELECT {_outputs(outputs, special)} FROM {shapes.behind_from(table)} GROUP BY {group}"
+    return shapes.made(table, query, "window", columns=shapes.named(outputs, table))

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from sqlglot import exp
 
@@ -24,6 +23,7 @@ from airflow_flinkcompat.program.values import (
     Value,
 )
 from airflow_flinkcompat.sql import (
+    FUNCTION_KIND,
     STEPS,
     Note,
     Script,
@@ -60,23 +60,50 @@ class Session:
     sets: list[Inserts] = field(default_factory=list)
     notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
     windows: list[WindowUse] = field(default_factory=list)
+    trees: dict[str, ast.Module] = field(default_factory=dict, repr=False)
+    """The program and its modules by file; the program itself is the empty one."""
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
+    """The texts of its modules by file."""
+    functions: dict[str, str] = field(default_factory=dict)
+    """The kind of each Python function that was registered, by name."""
+    inlined: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The names of Python functions that were not, by their own name and digest."""
+    columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """The columns of each table and view that was declared, by path; None where they are not known."""
+    dependencies: dict[str, list[str]] = field(default_factory=dict)
+    """What Python functions need beside their own text, by the setting that says so."""
+    sources: int = 0
+    """How many sources have no name of their own."""
+    streams: bool = False
+    """Whether the program makes a DataStream, and that was reported."""
+    _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _declared: set[str] = field(default_factory=set)
     _written: int = 0
 
+    @property
+    def said(self) -> tuple[int, ...]:
+        """How much was said so far, in statements and statement sets, and how much was not read."""
+        inserts = sum(len(each.inserts) for each in self.sets)
+        return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
+
     def place(self, node: ast.AST) -> Span:
-        """Where a node stands in the source."""
+        """Where a node stands in its source."""
         line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 1
-        return Span(self.source, line, self._column(line, start) + 1, end_line, max(self._column(end_line, end), 1))
+        file = file_of(node)
+        last = max(self._column(file, end_line, end), 1)
+        return Span(file or self.source, line, self._column(file, line, start) + 1, end_line, last)
 
-    def _column(self, line: int, offset: int) -> int:
+    def _column(self, file: str, line: int, offset: int) -> int:
         """:mod:`ast` counts bytes of UTF-8; a reader counts characters."""
-        return len(self.lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(self.lines) else 0
+        lines = self.lines(file)
+        return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else 0
 
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines of the source as Python counts them: a form feed ends none."""
-        return re.split(r"\r\n|\r|\n", self.text)
+    def lines(self, file: str = "") -> list[str]:
+        """The lines of a source as Python counts them: a form feed ends none."""
+        if file not in self._lines:
+            self._lines[file] = re.split(r"\r\n|\r|\n", self.texts[file] if file else self.text)
+        return self._lines[file]
 
     def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
         """Note a part of the program that touches tables and is not understood, or that Flink refuses."""
@@ -113,17 +140,33 @@ class Session:
             return value.value
         raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
 
+    def fragment(self, text: str) -> str:
+        """A piece of SQL that is put between others. Raises :class:`NotRead` where it could end what is around it."""
+        plain = re.sub(r"'(?:[^']|'')*'|`[^`]*`", "", text)
+        depth = lowest = 0
+        for character in plain:
+            depth += (character == "(") - (character == ")")
+            lowest = min(lowest, depth)
+        if depth or lowest or re.search(r"[;'`]|--|/\*|\*/", plain):
+            raise NotRead("a piece of SQL that is not closed in itself is not read")
+        return text
+
     def execute(self, value: Value, node: ast.AST) -> None:
         """``execute_sql(value)``: one statement."""
         text = self.sql(value)
         self._add(self._parsed(text, value.origin if isinstance(value, Known) else None, node))
 
-    def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...]) -> None:
-        """A statement that a call of the Table API stands for; ``steps`` are those of its queries, in order."""
+    def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...], kind: str = "") -> None:
+        """A statement that a call of the Table API stands for.
+
+        ``steps`` are those of its queries, in order; ``kind`` is that of the function it declares.
+        """
         statement = self._parsed(sql, None, node)
         tree = statement.tree
         if tree is None:
             raise NotRead("this part of the Table API has no SQL that says the same")
+        if kind:
+            tree.meta[FUNCTION_KIND] = kind
         queries = tree.expressions if isinstance(tree, nodes.StatementSet) else [tree]
         if isinstance(tree, nodes.StatementSet) and len(queries) != len(steps):
             raise NotRead("a text of a statement set is not one INSERT")
@@ -139,9 +182,9 @@ class Session:
 
     def script(self) -> Script:
         """All of it as a script; its text is the SQL that stands in the source as it is, in its place."""
-        lines = [" " * len(line) for line in self.lines]
+        lines = [" " * len(line) for line in self.lines()]
         for statement in self.statements:
-            if not statement.placed:
+            if not statement.placed or statement.span.source != self.source:
                 continue
             for number, line in enumerate(f"{statement.text};".split("\n"), start=statement.span.line - 1):
                 column = statement.span.column - 1 if number == statement.span.line - 1 else 0
@@ -155,9 +198,11 @@ class Session:
     def _add(self, statement: Statement) -> None:
         tree = statement.tree
         if isinstance(tree, _DECLARES):
-            name = tree.this.sql(dialect="flink").lower()
+            name = ".".join(part.name for part in tree.this.parts).lower()
             self.epoch += name in self._declared
             self._declared.add(name)
+            if isinstance(tree, nodes.CreateTable | nodes.CreateView):
+                self.columns[name] = None if name in self.columns else _columns_of(tree)
         elif tree is None or not isinstance(tree, (*_KEEPS_NAMES, *_LOOKS, exp.Query, exp.Values)):
             self.epoch += 1
         if not isinstance(tree, _LOOKS):
@@ -171,7 +216,8 @@ class Session:
         place = None if origin is None else self._verbatim(text, origin)
         padding = "" if place is None else "\n" * (place[0] - 1) + " " * place[1]
         try:
-            statements = parse_script(padding + text, self.source).statements
+            source = self.source if origin is None else file_of(origin) or self.source
+            statements = parse_script(padding + text, source).statements
         except ScriptError:
             raise NotRead("the text holds no SQL statement") from None
         if len(statements) != 1:
@@ -186,10 +232,23 @@ class Session:
     def _verbatim(self, text: str, origin: ast.Constant) -> tuple[int, int] | None:
         """Line (from 1) and column (from 0) where the text stands in the source as it is."""
         span = self.place(origin)
-        rows = self.lines[span.line - 1 : span.end_line]
+        rows = self.lines(file_of(origin))[span.line - 1 : span.end_line]
         written = "\n".join(rows)
         start = written.find(text, span.column - 1)
         if start < 0 or start + len(text) > len(written) - len(rows[-1]) + span.end_column:
             return None
         line = written.count("\n", 0, start)
         return span.line + line, start - (written.rfind("\n", 0, start) + 1)
+
+
+def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] | None:
+    """The names of the columns that are declared; None where others come with them."""
+    given = tree.args.get("columns") or ()
+    if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
+        return None
+    return tuple(column.name if isinstance(column, exp.Identifier) else column.this.name for column in given)
+
+
+def file_of(node: ast.AST) -> str:
+    """The file beside the program that a node stands in; empty for the program itself."""
+    return str(getattr(node, "file", ""))

@@ -6,30 +6,38 @@ Every other call on one of these objects raises :class:`NotRead`.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from airflow_flinkcompat.program import datatypes, descriptors, environment, functions, validation
 from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program import relations as r
-from airflow_flinkcompat.program import validation
+from airflow_flinkcompat.program.arguments import columns as columns_of
+from airflow_flinkcompat.program.arguments import expression, table_of, text_of
 from airflow_flinkcompat.program.flip.meaning import strings
+from airflow_flinkcompat.program.parameters import positional
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.values import (
     Config,
     Described,
+    Descriptor,
     Expr,
     Inserts,
     Known,
     NotRead,
+    Options,
+    Pipe,
     Prepared,
     Ref,
     Relation,
     Result,
     Settings,
+    Shape,
     Spec,
+    Stream,
     Streams,
     Tables,
+    Type,
     Unknown,
     Value,
 )
@@ -58,35 +66,58 @@ _OLD_STRINGS = "old string expressions (Flink up to 1.15 only: write col('a') in
 _LAST_WITH_STRINGS = "1.15"
 _LOOK = Unknown("what a call only looks up is not known")
 _LOOKS = {
-    "Tables": ("list_tables", "list_views", "list_temporary_tables", "list_temporary_views", "explain_sql"),
-    "Relation": ("print_schema", "explain", "get_schema"),
-    "Result": ("print", "wait", "collect", "get_job_client"),
+    "Tables": (
+        "list_tables",
+        "list_views",
+        "list_temporary_tables",
+        "list_temporary_views",
+        "explain_sql",
+        "list_catalogs",
+        "list_databases",
+        "list_functions",
+        "list_user_defined_functions",
+        "get_current_catalog",
+        "list_modules",
+        "get_current_database",
+        "list_full_modules",
+    ),
+    "Relation": ("print_schema", "explain", "print_explain", "get_schema", "get_resolved_schema"),
+    "Result": ("print", "wait", "collect", "get_job_client", "get_result_kind", "get_table_schema"),
+    "Streams": ("get_parallelism", "get_max_parallelism", "get_execution_plan", "get_stream_graph"),
+    "Pipe": ("explain", "print_explain", "get_sink_identifier"),
     "Config": ("get", "get_string", "get_integer", "get_boolean", "get_local_timezone"),
-    "Inserts": ("explain",),
+    "Inserts": ("explain", "print_explain"),
 }
 """Calls that change nothing."""
-_SETTERS = ("set", "set_string", "set_integer", "set_boolean", "set_float")
 
 
 def call_name(ref: Ref, args: Args, names: Names, session: Session, node: ast.AST) -> Value:
     """A call of what pyflink exports: ``col('a')``, ``Tumble.over(…)``, ``TableEnvironment.create(…)``."""
     owner = ref.path.rpartition(".")[0].rpartition(".")[2]
+    begun = descriptors.begin(owner, ref.name, args) if not names else None
+    if begun is not None:
+        return begun
     match owner, ref.name:
         case (("StreamTableEnvironment" | "TableEnvironment"), "create"):
-            return _environment([*args, *names.values()], session, node)
-        case "StreamExecutionEnvironment", "get_execution_environment" if not args and not names:
-            return Streams()
+            return environment.made([*args, *names.values()], session, node)
+        case "StreamExecutionEnvironment", "get_execution_environment":
+            return environment.streams(args, names, session, node)
         case "EnvironmentSettings", ("in_streaming_mode" | "in_batch_mode" | "new_instance"):
             return Settings(ref.name == "in_batch_mode")
+        case _, "Configuration" if not args and not names:
+            return Options()
+        case "DataTypes", name:
+            return datatypes.data_type(name, args, names)
+    if environment.of_streams(ref):
+        return Stream()
+    args, names = positional(ref.name, args, names)
     if names:
         raise NotRead(f"{ref.name} with named arguments is not read")
     match owner, ref.name:
-        case "DataTypes", name:
-            return e.data_type(name, args)
         case (("Tumble" | "Slide" | "Session" | "Over"), name):
             return call(Spec(owner), name, args, {}, session, node)
         case _, "col" if len(args) == 1:
-            return Expr("column", (r.text_of(args[0], "the name of a column"),))
+            return Expr("column", (text_of(args[0], "the name of a column"),))
         case _, "lit" if len(args) == 1:
             return e.literal(args[0])
         case _, "row_interval" if len(args) == 1:
@@ -95,14 +126,19 @@ def call_name(ref: Ref, args: Args, names: Names, session: Session, node: ast.AS
                     return Expr("rows", (count,))
             raise NotRead("row_interval takes a whole number that is known")
         case _, ("and_" | "or_") if len(args) > 1:
-            first, *rest = map(r.expression, args)
+            first, *rest = map(expression, args)
             for part in rest:
                 first = Expr("infix", (ref.name.strip("_").upper(), first, part))
             return first
         case _, "not_" if len(args) == 1:
-            return Expr("prefix", ("NOT", r.expression(args[0])))
-        case _, "concat" if args:
-            return Expr("call", ("CONCAT", tuple(map(r.expression, args))))
+            return Expr("prefix", ("NOT", expression(args[0])))
+        case _, "call" if args:
+            return functions.by_name(text_of(args[0], "the name of a function"), args[1:], session)
+        case _, "call_sql" if len(args) == 1:
+            return Expr("sql", (f"({session.fragment(text_of(args[0], 'the SQL of an expression'))})",))
+    found = e.function(ref.name, args)
+    if found is not None:
+        return found
     raise NotRead(f"{ref.name} of pyflink is not read")
 
 
@@ -111,7 +147,15 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
     kind = type(owner).__name__
     if name in _LOOKS.get(kind, ()):
         return _LOOK
-    if names and not (isinstance(owner, Relation | Inserts) and set(names) == {"overwrite"}):
+    if isinstance(owner, Stream):
+        return owner
+    if name in (*environment.BEGINS, *environment.FROM_ELSEWHERE, *environment.TO_STREAMS):
+        names = {}
+    if not isinstance(owner, Shape | Type):
+        args, names = positional(name, args, names)
+    if names and not (
+        isinstance(owner, Relation | Inserts | Shape) and set(names) <= {"overwrite", "metadata_key", "is_virtual"}
+    ):
         raise NotRead(f"{name} with named arguments is not read")
     args = with_strings(owner, name, args, session, node)
     found: Value | None = None
@@ -129,13 +173,24 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
         case Expr():
             found = _expression(owner, name, args)
         case Config():
-            found = _config(name, args, session, node)
+            found = environment.of_config(owner, name, args, session, node)
         case Streams():
-            found = _streams(name, args, session, node)
-        case Settings() if name in ("in_streaming_mode", "in_batch_mode") and not args:
-            found = Settings(name == "in_batch_mode")
-        case Settings() if name == "build" and not args:
-            found = owner
+            found = environment.of_stream_environment(name, args, session, node)
+        case Settings():
+            found = environment.of_settings(owner, name, args)
+        case Options():
+            found = environment.of_options(owner, name, args)
+        case Shape():
+            found = descriptors.of_shape(owner, name, args, names, session)
+        case Descriptor():
+            found = descriptors.of_descriptor(owner, name, args)
+        case Type():
+            found = datatypes.method(owner, name, args)
+        case Pipe() if name == "execute" and not args:
+            if owner.epoch != session.epoch:
+                raise NotRead("a name was dropped or declared anew after insert_into")
+            session.say(owner.sql, node, owner.steps)
+            found = Result()
     if found is None:
         why = next((f": {arg.reason}" for arg in args if isinstance(arg, Unknown)), "")
         raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments{why}")
@@ -171,19 +226,13 @@ _KINDS = {
     "Settings": "EnvironmentSettings",
     "Result": "a result",
     "Type": "a data type",
+    "Pipe": "an INSERT",
+    "Shape": "a schema",
+    "Descriptor": "a table descriptor",
+    "Udf": "a Python function",
+    "Stream": "a DataStream",
+    "Options": "a configuration",
 }
-
-
-def _environment(args: Args, session: Session, node: ast.AST) -> Value:
-    if not all(isinstance(arg, Streams | Settings) for arg in args):
-        raise NotRead("the settings of the table environment are not read")
-    if session.made:
-        raise NotRead("a second table environment is not read")
-    session.made = True
-    session.batch = any(isinstance(arg, Settings) and arg.batch for arg in args)
-    if session.batch:
-        _set("execution.runtime-mode", "batch", session, node)
-    return Tables()
 
 
 def _tables(name: str, args: Args, session: Session, node: ast.AST) -> Value | None:
@@ -193,20 +242,30 @@ def _tables(name: str, args: Args, session: Session, node: ast.AST) -> Value | N
             return Result()
         case "sql_query", 1:
             return session.query(args[0])
-        case "from_path", 1:
-            path = e.path(r.text_of(args[0], "the path of a table"))
-            return Relation(path, steps=("from_path",), epoch=session.epoch)
-        case "create_temporary_view", 2:
-            path = e.path(r.text_of(args[0], "the name of a view"))
-            table = r.table_of(args[1], session)
-            session.say(f"CREATE TEMPORARY VIEW {path} AS {table.sql}", node, table.steps)
+        case (("from_path" | "scan"), 1):
+            written = text_of(args[0], "the path of a table")
+            known = session.columns.get(written.lower())
+            return Relation(e.path(written), steps=("from_path",), epoch=session.epoch, columns=known)
+        case "from_descriptor", 1 if isinstance(args[0], Descriptor):
+            return descriptors.relation(args[0], session, node)
+        case (("create_temporary_table" | "create_table"), (2 | 3)):
+            return _create(name, args, session, node)
+        case (("create_temporary_view" | "create_view" | "register_table"), 2):
+            written = text_of(args[0], "the name of a view")
+            if isinstance(args[1], Stream):
+                args = [args[0], environment.from_stream(name, args[1:], session, node)]
+            table = table_of(args[1], session)
+            temporary = "" if name == "create_view" else "TEMPORARY "
+            session.say(f"CREATE {temporary}VIEW {e.path(written)} AS {table.sql}", node, table.steps)
+            session.columns[written.lower()] = table.columns
             return Known(None)
-        case "drop_temporary_view", 1:
-            path = e.path(r.text_of(args[0], "the name of a view"))
-            session.say(f"DROP TEMPORARY VIEW {path}", node)
-            return Unknown("whether there was a view")
+        case (("drop_temporary_view" | "drop_temporary_table" | "drop_table" | "drop_view"), 1):
+            path = e.path(text_of(args[0], "the name of a table or view"))
+            kind = name.removeprefix("drop_").replace("_", " ").upper()
+            session.say(f"DROP {kind} {path}", node)
+            return Unknown("whether there was a table or view")
         case (("use_catalog" | "use_database"), 1):
-            path = e.path(r.text_of(args[0], "the name of a catalog or database"))
+            path = e.path(text_of(args[0], "the name of a catalog or database"))
             session.say(f"USE {'CATALOG ' if name == 'use_catalog' else ''}{path}", node)
             return Known(None)
         case (("create_statement_set" | "create_stmt_set"), 0):
@@ -214,17 +273,65 @@ def _tables(name: str, args: Args, session: Session, node: ast.AST) -> Value | N
             return session.sets[-1]
         case "get_config", 0:
             return Config()
-        case (("from_data_stream" | "from_changelog_stream" | "from_pandas" | "from_elements"), _):
-            raise NotRead(f"the rows of {name} do not come from a table: what makes them is not read")
+        case begins, _ if begins in environment.FROM_ELSEWHERE:
+            return environment.from_stream(name, args, session, node)
+        case ends, count if ends in environment.TO_STREAMS and count:
+            return environment.to_stream(name, table_of(args[0], session), session, node)
+        case dependency, count if dependency in _DEPENDENCIES and count:
+            environment.dependency(name, args, session, node)
+            return Known(None)
+        case registers, (2 | 3) if registers in _REGISTERS:
+            return _register(name, args, session, node)
+        case (("drop_temporary_function" | "drop_temporary_system_function" | "drop_function"), 1):
+            raise NotRead("a function that is dropped is not read")
+        case "execute", _ if session.streams:
+            return Result()
+        case removed, _ if removed in _REMOVED:
+            raise NotRead(f"{name} was removed from Flink: write {_REMOVED[name]}")
     return None
+
+
+_DEPENDENCIES = ("add_python_file", "set_python_requirements", "add_python_archive")
+_REGISTERS = {
+    "create_temporary_function": False, "create_temporary_system_function": True, "register_function": True,
+    "create_java_temporary_function": False, "create_java_temporary_system_function": True,
+    "create_java_function": False, "register_java_function": True,
+}  # fmt: skip
+"""Calls that register a function: whether it is one of the system."""
+_REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
+
+
+def _create(name: str, args: Args, session: Session, node: ast.AST) -> Value | None:
+    exists = len(args) == 3 and args[2] == Known(True)
+    if not isinstance(args[1], Descriptor) or (len(args) == 3 and not isinstance(args[2], Known)):
+        return None
+    path = e.path(text_of(args[0], "the path of a table"))
+    descriptors.create(path, args[1], session, node, temporary=name == "create_temporary_table", exists=exists)
+    return Known(None)
+
+
+def _register(name: str, args: Args, session: Session, node: ast.AST) -> Value:
+    called = text_of(args[0], "the name of a function")
+    system = _REGISTERS[name]
+    if len(args) > 2:
+        raise NotRead("a function that is created only where there is none is not read")
+    if "java" in name:
+        written = text_of(args[1], "the class of a function")
+        functions.java(called, written, name != "create_java_function", system, session, node)
+    else:
+        functions.register(called, args[1], system, session, node)
+    return Known(None)
 
 
 def _inserts(inserts: Inserts, name: str, args: Args, names: Names, session: Session, node: ast.AST) -> Value | None:
     match name, len(args):
         case "add_insert", (2 | 3):
-            table = r.table_of(args[1], session)
-            sql, _, steps = r.insert(args[0], table, [*args[2:], *names.values()], node)
+            table = table_of(args[1], session)
+            sql, _, steps = r.insert(r.sink(args[0], session, node), table, [*args[2:], *names.values()], node)
             inserts.inserts.append((sql, steps, session.epoch))
+            return inserts
+        case "add", 1 if isinstance(args[0], Pipe):
+            inserts.inserts.append((args[0].sql, args[0].steps, args[0].epoch))
             return inserts
         case "add_insert_sql", 1:
             sql = session.sql(args[0]).rstrip().rstrip(";")
@@ -246,8 +353,8 @@ def _spec(spec: Spec, name: str, args: Args, session: Session) -> Value | None:
         return None
     validation.call_order(spec, name)
     if name == "alias" and len(args) == 1:
-        return replace(spec, alias=r.text_of(args[0], "the alias of a window"))
-    columns = r.columns(args)
+        return replace(spec, alias=text_of(args[0], "the alias of a window"))
+    columns = columns_of(args)
     if len(columns) != 1 and name != "partition_by":
         return None
     if name in validation.LENGTHS:
@@ -264,59 +371,11 @@ def _spec(spec: Spec, name: str, args: Args, session: Session) -> Value | None:
 def _expression(expr: Expr, name: str, args: Args) -> Value | None:
     match name, len(args):
         case "alias", 1:
-            return Expr("alias", (expr, r.text_of(args[0], "an alias")))
-        case "cast", 1 if type(args[0]).__name__ == "Type":
-            return Expr("cast", (expr, args[0]))
+            return Expr("alias", (expr, text_of(args[0], "an alias")))
+        case "alias", count if count:
+            return Expr("aliases", (expr, tuple(text_of(arg, "an alias") for arg in args)))
         case "over", 1:
             match args[0]:
                 case Expr("column", (alias,)):
                     return Expr("over", (expr, alias))
-        case "like", 1:
-            return Expr("infix", ("LIKE", expr, r.expression(args[0])))
-        case "between", 2:
-            return Expr("between", (expr, r.expression(args[0]), r.expression(args[1])))
-    return None
-
-
-def _config(name: str, args: Args, session: Session, node: ast.AST) -> Value | None:
-    match name, len(args):
-        case setter, 2 if setter in _SETTERS:
-            _set(r.text_of(args[0], "the key of a setting"), _setting(args[1]), session, node)
-            return Config()
-        case "set_local_timezone", 1:
-            _set("table.local-time-zone", _setting(args[0]), session, node)
-            return Config()
-        case "get_configuration", 0:
-            return Config()
-    return None
-
-
-def _streams(name: str, args: Args, session: Session, node: ast.AST) -> Value | None:
-    match name, list(args):
-        case "set_parallelism", [Known(int(count))]:
-            _set("parallelism.default", str(count), session, node)
-        case "set_max_parallelism", [Known(int(count))]:
-            _set("pipeline.max-parallelism", str(count), session, node)
-        case "enable_checkpointing", [Known(int(count))]:
-            _set("execution.checkpointing.interval", f"{count} ms", session, node)
-        case "add_jars", [*jars] if jars:
-            for jar in jars:
-                session.say(f"ADD JAR {e.text(r.text_of(jar, 'the path of a library'))}", node)
-        case _:
-            return None
-    return Streams()
-
-
-def _setting(value: Value) -> str:
-    match value:
-        case Known(bool(flag)):
-            return str(flag).lower()
-        case Known(str() | int() | float() as given):
-            return str(given)
-    raise NotRead(f"the value of a setting is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
-
-
-def _set(key: str, value: str, session: Session, node: ast.AST) -> None:
-    if not re.fullmatch(r"[\w.$-]+", key):
-        raise NotRead("the key of a setting is none")
-    session.say(f"SET {e.text(key)} = {e.text(value)}", node)
+    return e.method(expr, name, args)

@@ -1,26 +1,38 @@
-"""Whether a value, or a piece of source, may have to do with tables at all."""
+"""What a value, or a piece of source, has to do with tables, and what else it could change."""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
-from airflow_flinkcompat.program.values import (
+from airflow_flinkcompat.program.objects import (
     Arguments,
-    Described,
-    Frame,
+    Class,
+    File,
     Function,
-    Items,
-    Known,
-    Namespace,
-    Ref,
-    Unknown,
-    Value,
+    Instance,
+    Module,
+    Path,
+    Super,
+    Template,
 )
+from airflow_flinkcompat.program.values import Described, Frame, Items, Known, Ref, Unknown, Value
 
 Spend = Callable[[int], None]
-_CODE = ("exec", "eval", "compile", "__import__", "globals", "locals", "vars", "getattr", "setattr", "delattr")
+CODE = (
+    "exec", "eval", "compile", "__import__", "globals", "locals", "vars", "getattr", "setattr", "delattr", "super",
+)  # fmt: skip
+"""Builtins that may do anything with anything."""
+KNOWS_NO_TABLES = frozenset(
+    {
+        "yaml", "toml", "tomli", "dotenv", "requests", "numpy", "pandas", "boto3", "pydantic", "pydantic_settings",
+        "jinja2", "click", "attr", "attrs", "loguru", "structlog", "redis", "psycopg2", "google", "pytz", "dateutil",
+        "typing_extensions", "confluent_kafka", "kafka", "faker", "ujson", "orjson", "simplejson", "colorlog",
+    }
+)  # fmt: skip
+"""Libraries everybody has, which know nothing of PyFlink: with no table among the arguments they reach none."""
 
 
 def touches(value: Value, spend: Spend) -> bool:
@@ -33,6 +45,11 @@ def mentions(node: ast.AST, frame: Frame, spend: Spend) -> bool:
     return _mentions(node, frame, set(), spend)
 
 
+def knows_no_tables(ref: Ref) -> bool:
+    """Whether what an import brings has nothing to do with tables by itself."""
+    return ref.module in sys.stdlib_module_names or ref.module in KNOWS_NO_TABLES
+
+
 def _touches(value: Value, seen: set[int], spend: Spend) -> bool:
     if id(value) in seen:
         return False
@@ -40,24 +57,18 @@ def _touches(value: Value, seen: set[int], spend: Spend) -> bool:
     if isinstance(value, Described):
         return True
     match value:
-        case Known() | Arguments():
-            return False
         case Unknown():
             return value.tables
         case Ref():
             if value.module == "builtins":
-                return value.name in _CODE
-            return value.module == "pyflink" or value.module not in sys.stdlib_module_names
-        case Items():
-            seen.add(id(value))
-            inner = value.value.values() if isinstance(value.value, dict) else value.value
-            return any(_touches(part, seen, spend) for part in inner)
-        case Namespace():
-            seen.add(id(value))
-            return any(_touches(part, seen, spend) for part in value.names.values())
-        case Function():
-            seen.add(id(value))
-            return _mentions(value.node, value.frame, seen, spend)
+                return value.name in CODE
+            return value.module == "pyflink" or not knows_no_tables(value)
+    seen.add(id(value))
+    if isinstance(value, Class) and (value.strange or value.function):
+        return True
+    if any(_touches(part, seen, spend) for part in parts(value)):
+        return True
+    return isinstance(value, Function) and _mentions(value.node, value.frame, seen, spend)
 
 
 def _mentions(node: ast.AST, frame: Frame, seen: set[int], spend: Spend) -> bool:
@@ -65,6 +76,92 @@ def _mentions(node: ast.AST, frame: Frame, seen: set[int], spend: Spend) -> bool
         spend(1)
         if isinstance(part, ast.Global | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.Yield | ast.YieldFrom):
             return True
-        if isinstance(part, ast.Name) and _touches(frame.find(part.id) or Ref(f"builtins.{part.id}"), seen, spend):
+        if isinstance(part, ast.Name) and _touches(named(part.id, frame), seen, spend):
             return True
     return False
+
+
+def named(name: str, frame: Frame) -> Value:
+    return frame.find(name) or Ref(f"builtins.{name}")
+
+
+def parts(value: Value) -> Iterable[Value]:
+    """The values inside of one: elements, attributes, what is bound to a function."""
+    match value:
+        case Items(dict(inner)):
+            return inner.values()
+        case Items(list(inner)):
+            return inner
+        case Function(receiver=receiver, defaults=defaults, bound=bound, named=given):
+            own = () if receiver is None else (receiver,)
+            return (*own, *bound, *defaults.values(), *given.values())
+        case Class(names=names, base=base):
+            return (*names.values(), *(() if base is None else (base,)))
+        case Instance(type=kind, names=names):
+            return (*names.values(), kind)
+        case Super(receiver=receiver):
+            return (receiver,)
+        case Module(frame=frame):
+            return frame.names.values()
+        case Known() | Path() | File() | Template() | Arguments():
+            return ()
+    return ()
+
+
+@dataclass
+class Reach:
+    """Everything that pieces of source and values could change: ``sets`` where an attribute is set in one of them."""
+
+    spend: Spend
+    found: list[Value] = field(default_factory=list)
+    sets: bool = False
+    _seen: set[int] = field(default_factory=set)
+
+    def source(self, node: ast.AST, frame: Frame) -> None:
+        names = set()
+        for part in ast.walk(node):
+            self.spend(1)
+            if isinstance(part, ast.Name):
+                names.add(part.id)
+            self.sets |= isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load)
+        self.values(value for name in names if (value := frame.find(name)) is not None)
+
+    def values(self, given: Iterable[Value]) -> None:
+        pending = list(given)
+        while pending:
+            value = pending.pop()
+            if id(value) in self._seen or isinstance(value, Known | Unknown | Ref | Described):
+                continue
+            self.spend(1)
+            self._seen.add(id(value))
+            self.found.append(value)
+            pending += parts(value)
+            if isinstance(value, Function):
+                self.source(value.node, value.frame)
+
+    def lose(self, reason: str, everything: bool = False) -> None:
+        """What was found is not known any more: lists and dictionaries, and objects where attributes may be set."""
+        for value in self.found:
+            match value:
+                case Items():
+                    value.broken = reason
+                case Instance() | Class() | Module() if self.sets or (everything and isinstance(value, Instance)):
+                    _lost(value, reason)
+                case File():
+                    value.read = True
+
+
+def _lost(value: Instance | Class | Module, reason: str) -> None:
+    if isinstance(value, Module):
+        for name in value.frame.names:
+            value.frame.names[name] = Unknown(reason, tables=True)
+        return
+    value.broken = reason
+
+
+def within(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and its parts, without the functions defined in it."""
+    yield node
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield from within(part)

@@ -50,10 +50,12 @@ def called(node: ast.AST) -> ast.AST:
     if not isinstance(attribute, ast.Attribute) or attribute.end_col_offset is None or attribute.end_lineno is None:
         return node
     end = attribute.end_col_offset
-    return ast.Pass(
+    last = ast.Pass(
         lineno=attribute.end_lineno, col_offset=end - len(attribute.attr.encode()),
         end_lineno=getattr(node, "end_lineno", None), end_col_offset=getattr(node, "end_col_offset", None),
     )  # fmt: skip
+    last.file = getattr(node, "file", "")  # type: ignore[attr-defined]
+    return last
 
 
 def refused(what: str, remedy: str, flink: str = "") -> Refused:
@@ -317,7 +319,7 @@ def _columns(expr: Expr) -> Iterator[str]:
     """Names of the columns outside of aggregates and properties."""
     if expr.kind == "column":
         yield str(expr.parts[0])
-    elif expr.kind not in ("aggregate", "field", "over"):
+    elif expr.kind not in ("aggregate", "field", "over", "own"):
         for part in _inner(expr):
             yield from _columns(part)
 

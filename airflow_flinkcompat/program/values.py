@@ -9,6 +9,18 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_flinkcompat.program.objects import (
+    Arguments,
+    Class,
+    File,
+    Function,
+    Instance,
+    Module,
+    Path,
+    Super,
+    Template,
+)
+
 
 class NotRead(Exception):
     """Something that touches tables and is not understood; the message says what, without quoting the source."""
@@ -28,10 +40,22 @@ class Known:
 
 @dataclass(eq=False)
 class Items:
-    """A list, tuple or dictionary; ``broken`` says why its content is no longer known, for all who share it."""
+    """A list, tuple or dictionary; ``broken`` says why its content is no longer known, for all who share it.
+
+    ``kind`` is what type Python would name; an ``iterator`` gives its values once. ``views`` are the lists made of a
+    dictionary's keys or values, which change with it.
+    """
 
     value: list[Any] | dict[Any, Any]
     broken: str = ""
+    kind: str = "list"
+    views: list[Items] = field(default_factory=list)
+
+    def change(self) -> None:
+        """Whoever goes through keys or values of this dictionary is no longer right."""
+        for view in self.views:
+            view.broken = "the dictionary it was made of was changed"
+        self.views.clear()
 
 
 @dataclass(frozen=True)
@@ -71,8 +95,14 @@ class Frame:
 
     names: dict[str, Value] = field(default_factory=dict)
     outer: Frame | None = None
-    shared: set[str] = field(default_factory=set)
-    """Names that a ``global`` statement leaves to the module."""
+    elsewhere: dict[str, Frame] = field(default_factory=dict)
+    """Names that a ``global`` or ``nonlocal`` statement leaves to another frame."""
+    function: Function | None = None
+    """The function whose call this is."""
+    file: str = ""
+    """Of a module, where its text lies: empty for the program itself."""
+    package: str = ""
+    """Of a module, the package that ``from . import`` starts at."""
 
     @property
     def module(self) -> Frame:
@@ -80,7 +110,7 @@ class Frame:
 
     def find(self, name: str) -> Value | None:
         """The value of a name; None where nothing binds it, and nothing could have by an import of everything."""
-        scope: Frame | None = self
+        scope: Frame | None = self.elsewhere.get(name, self)
         while scope is not None:
             if name in scope.names:
                 return scope.names[name]
@@ -88,39 +118,26 @@ class Frame:
         return self.module.names.get(EVERYTHING)
 
     def bind(self, name: str, value: Value) -> None:
-        """Bind a name here, or in the module where a ``global`` statement says so."""
-        (self.module if name in self.shared else self).names[name] = value
-
-
-@dataclass(eq=False)
-class Function:
-    """A function of the program; ``defaults`` are those of its parameters, as they were where it was defined."""
-
-    node: ast.FunctionDef
-    frame: Frame
-    defaults: dict[str, Value]
-
-
-@dataclass(eq=False)
-class Namespace:
-    """A class that only holds constants."""
-
-    names: dict[str, Value]
-
-
-@dataclass(eq=False)
-class Arguments:
-    """What ``argparse`` makes of the command line: by name, the type asked for (None: one that is not read)."""
-
-    types: dict[str, str | None] = field(default_factory=dict)
-    parsed: bool = False
+        """Bind a name here, or where a ``global`` or ``nonlocal`` statement says."""
+        self.elsewhere.get(name, self).names[name] = value
 
 
 @dataclass(frozen=True)
 class Settings:
-    """EnvironmentSettings, finished or not."""
+    """EnvironmentSettings, finished or not, and the options it was given."""
 
     batch: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(eq=False)
+class Options:
+    """A Configuration that belongs to no environment yet."""
+
+    values: dict[str, str] = field(default_factory=dict)
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self.values.items())
 
 
 @dataclass(frozen=True)
@@ -135,7 +152,9 @@ class Tables:
 
 @dataclass(frozen=True)
 class Config:
-    """The configuration of the table environment."""
+    """The configuration of the table environment, or of its checkpoints."""
+
+    checkpoints: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +203,7 @@ class Relation:
 
     ``steps`` are the operations of the Table API it came through, ``epoch`` counts the names that were declared anew
     before it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty where the table has no event time,
-    None where that is not known.
+    None where that is not known. ``columns`` are the names of the columns, None where they are not known.
     """
 
     source: str
@@ -193,6 +212,7 @@ class Relation:
     steps: tuple[str, ...] = ()
     epoch: int = 0
     rowtime: str | None = None
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.source) + len(self.query) + sum(map(len, self.where)) > 2 * TEXT_LIMIT:
@@ -229,5 +249,54 @@ class Inserts:
     inserts: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
 
 
-Described = Settings | Streams | Tables | Config | Result | Expr | Type | Spec | Relation | Prepared | Inserts
-Value = Known | Items | Unknown | Ref | Function | Namespace | Arguments | Described
+@dataclass(frozen=True)
+class Pipe:
+    """``insert_into``: an INSERT that is not executed yet."""
+
+    sql: str
+    steps: tuple[str, ...]
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A Schema, or its builder: the lines of a column list, and the names of the columns."""
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A TableDescriptor, a FormatDescriptor, or the builder of one: ``kind`` is ``table`` or ``format``."""
+
+    kind: str
+    options: tuple[tuple[str, str], ...]
+    shape: Shape | None = None
+    keys: tuple[str, ...] = ()
+    clause: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Udf:
+    """A Python function for Flink: its name in the program, its kind, and a digest of its source text."""
+
+    name: str
+    kind: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A DataStream, or a part of one: nothing of it is read."""
+
+
+Described = (
+    Settings | Streams | Tables | Config | Result | Expr | Type | Spec | Relation | Prepared | Inserts | Pipe | Shape
+    | Descriptor | Udf | Stream | Options
+)  # fmt: skip
+Value = (
+    Known | Items | Unknown | Ref | Function | Class | Instance | Super | Module | Path | File | Template | Arguments
+    | Described
+)  # fmt: skip

@@ -15,6 +15,7 @@ from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
 from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
+    FUNCTION_KIND,
     LANGUAGES,
     NO_PROGRAM,
     PROGRAM,
@@ -42,6 +43,7 @@ __all__ = [
     "Note",
     "PLACEHOLDER",
     "PROGRAM",
+    "FUNCTION_KIND",
     "STEPS",
     "Placeholder",
     "Secret",

@@ -22,6 +22,8 @@ from airflow_flinkcompat.sql.grammar import nodes_of
 
 STEPS = "steps"
 """Under this name the tree of a query notes the operations of the Table API it was made by."""
+FUNCTION_KIND = "function kind"
+"""Under this name the tree of a CREATE FUNCTION notes what kind the function is, where a program says so."""
 
 
 LANGUAGES: Mapping[str, str] = {".py": "python", ".table": "table"}

@@ -1,0 +1,185 @@
+"""What the body of a Python function stands on, as text: the function, and everything of the program it may read.
+
+Nothing of it is understood; two texts that are equal mean the same function. So a name that is no plain constant brings
+every statement that mentions it, and all that is given from outside.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat.program.objects import Class, Function
+from airflow_flinkcompat.program.touching import Spend, within
+from airflow_flinkcompat.program.values import Frame, Known, Ref, Udf, Unknown
+
+
+@dataclass
+class Body:
+    """Collects the text; ``trees`` are the modules of the program by file, ``given`` is what ``--var`` said."""
+
+    trees: Mapping[str, ast.Module]
+    given: Mapping[str, str]
+    spend: Spend
+    texts: dict[tuple[str, int, int, str], None] = field(default_factory=dict)
+    _seen: set[tuple[int, str]] = field(default_factory=set)
+
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(text for *_, text in sorted(self.texts)).encode()).hexdigest()[:32]
+
+    def say(self, text: str) -> None:
+        """A part that stands nowhere in particular."""
+        self.texts["", 0, 0, text] = None
+
+    def node(self, node: ast.AST, frame: Frame) -> None:
+        """A piece of source, and what its names stand for."""
+        self._text(node, frame)
+        for name in _free(node):
+            self._name(name, frame)
+
+    def _text(self, node: ast.AST, frame: Frame) -> None:
+        text = ast.unparse(node)
+        self.spend(1 + len(text) // 100)
+        place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        self.texts[frame.module.file, *place, text] = None
+
+    def _name(self, name: str, frame: Frame) -> None:
+        scope: Frame | None = frame
+        while scope is not None and name not in scope.names:
+            scope = scope.outer
+        if (key := (id(scope), name)) in self._seen:
+            return
+        self._seen.add(key)
+        self.spend(1)
+        if scope is None:
+            self._stars(frame)
+        elif scope.outer is not None:
+            self._local(name, scope)
+        else:
+            self._of_module(name, scope)
+
+    def _local(self, name: str, scope: Frame) -> None:
+        """A name of the function around: its value, or else everything."""
+        match scope.names[name]:
+            case Known(value):
+                self.say(f"{name} = {value!r}")
+            case Ref(path):
+                self.say(f"{name} = {path}")
+            case Udf(digest=digest):
+                self.say(f"{name} = {digest}")
+            case (Function() | Class()) as found:
+                self.node(found.node, found.frame)
+            case _:
+                self._everything()
+
+    def _of_module(self, name: str, scope: Frame) -> None:
+        tree = self.trees.get(scope.file)
+        statements = [] if tree is None else tree.body
+        binders = [statement for statement in statements if name in _bound(statement)]
+        shared = any(
+            isinstance(part, ast.Global) and name in part.names for each in statements for part in ast.walk(each)
+        )
+        value = scope.names[name]
+        if binders and not shared and all(isinstance(each, ast.FunctionDef | ast.ClassDef) for each in binders):
+            for each in binders:
+                self.node(each, scope)
+        elif not shared and all(isinstance(each, ast.Import | ast.ImportFrom) for each in binders):
+            # An import of everything is not among the binders.
+            self.say(f"{name} = {value.path if isinstance(value, Ref) else ''}")
+            if not isinstance(value, Ref):
+                self._modules(scope)
+                self._stars(scope)
+        elif len(binders) == 1 and not shared and isinstance(binders[0], ast.Assign) and isinstance(value, Known):
+            self.say(f"{name} = {value.value!r}")
+        else:
+            self._mentions(name, scope, statements)
+
+    def _mentions(self, name: str, scope: Frame, statements: list[ast.stmt]) -> None:
+        """Every statement of the module that mentions a name may have a part in what it stands for."""
+        for each in statements:
+            self.spend(1)
+            if name in _all(each):
+                self._text(each, scope)
+                for other in _all(each) & scope.names.keys():
+                    self._name(other, scope)
+        self._given()
+        if not statements or (isinstance(scope.names[name], Unknown) and "*" in scope.names):
+            self._everything()
+
+    def _stars(self, frame: Frame) -> None:
+        """A builtin, or a name from an import of everything."""
+        tree = self.trees.get(frame.module.file)
+        for each in () if tree is None else tree.body:
+            if isinstance(each, ast.ImportFrom) and each.names[0].name == "*":
+                self._text(each, frame)
+                self._modules(frame)
+
+    def _modules(self, frame: Frame) -> None:
+        """All modules beside the program, whatever an import takes of them."""
+        for file, tree in self.trees.items():
+            if file and file != frame.module.file and ("", file) not in self._done:
+                self._done.add(("", file))
+                text = ast.unparse(tree)
+                self.spend(1 + len(text) // 100)
+                self.texts[file, 0, 0, text] = None
+
+    def _everything(self) -> None:
+        for file, tree in self.trees.items():
+            if ("*", file) not in self._done:
+                self._done.add(("*", file))
+                text = ast.unparse(tree)
+                self.spend(1 + len(text) // 100)
+                self.texts[file, 0, 0, text] = None
+        self._given()
+
+    def _given(self) -> None:
+        self.say(repr(sorted(self.given.items())))
+
+    _done: set[tuple[str, str]] = field(default_factory=set)
+
+
+def _free(node: ast.AST) -> Iterator[str]:
+    """Names that a piece of source takes from outside; too many rather than too few."""
+    if isinstance(node, ast.ClassDef):
+        for part in ast.iter_child_nodes(node):
+            yield from _free(part)
+        return
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    if isinstance(node, ast.FunctionDef | ast.Lambda) and not any(
+        isinstance(part, ast.Global | ast.Nonlocal) for part in ast.walk(node)
+    ):
+        spec = node.args
+        every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs, spec.vararg, spec.kwarg)
+        outside: list[ast.AST] = [*spec.defaults, *(part for part in spec.kw_defaults if part is not None)]
+        own = {arg.arg for arg in every if arg is not None}
+        if isinstance(node, ast.FunctionDef):
+            outside += node.decorator_list
+            stored = (part for statement in node.body for part in within(statement))
+            own |= {part.id for part in stored if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        names -= own - {part.id for piece in outside for part in ast.walk(piece) if isinstance(part, ast.Name)}
+    yield from sorted(names)
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """Names that a statement of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    found: set[str] = set()
+    for part in within(node):
+        match part:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                found |= {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+            case ast.ExceptHandler(name=str(name)):
+                found.add(name)
+    return found
+
+
+def _all(node: ast.stmt) -> set[str]:
+    """Names that a statement mentions anywhere."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} | _bound(node)

@@ -1,0 +1,121 @@
+"""What Python itself makes of a program's names: functions, classes, objects of them, modules, paths and files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.program.values import Frame, Value
+
+
+@dataclass(eq=False)
+class Function:
+    """A function of the program; ``defaults`` are those of its parameters, as they were where it was defined.
+
+    ``how`` is ``staticmethod``, ``classmethod``, ``property`` or ``cached`` where a decorator says so; ``receiver`` is
+    what a method was taken from, ``home`` the class it stands in. ``bound`` and ``named`` are arguments that
+    ``functools.partial`` already gave.
+    """
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Frame
+    defaults: dict[str, Value]
+    how: str = ""
+    receiver: Value | None = None
+    home: Class | None = None
+    bound: tuple[Value, ...] = ()
+    named: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.node.name if isinstance(self.node, ast.FunctionDef) else "a lambda"
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the program: what its body binds, its one base, and the fields of a dataclass in order.
+
+    ``opaque`` says why objects of it are not read; ``function`` is the kind of the Python function that Flink makes of
+    such an object (``scalar``, ``table``, ``aggregate``, ``table aggregate``), empty where it is none.
+    """
+
+    node: ast.ClassDef
+    frame: Frame
+    names: dict[str, Value]
+    base: Class | None = None
+    fields: tuple[str, ...] | None = None
+    opaque: str = ""
+    strange: bool = False
+    """Whether nobody knows what else an object of an opaque class does."""
+    function: str = ""
+    broken: str = ""
+    listed: bool = False
+    """Whether it is an Enum: what its body binds are its members."""
+
+    def find(self, name: str) -> Value | None:
+        """The value of a name here or in a base; None where none binds it."""
+        if name in self.names:
+            return self.names[name]
+        return None if self.base is None else self.base.find(name)
+
+    def line(self) -> tuple[Class, ...]:
+        """The class and its bases, nearest first."""
+        return (self, *(() if self.base is None else self.base.line()))
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of a class of the program; ``broken`` says why its attributes are no longer known."""
+
+    type: Class
+    names: dict[str, Value] = field(default_factory=dict)
+    broken: str = ""
+
+
+@dataclass(frozen=True)
+class Super:
+    """``super()`` in a method of a class, called on ``receiver``."""
+
+    type: Class
+    receiver: Value
+
+
+@dataclass(eq=False)
+class Module:
+    """A module that lies beside the program."""
+
+    name: str
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path of :mod:`pathlib`, as text."""
+
+    text: str
+
+
+@dataclass(eq=False)
+class File:
+    """A text file that was opened; ``read`` once it was."""
+
+    text: str
+    read: bool = False
+
+
+@dataclass(frozen=True)
+class Template:
+    """A ``string.Template``."""
+
+    text: str
+
+
+@dataclass(eq=False)
+class Arguments:
+    """What ``argparse`` makes of the command line: by name, the type asked for (None: one that is not read)."""
+
+    types: dict[str, str | None] = field(default_factory=dict)
+    parsed: bool = False

@@ -1,0 +1,70 @@
+"""Where files lie, as far as a program can know without its environment: beside itself, or where it was started.
+
+The folder of the program is written ``${program}``, the folder it is started in ``${cwd}``: texts that hold one of them
+stand for what they are, but nothing about their letters is known.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+PROGRAM = "${program}"
+STARTED = "${cwd}"
+
+
+def symbolic(text: object) -> bool:
+    """Whether a text holds a folder that only the environment knows."""
+    return isinstance(text, str) and (PROGRAM in text or STARTED in text)
+
+
+def normal(path: str) -> str:
+    """The path without ``.`` and without what ``..`` takes back; it never goes above its folder without a ``..``."""
+    head, rest = _head(path)
+    parts: list[str] = []
+    for part in rest.split("/"):
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if head == "/":
+        return "/" + "/".join(part for part in parts if part != "..")
+    return "/".join([*([head] if head else []), *parts]) or "."
+
+
+def absolute(path: str) -> str:
+    return normal(path if _head(path)[0] else f"{STARTED}/{path}")
+
+
+def join(*paths: str) -> str:
+    """``os.path.join``: a path from the root takes the place of those before it."""
+    found = ""
+    for path in paths:
+        found = path if not found or _head(path)[0] else f"{found.rstrip('/')}/{path}"
+    return found
+
+
+def parent(path: str) -> str:
+    head, rest = _head(path)
+    if head in (PROGRAM, STARTED) and not rest.strip("/"):
+        return f"{head}/.."
+    return f"{path}/.." if posixpath.basename(path) == ".." else posixpath.dirname(path)
+
+
+def inside(path: str) -> str | None:
+    """The path as one from the program's folder; None for one that leads out of it, or starts elsewhere.
+
+    A path without a root is taken as one from there too: that is where a program is started as a rule.
+    """
+    head, rest = _head(path)
+    if head == "/" or "\\" in path or "\0" in path or re.match(r"[A-Za-z]:", path):
+        return None
+    found = normal(rest.lstrip("/"))
+    return None if found.startswith("..") or found == "." or symbolic(found) else found
+
+
+def _head(path: str) -> tuple[str, str]:
+    for head in (PROGRAM, STARTED):
+        if path == head or path.startswith(f"{head}/"):
+            return head, path.removeprefix(head)
+    return ("/", path) if path.startswith("/") else ("", path)
