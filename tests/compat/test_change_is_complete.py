@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.parts import operator_parts, output_parts, table_parts
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Literal
-from airflow_flinkcompat.plan.nodes import Frame, Table, Watermark, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.nodes import Frame, Measure, Table, Watermark, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -80,6 +80,7 @@ OF_WINDOW: dict[str, Any] = {
     "slide": 21,
     "gap": 1,
     "offset": 1,
+    "measure": Measure.ROWS,
 }
 OF_WINDOWING: dict[str, Any] = {
     "window": replace(WINDOW, size=61),
