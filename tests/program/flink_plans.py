@@ -43,12 +43,18 @@ _KINDS = {
 _PASSED_ON = frozenset(("exchange", "watermark-assigner", "sink", "drop-update-before", "mini-batch-assigner"))
 _WINDOW_KINDS = {"TUMBLING": "TUMBLE", "SLIDING": "HOP", "SESSION": "SESSION", "TumblingWindow": "TUMBLE"}
 _FIELDS = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time", "Proctime": "proctime"}
+_TRANSPARENT = ("$AS$1", "$CAST$1", "$REINTERPRET$1")
+_NOW = "$PROCTIME$1"
 _DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?")
 
 
 @dataclass(frozen=True)
 class Told:
-    """One operator: kind, keys in order, window or frame, and calls in order."""
+    """One operator: kind, keys, window or frame, and calls in order.
+
+    Keys are sorted: the Table API groups by columns in the order of the rows, whatever ``group_by`` says, and our plan
+    keeps the order that was written, as SQL does.
+    """
 
     kind: str
     keys: tuple[str, ...]
@@ -109,14 +115,15 @@ class _FlinkPlan:
             case "table-source-scan":
                 return tuple(self._names(node))
             case "calc":
-                return tuple(_rex(rex, read) for rex in node["projection"])
+                named = zip(self._names(node), node["projection"], strict=True)
+                return tuple(name if rex.get("internalName") == _NOW else _rex(rex, read) for name, rex in named)
             case kind if kind in _PASSED_ON:
                 return read
             case "group-aggregate":
-                return (*self._told_of(key).keys, *self._told_of(key).calls)
+                return (*self._keys(key), *self._told_of(key).calls)
             case "group-window-aggregate" | "window-aggregate" | "global-window-aggregate":
                 properties = [f"window.{_FIELDS[each['property']['kind']]}" for each in node["namedWindowProperties"]]
-                return (*self._told_of(key).keys, *self._told_of(key).calls, *properties)
+                return (*self._keys(key), *self._told_of(key).calls, *properties)
             case "local-window-aggregate":
                 return (*(read[place] for place in node["grouping"]), *read)
             case "over-aggregate":
@@ -126,6 +133,10 @@ class _FlinkPlan:
             case "union":
                 return tuple(f"union {place}" for place in range(len(self._names(node))))
         raise AssertionError(f"{self._nodes[key]['type']} is not read here")
+
+    def _keys(self, key: int) -> tuple[str, ...]:
+        read = self._read(key)
+        return tuple(read[place] for place in self._nodes[key]["grouping"])
 
     @staticmethod
     def _names(node: Mapping[str, Any]) -> list[str]:
@@ -171,7 +182,7 @@ class _FlinkPlan:
                 # What it aggregates is what the local one read.
                 (local,) = [each for each in self._under(key) if self._kind(each) == "local-window-aggregate"]
                 node, read, kind = self._nodes[local], self._read(local), "window-aggregate"
-        keys = tuple(read[place] for place in node["grouping"])
+        keys = tuple(sorted(read[place] for place in node["grouping"]))
         window = _flink_window(node, read) if "window" in kind else ()
         return Told(_KINDS[kind], keys, window, _flink_calls(node["aggCalls"], read))
 
@@ -182,10 +193,10 @@ class _FlinkPlan:
 
 
 def _rex(rex: Mapping[str, Any], read: Sequence[str]) -> str:
-    """A column as it is, through casts too; of anything else what it is computed from."""
+    """A column as it is, through casts and other names too; of anything else what it is computed from."""
     if rex["kind"] == "INPUT_REF":
         return read[rex["inputIndex"]]
-    if rex["kind"] == "CALL" and rex.get("syntax") != "SPECIAL" and rex.get("internalName") == "$CAST$1":
+    if rex.get("internalName") in _TRANSPARENT:
         return _rex(rex["operands"][0], read)
     return computed(_rex_leaves(rex, read))
 
@@ -243,7 +254,7 @@ def of_ours(output: Output, written_in_sql: bool) -> tuple[Told, ...]:
 def _our(operator: Operator, written_in_sql: bool) -> Told:
     match operator:
         case AggregateOperator():
-            keys = tuple(map(_value, operator.keys))
+            keys = tuple(sorted(map(_value, operator.keys)))
             window = _our_window(operator.window) if operator.window and operator.windowed else ()
             return Told(operator.kind, keys, window, tuple(map(_our_call, operator.aggregates)))
         case OverOperator():

@@ -1,16 +1,16 @@
-"""Programs beside what real PyFlink makes of them: its plans, told operator by operator, kept in ``flink-2.3.json``.
+"""Programs beside what real PyFlink makes of them: its compiled plans, kept in ``flink-2.3-plans.json.gz``.
 
-``python -m tests.program.oracle`` asks PyFlink anew (``make pyflink``; a minute or two) and writes the file.
+``python -m tests.program.oracle`` asks PyFlink anew (``make pyflink``; a few minutes) and writes the file.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from measure.pairs import PROGRAMS as PAIRS
@@ -19,7 +19,7 @@ from measure.pyflink import VERSION, PyFlink
 from tests.program.flink_plans import Told, of_each_sink, of_ours
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "oracle"
-FILE = FOLDER / "flink-2.3.json"
+FILE = FOLDER / "flink-2.3-plans.json.gz"
 Sinks = dict[str, tuple[Told, ...]]
 """Operators by the table they write to, nearest the sink first."""
 
@@ -45,31 +45,29 @@ def read(name: str) -> Sinks:
     return {output.sink: of_ours(output, not pipelines[i].steps) for i, output in outputs.items()}
 
 
-def planned(pyflink: PyFlink, name: str) -> Sinks:
-    """PyFlink's."""
+def planned(pyflink: PyFlink, name: str) -> list[str]:
+    """PyFlink's plans of a program's jobs, as it writes them."""
     text = programs()[name].replace("file://DATA", "file:///in").replace("file://OUT", "file:///out")
-    plans = pyflink.plan(text, f"{name}.py")
-    return {sink: told for plan in plans for sink, told in of_each_sink(json.loads(plan)).items()}
+    return pyflink.plan(text, f"{name}.py")
+
+
+def told(plans: Iterable[str]) -> Sinks:
+    """What they say."""
+    return {sink: each for plan in plans for sink, each in of_each_sink(json.loads(plan)).items()}
 
 
 @cache
-def kept() -> Mapping[str, Sinks]:
-    """What PyFlink made of every program when it was asked last."""
-    data = json.loads(FILE.read_text(encoding="utf-8"))
-    return {name: {sink: tuple(map(_told, each)) for sink, each in data[name].items()} for name in data}
-
-
-def _told(row: Mapping[str, Any]) -> Told:
-    return Told(row["kind"], tuple(row["keys"]), tuple(row["window"]), tuple(row["calls"]))
+def kept() -> Mapping[str, list[str]]:
+    """The plans PyFlink made of every program when it was asked last."""
+    found: dict[str, list[str]] = json.loads(gzip.decompress(FILE.read_bytes()))
+    return found
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, PyFlink(Path(folder)) as pyflink:
         found = {name: planned(pyflink, name) for name in programs()}
-    rows = {name: {sink: [vars(told) for told in each] for sink, each in found[name].items()} for name in found}
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(rows[name])}" for name in rows)
-    FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-    print(f"{len(rows)} programs planned by PyFlink {VERSION}")
+    FILE.write_bytes(gzip.compress(json.dumps(found, sort_keys=True).encode(), mtime=0))
+    print(f"{len(found)} programs planned by PyFlink {VERSION}")
 
 
 if __name__ == "__main__":
