@@ -82,7 +82,14 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     """
     itself = failed.job_id == head.job_id
     run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
-    if left := _end(run, failed.job_id):
+    try:
+        left = _end(run, failed.job_id, again=True)
+    except ApiError as error:
+        raise DeployError(
+            f"{failed.message}.\nRolling back to entry {head.number} has to wait: {error}\n"
+            f"Run this again when it answers: the way back is written down, and goes on from {failed.savepoint}"
+        ) from None
+    if left:
         message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
         template = replace(run.template_of(head), savepoint=failed.savepoint)
         run.append(replace(template, kind=FAILED, job_id=failed.job_id, message=message))
@@ -234,8 +241,11 @@ def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | No
     return StartFailed(f"{reason}.{addition}\n{way_back(run, template.savepoint, head)}")
 
 
-def _end(run: Run, job_id: str | None) -> str:
-    """End a job that must not go on; what is left of it when that fails, else empty."""
+def _end(run: Run, job_id: str | None, again: bool = False) -> str:
+    """End a job that must not go on; what is left of it when that fails, else empty.
+
+    With ``again`` raises ApiError where the cluster does not answer: it can be asked again later.
+    """
     if job_id is None:
         return ""
     try:
@@ -243,6 +253,8 @@ def _end(run: Run, job_id: str | None) -> str:
         if status is not None and not status.terminal:
             run.target.cancel(job_id)
     except DeployError as error:
+        if again and isinstance(error, ApiError) and error.unanswered:
+            raise
         return f"job {job_id} could not be cancelled ({error})"
     return ""
 

@@ -15,6 +15,7 @@ import pytest
 
 from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import (
+    ApiError,
     DeployError,
     DeployRefused,
     JobStatus,
@@ -407,6 +408,27 @@ def test_new_job_that_cannot_be_ended_is_not_rolled_back(target: Pretended, ledg
     target.cancel = original  # type: ignore[method-assign]
     with pytest.raises(DeployRefused, match="job job-2 named 'orders' runs on the cluster"):
         run(target, ledger, V2)
+
+
+def test_way_back_waits_for_a_cluster_that_does_not_answer(target: Pretended, ledger: Ledger) -> None:
+    """The job that failed may come back with its JobManager: only when it is gone the former one is started."""
+    run(target, ledger, V1)
+    target.fail, original = "restore", target.cancel
+
+    def cancel(job_id: str) -> None:
+        raise ApiError("the JobManager does not answer")
+
+    target.cancel = cancel  # type: ignore[method-assign]
+    with pytest.raises(
+        DeployError, match=r"instead of .*\nRolling back to entry \d has to wait: the JobManager"
+    ) as caught:
+        run(target, ledger, V2)
+    assert not isinstance(caught.value, StartFailed)
+    assert target.now["job-2"] == "RUNNING"
+    target.cancel = original  # type: ignore[method-assign]
+    with pytest.raises(RolledBack):
+        run(target, ledger, V2)
+    assert target.now == {"job-1": "FINISHED", "job-2": "CANCELED", "job-3": "RUNNING"}
 
 
 def unknown(message: str) -> DeployError:
