@@ -692,6 +692,35 @@ def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
     assert {(finding["before_span"] or finding["after_span"])["line"] for finding in deciding} == {6}
 
 
+def test_modules_and_files_beside_a_program_are_read_and_nothing_outside(run: Run, tmp_path: Path) -> None:
+    """From the program's folder and the root of its repository; a link out of these is none."""
+    outside = tmp_path.parent / f"{tmp_path.name}_outside.sql"
+    outside.write_text("INSERT INTO s SELECT a FROM o", encoding="utf-8")
+    repository = Path("repository")
+    (repository / ".git").mkdir(parents=True)
+    for name in ("old", "new"):
+        (repository / name).mkdir()
+        (repository / name / "tables.py").write_text("DDL = \"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\"")
+        (repository / name / "job.py").write_text(
+            PROGRAM.replace("import os", "import os\nfrom shared.sinks import NAME\nfrom tables import DDL").replace(
+                "t_env.execute_sql(\"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\")", "t_env.execute_sql(DDL)"
+            )
+            + "t_env.execute_sql(open('link.sql').read() if NAME == 't' else 'SHOW TABLES')\n"
+        )
+        (repository / name / "link.sql").symlink_to(outside)
+    (repository / "shared").mkdir()
+    (repository / "shared" / "sinks.py").write_text("NAME = 's'")
+    check = ("check", "repository/old/job.py", "repository/new/job.py", "--var", "SINK=print")
+    assert run(*check).code == 0
+    (repository / "new" / "tables.py").write_text("DDL = \"CREATE TABLE o (a BIGINT) WITH ('connector' = 'kafka')\"")
+    assert run(*check).code == 1
+    (repository / "new" / "tables.py").write_text((repository / "old" / "tables.py").read_text())
+    (repository / "shared" / "sinks.py").write_text("NAME = 't'")
+    findings = report_of(run(*check, "--format", "json"))["findings"]
+    unread = [finding["message"] for finding in findings if finding["rule"] == "statement-not-read"]
+    assert ["link.sql does not lie beside" in message for message in unread] == [True, True]
+
+
 TABLE = """\
 CREATE TABLE o (a STRING) WITH ('connector' = 'kafka');
 CREATE TABLE s (a STRING) WITH ('connector' = 'print');
