@@ -16,6 +16,7 @@ from airflow_flinkcompat.deploy.store import this_process
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import S3StandIn, serving
 from tests.deploy.test_adopt import JOB, SCRIPT, TASKS
+from tests.deploy.test_programs import PROGRAM
 from tests.test_cli import Run, run
 
 __all__ = ["run"]
@@ -176,6 +177,22 @@ def test_adopt(style: str, ledger: Ledger, cluster: JobManagerStandIn, run: Run,
     again = run("ledger", "adopt", "orders", *given)
     assert again.code == 2
     assert "there is nothing to adopt" in again.err
+
+
+def test_adopt_a_program(ledger: Ledger, cluster: JobManagerStandIn, run: Run) -> None:
+    cluster.job(JOB, "order totals", *TASKS)
+    Path("orders.py").write_text(PROGRAM, encoding="utf-8")
+    given = ("--job-id", JOB, "--script", "orders.py", "--jobmanager", cluster.url)
+    refused = run("ledger", "adopt", "orders", *given, "--var", "DB_PASSWORD=planted-pw")
+    assert (refused.code, ledger.entries()) == (2, ())
+    assert "the variable 'DB_PASSWORD' holds a secret in plain text" in refused.err
+    assert "planted-pw" not in refused.err + refused.out
+    taken = run("ledger", "adopt", "orders", *given, "--var", "DB_PASSWORD=${conn.db.password}")
+    assert (taken.code, taken.err) == (0, "")
+    shown = run("ledger", "show", "orders").out
+    assert "language     python" in shown
+    assert "variables:\n  DB_PASSWORD = ${conn.db.password}" in shown
+    assert 'orders = t_env.from_path("orders")' in shown
 
 
 def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
