@@ -40,6 +40,9 @@ class _Said:
         call = _Call(self._gateway, self._java, name)
         return call() if name in _PROPERTIES else call
 
+    def __gt__(self, other: Any) -> _Said:
+        return _Call(self._gateway, self._java, "is_greater")(other)
+
 
 class _Call:
     def __init__(self, gateway: Any, owner: Any, name: str) -> None:
