@@ -703,7 +703,8 @@ def test_modules_and_files_beside_a_program_are_read_and_nothing_outside(run: Ru
         (repository / name / "tables.py").write_text("DDL = \"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\"")
         (repository / name / "job.py").write_text(
             PROGRAM.replace("import os", "import os\nfrom shared.sinks import NAME\nfrom tables import DDL").replace(
-                "t_env.execute_sql(\"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\")", "t_env.execute_sql(DDL)"
+                "t_env.execute_sql(\"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\")",
+                "t_env.execute_sql(DDL)",
             )
             + "t_env.execute_sql(open('link.sql').read() if NAME == 't' else 'SHOW TABLES')\n"
         )

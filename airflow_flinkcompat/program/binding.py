@@ -119,7 +119,7 @@ class Binder(Caller):
         flags = [part.value for part in (self.eval(arg, frame) for arg in call.args) if isinstance(part, Known)]
         names = self._named(call.keywords, frame) or {}
         arguments = Arguments()
-        self._parser(arguments, "add_argument", [Known(flag) for flag in flags], names)
+        self.parser(arguments, "add_argument", [Known(flag) for flag in flags], names)
         plain = not names.keys() & {"multiple", "is_flag", "callback", "envvar"}
         for parameter, kind in arguments.types.items():
             types = {parameter: kind if plain else None}

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.program import constants, containers, functions, standard, tables
-from airflow_flinkcompat.program.attributes import Objects
 from airflow_flinkcompat.program.objects import Arguments, Class, File, Function, Instance, Path, Super, Template
+from airflow_flinkcompat.program.texts import Texts
 from airflow_flinkcompat.program.touching import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.program.values import (
     Described,
@@ -37,7 +37,7 @@ Names = Mapping[str, Value]
 
 
 @dataclass(eq=False)
-class Caller(Objects):
+class Caller(Texts):
     """Evaluates calls too; ``depth`` counts the program's own functions that are open."""
 
     depth: int = 0
@@ -132,7 +132,7 @@ class Caller(Objects):
                 return found
         match owner:
             case Known(str(text)):
-                return self._of_text(text, name, args, names)
+                return self.of_text(text, name, args, names)
             case Items(broken=""):
                 self.step(len(owner.value) // 10)
                 return containers.method(owner, name, args, names)
@@ -143,10 +143,10 @@ class Caller(Objects):
             case File():
                 return self._of_file(owner, name, args)
             case Template(pattern) if name in ("substitute", "safe_substitute"):
-                given = self._constants(names if not args else self._mapping(args, names))
+                given = self.constants_of(names if not args else self.mapping(args, names))
                 return None if given is None else constants.substituted(pattern, given, name.startswith("safe"))
             case Arguments(parsed=False):
-                return self._parser(owner, name, args, names)
+                return self.parser(owner, name, args, names)
             case Ref("logging.Logger"):
                 return Known(None)
         return None
@@ -204,44 +204,6 @@ class Caller(Objects):
                 return self._opened(Path(standard.text_of(where) or ""), mode, names, "open")
         return standard.call(path, args, names)
 
-    def _of_text(self, text: str, name: str, args: Args, names: Names) -> Value | None:
-        self.step(len(text) // 1000)
-        known = [arg.value for arg in args if isinstance(arg, Known)]
-        if name == "join" and len(args) == 1 and not names:
-            parts = self.iterate(args[0])
-            texts = [part.value for part in parts or () if isinstance(part, Known) and isinstance(part.value, str)]
-            return constants.joined(texts, text) if parts is not None and len(texts) == len(parts) else None
-        if name == "format":
-            shown = [self.text(arg) for arg in args]
-            given = self._constants(names)
-            if given is None or None in shown:
-                return None
-            values = [arg.value if isinstance(arg, Known) else word for arg, word in zip(args, shown, strict=True)]
-            return constants.formatted(text, values, given)
-        if name == "format_map":
-            given = self._constants(self._mapping(args, names))
-            return None if given is None else constants.formatted(text, (), given)
-        if names or len(known) != len(args):
-            return None
-        words = constants.split(text, name, known)
-        if words is not None:
-            self.step(len(words))
-            return Items([Known(word) for word in words], kind="tuple" if "partition" in name else "list")
-        return constants.text_method(text, name, known)
-
-    def _mapping(self, args: Args, names: Names) -> Names | None:
-        match list(args):
-            case [Items(dict(inner), "")]:
-                return {**inner, **names}
-        return None
-
-    def _constants(self, names: Names | None) -> dict[str, constants.Constant] | None:
-        """The values of names; None where one of them is not known."""
-        shown = {} if names is None else {key: self.text(value) for key, value in names.items()}
-        if names is None or None in shown.values():
-            return None
-        return {key: value.value if isinstance(value, Known) else shown[key] for key, value in names.items()}
-
     def _reduced(self, function: Value, many: Value, start: Sequence[Value]) -> Value | None:
         values = self.iterate(many)
         if values is None or not isinstance(function, Function) or not (values or start):
@@ -288,28 +250,6 @@ class Caller(Objects):
             case "close" | "__enter__", []:
                 return file if name == "__enter__" else Known(None)
         file.read = True
-        return None
-
-    def _parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
-        if name == "parse_args":
-            return Arguments(parser.types, parsed=True)
-        if name == "parse_known_args":
-            return Items([Arguments(parser.types, parsed=True), Unknown("the rest of the command line")], kind="tuple")
-        if name in ("add_argument_group", "add_mutually_exclusive_group"):
-            return parser
-        if name == "add_argument":
-            flags = [arg.value for arg in args if isinstance(arg, Known) and isinstance(arg.value, str)]
-            long = [flag for flag in flags if flag.startswith("--")] or flags
-            match names.get("dest"):
-                case Known(str(dest)):
-                    pass
-                case _:
-                    dest = long[0].lstrip("-").replace("-", "_") if long else ""
-            kind = names.get("type", Ref("builtins.str"))
-            plain = isinstance(kind, Ref) and kind.path in ("builtins.str", "builtins.int", "builtins.float")
-            odd = {"action", "nargs", "const"} & names.keys()
-            parser.types[dest] = kind.name if isinstance(kind, Ref) and plain and not odd else None
-            return Unknown("an argument of the command line")
         return None
 
     # -------------------------------------------------------------------------------------------- own and others' code

@@ -15,7 +15,7 @@ from airflow_flinkcompat.program.files import Files, Loader, loader
 from airflow_flinkcompat.program.modules import Modules, parsed
 from airflow_flinkcompat.program.objects import File, Function, Instance
 from airflow_flinkcompat.program.session import Session
-from airflow_flinkcompat.program.touching import Reach, within
+from airflow_flinkcompat.program.touching import Reach, changed, loaded, within
 from airflow_flinkcompat.program.validation import Refused
 from airflow_flinkcompat.program.values import Frame, Items, Known, NotRead, Ref, TooMuch, Unknown, Value
 from airflow_flinkcompat.sql import Script, ScriptError
@@ -201,7 +201,7 @@ class _Reader(Modules):
             self.bind(node.target, value, frame)
             if self._round(node.body, frame):
                 return
-            if isinstance(goes_through, Items) and _changed(goes_through, values, number + 1):
+            if isinstance(goes_through, Items) and changed(goes_through, values, number + 1):
                 raise NotRead("what this loop goes through changes while it does")
         self.block(node.orelse, frame)
 
@@ -228,7 +228,7 @@ class _Reader(Modules):
 
     def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
         target = node.target
-        before = self.eval(_loaded(target), frame)
+        before = self.eval(loaded(target), frame)
         value = self.eval(node.value, frame)
         # Of a list, += changes the list itself.
         method = {("list", ast.Add): "extend", ("dict", ast.BitOr): "update"}
@@ -340,28 +340,6 @@ class _Reader(Modules):
                 before = frame.find(each)
                 tabled = value.tables or (before is not None and self.touches(before))
                 frame.bind(each, Unknown(value.reason, tabled))
-
-
-def _changed(items: Items, values: Sequence[Value], number: int) -> bool:
-    """Whether a list or dictionary is no longer what a loop began with, from the next round on."""
-    if items.kind == "iterator":
-        return False
-    if items.broken or len(items.value) != len(values):
-        return True
-    following = items.value[number : number + 1] if isinstance(items.value, list) else []
-    return any(value is not values[number] for value in following)
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    """The target of an assignment in place, as it is read before."""
-    match target:
-        case ast.Attribute(value=owner, attr=name):
-            found: ast.expr = ast.Attribute(owner, name, ast.Load())
-        case ast.Subscript(value=owner, slice=key):
-            found = ast.Subscript(owner, key, ast.Load())
-        case _:
-            found = ast.Name(target.id if isinstance(target, ast.Name) else "", ast.Load())
-    return ast.copy_location(found, target)
 
 
 _NAMES = {

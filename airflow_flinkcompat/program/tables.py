@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.program import datatypes, descriptors, environment, functions, validation
+from airflow_flinkcompat.program import datatypes, descriptors, environment, functions, inserts, validation
 from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program import relations as r
 from airflow_flinkcompat.program.arguments import columns as columns_of
@@ -167,7 +167,7 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
         case Prepared():
             found = r.prepared(owner, name, args, session, node)
         case Inserts():
-            found = _inserts(owner, name, args, names, session, node)
+            found = inserts.method(owner, name, args, names, session, node)
         case Spec():
             found = _spec(owner, name, args, session)
         case Expr():
@@ -321,30 +321,6 @@ def _register(name: str, args: Args, session: Session, node: ast.AST) -> Value:
     else:
         functions.register(called, args[1], system, session, node)
     return Known(None)
-
-
-def _inserts(inserts: Inserts, name: str, args: Args, names: Names, session: Session, node: ast.AST) -> Value | None:
-    match name, len(args):
-        case "add_insert", (2 | 3):
-            table = table_of(args[1], session)
-            sql, _, steps = r.insert(r.sink(args[0], session, node), table, [*args[2:], *names.values()], node)
-            inserts.inserts.append((sql, steps, session.epoch))
-            return inserts
-        case "add", 1 if isinstance(args[0], Pipe):
-            inserts.inserts.append((args[0].sql, args[0].steps, args[0].epoch))
-            return inserts
-        case "add_insert_sql", 1:
-            sql = session.sql(args[0]).rstrip().rstrip(";")
-            inserts.inserts.append((sql, (), session.epoch))
-            return inserts
-        case "execute", 0 if inserts.inserts:
-            if any(epoch != session.epoch for _, _, epoch in inserts.inserts):
-                raise NotRead("a name was dropped or declared anew after a query of the statement set was added")
-            body = "".join(f"{sql}\n;\n" for sql, _, _ in inserts.inserts)
-            session.say(f"EXECUTE STATEMENT SET BEGIN\n{body}END", node, *(steps for _, steps, _ in inserts.inserts))
-            inserts.inserts.clear()
-            return Result()
-    return None
 
 
 def _spec(spec: Spec, name: str, args: Args, session: Session) -> Value | None:

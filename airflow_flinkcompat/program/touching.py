@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from airflow_flinkcompat.program.objects import (
@@ -165,3 +165,25 @@ def within(node: ast.AST) -> Iterator[ast.AST]:
     for part in ast.iter_child_nodes(node):
         if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             yield from within(part)
+
+
+def changed(items: Items, values: Sequence[Value], number: int) -> bool:
+    """Whether a list or dictionary is no longer what a loop began with, from the next round on."""
+    if items.kind == "iterator":
+        return False
+    if items.broken or len(items.value) != len(values):
+        return True
+    following = items.value[number : number + 1] if isinstance(items.value, list) else []
+    return any(value is not values[number] for value in following)
+
+
+def loaded(target: ast.expr) -> ast.expr:
+    """The target of an assignment in place, as it is read before."""
+    match target:
+        case ast.Attribute(value=owner, attr=name):
+            found: ast.expr = ast.Attribute(owner, name, ast.Load())
+        case ast.Subscript(value=owner, slice=key):
+            found = ast.Subscript(owner, key, ast.Load())
+        case _:
+            found = ast.Name(target.id if isinstance(target, ast.Name) else "", ast.Load())
+    return ast.copy_location(found, target)

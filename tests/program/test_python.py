@@ -47,10 +47,13 @@ KNOWN = [
      "up = make()\nup()\nsay(up())", "2"),
     ("f = lambda x, y=2: x + y\nsay(f(1))", "3"),
     ("from functools import partial\nf = partial(lambda a, b: a + b, 1)\nsay(f(2))", "3"),
-    ("class A:\n    X = 1\n    def __init__(self): self.x = self.X + 1\n    @classmethod\n    def of(cls): return cls()\n"
+    ("class A:\n    X = 1\n    def __init__(self): self.x = self.X + 1\n"
+     "    @classmethod\n    def of(cls): return cls()\n"
      "say(A.of().x)", "2"),
-    ("class A:\n    def __enter__(self): return 5\n    def __exit__(self, *e): say('left')\nwith A() as a: b = a", "left"),
-    ("class A:\n    def f(self): return 'A'\nclass B(A):\n    def f(self): return super().f() + 'B'\nsay(B().f())", "AB"),
+    ("class A:\n    def __enter__(self): return 5\n    def __exit__(self, *e): say('left')\n"
+     "with A() as a: b = a", "left"),
+    ("class A:\n    def f(self): return 'A'\nclass B(A):\n    def f(self): return super().f() + 'B'\n"
+     "say(B().f())", "AB"),
     ("import enum\nclass E(enum.Enum):\n    A = 'x'\nsay(E.A.value)", "x"),
     ("x = None\nsay(x is None)", "True"),
     ("say(open('a.txt').read().strip())", "text"),
@@ -112,7 +115,7 @@ def test_a_table_that_an_exception_may_have_changed_is_not_forgotten() -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        lambda path: f"import m{random.Random(path).random()}".replace("0.", "") if path.endswith(".py") else None,  # noqa: S311
+        lambda path: f"import m{random.Random(path).random()}".replace("0.", "") if path.endswith(".py") else None,
         lambda path: "x = 1\n" * FILE_LIMIT if path == "m.py" else None,
         lambda path: "import m\nfrom n import *\n" if path in ("m.py", "n.py") else None,
         lambda path: "x = (" if path == "m.py" else None,
@@ -131,7 +134,7 @@ def test_modules_are_bounded_too(files: object) -> None:
 def test_the_programs_cut_and_mixed_never_fail_and_take_no_long() -> None:
     """Lines of all the public programs, left out, doubled and swapped: an answer or a clear error each time."""
     texts = [path.read_text(encoding="utf-8").split("\n") for path in sorted(PUBLIC.rglob("*.py"))]
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     before = time.process_time()
     for number in range(60):
         lines = list(texts[number % len(texts)])
