@@ -76,7 +76,7 @@ class FlinkJobTrigger(BaseTrigger):
         from airflow_flinkcompat.deploy import Wait
 
         wait = Wait(**self.wait)
-        self.log.info("waiting for %s", _what(wait))
+        self.log.info("waiting for %s", self.what(wait))
         while time.time() < wait.until:
             found = await asyncio.to_thread(self._look, wait)
             if isinstance(found, Wait):
@@ -85,6 +85,10 @@ class FlinkJobTrigger(BaseTrigger):
             wait = wait if found is None else replace(wait, proven_since=found)
             await asyncio.sleep(self.poll_interval)
         yield TriggerEvent({"wait": asdict(wait)})
+
+    def what(self, wait: Wait) -> str:
+        """What is waited for, in words."""
+        return _what(wait)
 
     def _look(self, wait: Wait) -> Wait | float | None:
         """The wait once it is over; else since when the job is proved, None while it is not."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy import JobStatus
+    from airflow_flinkcompat.deploy import JobStatus, Wait
 
 # Airflow gives on_kill 30 s by default; what is left after this is for a process of its own.
 _CLEANING_SECONDS = 15.0
@@ -34,6 +34,11 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
     ) -> None:
         super().__init__(flink_conn_id, wait, settle_seconds, poll_interval)
         self.state = state
+
+    def what(self, wait: Wait) -> str:
+        if wait.trigger_id:
+            return f"a savepoint of job {wait.job_id}"
+        return f"job {wait.job_id} to {'go on' if wait.proven_since else 'come up'} beside the live one"
 
     def _is_up(self, status: JobStatus) -> bool:
         return status.tasks_running  # its checkpoints are its script's business
