@@ -24,7 +24,7 @@ HOME_VARIABLE = "FLINKCOMPAT_PYFLINK"
 DEFAULT_HOME = Path(__file__).parents[1] / ".venv-pyflink"
 VERSION = "2.3.0"
 _RUNNER = Path(__file__).with_name("pyflink_runner.py")
-_SECONDS = 180.0
+_SECONDS = 600.0
 _PACKAGES = (
     "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time",
     "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
