@@ -200,6 +200,8 @@ def call(owner: Described, name: str, args: Args, names: Names, session: Session
 def with_strings(owner: Described, name: str, args: Args, session: Session, node: ast.AST) -> list[Value]:
     """The arguments of a method, an old string expression among them read: ``select("a, b.sum as total")``."""
     texts = [arg.value for arg in args if isinstance(arg, Known) and isinstance(arg.value, str)]
+    if isinstance(owner, Relation) and name == "alias" and len(texts) == 1 and "," in texts[0]:
+        raise NotRead("a text of several names: one column to today's Flink, several to Flink up to 1.15")
     if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
         return list(args)
     if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import Outcome, Side, check
@@ -286,6 +286,11 @@ def test_what_is_not_read_of_an_old_string(text: str, reason: str) -> None:
     assert reason in found
 
 
+def test_several_names_in_one_text_mean_another_thing_to_every_version() -> None:
+    (found,) = (each.reason for each in parse_program(f"{HEAD}t.alias('a, b').execute()", "job.py").unread)
+    assert "one column to today's Flink" in found
+
+
 def test_several_texts_are_not_one_old_string() -> None:
     (found,) = (each.reason for each in parse_program(f"{HEAD}t.select('a', 'b').execute()", "job.py").unread)
     assert "an old string expression is one text" in found
@@ -379,6 +384,7 @@ def test_old_strings_mean_what_was_written(case: Written) -> None:
 @given(written(SCALA, "'{}") | written(SCALA, '$"{}"'), st.sampled_from(["'x", '"x"', '$"x"']))
 def test_notation_means_what_was_written(case: Written, name: str) -> None:
     text, _, expr = case
+    assume('" + "' not in text)  # two texts are put together where they are read
     assert said(f"tab.select({text} as {name})") == [f"SELECT {sql(expr)} AS `x` FROM `tab`"]
 
 
