@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import JobManager, LocalFlink, SqlGateway
 from airflow_flinkcompat.deploy.jars import fetch
-from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, rehearse
+from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Paused, Rehearsal, readers, rehearse
 from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import wait_for
 from tests.deploy.kafka import kafka_client, positions
@@ -61,6 +63,7 @@ def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committe
         consumer.close()
 
 
+@pytest.mark.timeout(900)
 def test_positions_and_transactions_are_untouched(
     local_flink: LocalFlink, broker: Broker, jvm: Any, tmp_path: Path
 ) -> None:
@@ -93,9 +96,20 @@ def test_positions_and_transactions_are_untouched(
 
         # Beside it checkpoints come often, and would each commit what is not the rehearsal's to commit.
         often = replace(old, settings={**old.settings, "execution.checkpointing.interval": "200 ms"})
-        options = replace(QUICK, patience=replace(QUICK.patience, settle=2))
-        found = rehearse(Cluster(gateway, jobs), job_id, often, often, options, log=print)
+        options = replace(QUICK, patience=replace(QUICK.patience, settle=3, here=1.0))
 
+        def found_beside(until: Callable[[], bool] | None = None) -> Rehearsal:
+            """What is found; each job beside goes on until then, or until it has completed several checkpoints."""
+            state = None
+            while True:
+                try:
+                    return rehearse(Cluster(gateway, jobs), job_id, often, often, options, print, state)
+                except Paused as paused:
+                    state, wait = paused.state, paused.wait
+                    if wait.proven_since is not None:
+                        wait_for(until or partial(_checkpointed, jobs, wait.job_id), "commits, or what would commit")
+
+        found = found_beside()
         assert found.finding is Finding.RESTORED, found.lines()
         (claimed,) = found.claimed or ()
         assert claimed.name.startswith("Source: ")
@@ -103,8 +117,46 @@ def test_positions_and_transactions_are_untouched(
         assert (found.live, found.left) == ("RUNNING, no restart meanwhile", ())
         assert positions(broker, jvm) == before == {GROUP: {f"{source}-0": 3}}
         assert values(broker, jvm, sink) == ["ANN", "BEN", "CID"]
-        _checkpoint(jobs, job_id, lambda: positions(broker, jvm) == {GROUP: {f"{source}-0": 5}})
-        wait_for(lambda: values(broker, jvm, sink) == ["ANN", "BEN", "CID", "DAN", "EVE"], "the others are committed")
+
+        # Positions are kept apart twice: by a group of its own, which keeps them apart alone …
+        with only("properties.group.id", "properties.client.id.prefix"):
+            assert found_beside(lambda: len(positions(broker, jvm)) > 1).finding is Finding.RESTORED
+        seen = positions(broker, jvm)
+        (own,) = seen.keys() - {GROUP}
+        assert own.startswith("flinkcompat-rehearsal-")
+        assert (seen[GROUP], seen[own]) == ({f"{source}-0": 3}, {f"{source}-0": 5}), "it did commit, to its own group"
+        # … and by committing nothing, which does so too.
+        with only("properties.commit.offsets.on.checkpoint", "properties.enable.auto.commit"):
+            assert found_beside().finding is Finding.RESTORED
+        assert positions(broker, jvm) == seen
+
+        live = {GROUP: {f"{source}-0": 5}, own: seen[own]}
+        _checkpoint(jobs, job_id, lambda: positions(broker, jvm) == live)
+        committed = ["ANN", "BEN", "CID", "DAN", "EVE"]
+        wait_for(lambda: values(broker, jvm, sink) == committed, "the others are committed")
+
+        # With neither, this test sees the live group moved.
+        broker.send(jvm, source, [(None, "fay"), (None, "gus")])
+        wait_for(lambda: len(values(broker, jvm, sink, "read_uncommitted")) == 7, "these rows were read and written")
+        moved = {f"{source}-0": 7}
+        with only():
+            assert found_beside(lambda: positions(broker, jvm)[GROUP] == moved).finding is Finding.RESTORED
+        assert positions(broker, jvm)[GROUP] == moved
+        assert values(broker, jvm, sink) == committed
+
+
+def _checkpointed(jobs: JobManager, job_id: str) -> bool:
+    return int(jobs.checkpoints(job_id)["counts"]["completed"]) > 3
+
+
+@contextmanager
+def only(*names: str) -> Iterator[None]:
+    """Of the options that keep a second reader apart from the live job, these alone."""
+    admitted = readers.ADMITTED["kafka"]
+    kept = replace(admitted, options={name: admitted.options[name] for name in names})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(readers.ADMITTED, "kafka", kept)  # type: ignore[arg-type]
+        yield
 
 
 def _checkpoint(jobs: JobManager, job_id: str, seen: Any) -> None:
