@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, StartFailed
+from airflow_flinkcompat.deploy.polling import poll
 from tests.deploy.failures import Cases
 from tests.deploy.jobs import SETTINGS, Side, wait_for
 from tests.deploy.stage import OPTIONS, RecoveringFlink, Stage
@@ -59,7 +60,7 @@ def _killed(
         known = stage.kinds
     finally:
         flink.respawn("jobmanager")
-    wait_for(deployed, "a retry comes to something", 600)
+    poll(deployed, lambda done: not done, timeout=600, every=10)
     return [told[0], f"after {known[-1]}", told[-1]]
 
 
@@ -116,7 +117,8 @@ def before_the_way_back(stage: Stage) -> str:
 # ----------------------------------------------------------------------------------------------------------- the runs
 @pytest.fixture(scope="module")
 def recovering_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecoveringFlink]:
-    soon = {"heartbeat.interval": "1 s", "heartbeat.timeout": "20 s"}
+    # A JobManager that recovers gives up when a busy machine keeps it waiting.
+    soon = {"heartbeat.interval": "1 s", "heartbeat.timeout": "20 s", "pekko.ask.timeout": "120 s"}
     with RecoveringFlink(tmp_path_factory.mktemp("recovering"), slots=2, config=soon) as flink:
         yield flink
 
