@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import Any
 
 _PROPERTIES = {
     *("sum", "count", "avg", "min", "max", "distinct", "start", "end", "rowtime", "proctime"),
     *("milli", "second", "seconds", "minute", "minutes", "hour", "hours"),
 }
-_VARIADIC = ("select", "group_by", "partition_by")
+_EXPRESSION = "org.apache.flink.table.expressions.Expression"
+_VARIADIC = dict.fromkeys(("select", "group_by", "partition_by"), _EXPRESSION)
+_VARIADIC["over_window"] = "org.apache.flink.table.api.OverWindow"
 _CONSTANTS = ("CURRENT_ROW", "CURRENT_RANGE", "UNBOUNDED_ROW", "UNBOUNDED_RANGE")
 _OTHERWISE = {"alias": "as", "from_path": "from"}
 _API = "org.apache.flink.table.api"
@@ -17,9 +20,7 @@ _API = "org.apache.flink.table.api"
 
 def inserted(gateway: Any, environment: Any, query: str, sink: str) -> Any:
     """Runs a query of the Table API, as PyFlink writes it, into a sink; what Java answers."""
-    api = gateway.jvm
-    for part in _API.split("."):
-        api = getattr(api, part)
+    api = reduce(getattr, _API.split("."), gateway.jvm)
     names: dict[str, Any] = {
         name: _Said(gateway, getattr(api, name)) for name in ("Tumble", "Slide", "Session", "Over")
     }
@@ -53,7 +54,7 @@ class _Call:
         name = _OTHERWISE.get(self._name, camel)
         given = [arg._java if isinstance(arg, _Said) else arg for arg in args]
         if self._name in _VARIADIC:
-            kind = self._gateway.jvm.org.apache.flink.table.expressions.Expression
+            kind = reduce(getattr, _VARIADIC[self._name].split("."), self._gateway.jvm)
             array = self._gateway.new_array(kind, len(given))
             for i, value in enumerate(given):
                 array[i] = value
