@@ -24,12 +24,21 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     elif not pair.moved:
         old, new = ("; ".join(map(values, side.arriving)) for side in pair.written)
         said = "other columns that nobody reads come into an operation of the Table API"
-        yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": verdict})
+        order = RESTED if same_order(pair) else unmeasured("on Flink, such an order decided over that of the keys")
+        yield Hit(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
     elif all(pair.steps):
         said = "the query goes through other operations of the Table API"
         yield Hit(said, claims, old, new, verdicts={"flink": verdict})
     else:
         yield Hit("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
+
+
+def same_order(pair: PipelinePair) -> bool:
+    """Whether the columns that come in on both sides come in the same order."""
+    for old, new in zip(*(side.arriving for side in pair.written), strict=False):
+        if [column for column in old if column in new] != [column for column in new if column in old]:
+            return False
+    return True
 
 
 def same_places(pair: PipelinePair) -> bool:
