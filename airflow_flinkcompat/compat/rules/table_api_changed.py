@@ -67,10 +67,10 @@ RULE = Rule(
         "flink": inferred(Outcome.UNKNOWN, "not among the moves that were measured", Reason.NOT_COVERED),
     },
     why="Flink plans the Table API otherwise than SQL that says the same. SQL leaves out columns that nobody reads, "
-    "the Table API does not: what a table computes stays as an operator of its own below a window unless a select in front "
-    "leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT and $SUM0 of SUM "
-    "and AVG over rows, the Table API does not: such state is misread. What was restored right is one aggregation by "
-    "one key, straight from a table; whatever else moves is unknown.",
+    "the Table API does not: what a table computes stays as an operator of its own below a window unless a select"
+    " in front leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT "
+    "and $SUM0 of SUM and AVG over rows, the Table API does not: such state is misread. What was restored right "
+    "is one aggregation by one key, straight from a table; whatever else moves is unknown.",
     example=Example(
         PROGRAM
         + """\
