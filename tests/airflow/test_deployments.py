@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +47,19 @@ class Site:
     def client(self) -> AirflowClient:
         return self.airflow.client
 
+    @contextmanager
+    def signed_in(self, user: str) -> Iterator[AirflowClient]:
+        """As one of Airflow's other users, whose password it has made itself."""
+        passwords = json.loads((self.airflow.home / "passwords.json").read_text(encoding="utf-8"))
+        client = AirflowClient(self.airflow.url, user, passwords[user])
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def ledger(self, deployment: str) -> Ledger:
+        return Ledger(self.folder / "ledger", deployment)
+
     def first_run(self, dag_id: str) -> str:
         """The run of a DAG that was just switched on, once its sensor waits in the triggerer."""
         self.client.unpause(dag_id)
@@ -69,7 +84,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
         Ledger(root / "ledger", name).append(entry)
     flink = {"conn_type": "flink", "host": "localhost", "port": 1}
-    config = {"FLINKCOMPAT_DEPLOYMENTS": str(root / "jobs.toml")}
+    config = {
+        "FLINKCOMPAT_DEPLOYMENTS": str(root / "jobs.toml"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ana:user",
+    }
     airflow = AirflowStandalone(
         root / "airflow", root / "dags", connections={"flink_default": flink}, config=config, log=print
     )
@@ -91,6 +109,15 @@ def test_one_redeploy_at_a_time_and_approvers_of_its_own(site: Site) -> None:
     with pytest.raises(AirflowApiError, match=r"403 .*is not a respondent"):
         client.answer(ORDERS, first, "approve", "Resume from savepoint")
     assert client.run_state(ORDERS, second) == "queued"
+
+    # What an approver answers goes through, as hers.
+    with site.signed_in("ana") as ana:
+        assert ana.answer(ORDERS, first, "approve", "Resume from savepoint") == "success"
+    decision = client.xcom(ORDERS, first, "approve", "decision")
+    assert (decision["choice"], decision["by"]) == ("resume", "ana")
+    (approved,) = [entry for entry in site.ledger("orders").entries() if entry.kind == "approved"]
+    assert (approved.approved_by, approved.sha256) == ("ana", decision["new_sha256"])
+    client.wait_for_task(ORDERS, first, "resume", ("queued", "running", "up_for_retry", "failed"))  # there is no Flink
 
     client.end_run(ORDERS, first)
     client.wait_for_question(ORDERS, second, "approve")
