@@ -748,7 +748,10 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
         (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to programs: no file ends in .py or .table"),
         (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
         (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
-        (("check", "a.sql", "job.py", "--catalog", "job.py"), "job.py: is a program of the Table API, and this takes an SQL script"),
+        (
+            ("check", "a.sql", "job.py", "--catalog", "job.py"),
+            "job.py: is a program of the Table API, and this takes an SQL script",
+        ),
         (("backfill", "job.py"), "job.py:6:1: the SQL is not known: the environment decides: give --var SINK=…"),
         (("backfill", "a.sql", "--var", "A=1"), "--var belongs to programs"),
         (("backfill", "a.sql", "--order-by", "t="), "names no column"),

@@ -8,6 +8,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 
 from airflow_flinkcompat.sql import MASK, PLACEHOLDER, Script, Secret, Span, find_secrets, is_secret_key, mask_secrets
 
@@ -87,7 +88,7 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 if isinstance(name, ast.Constant) and isinstance(name.value, str):
                     yield name.value, value
         case ast.Call(args=args):
-            for first, second in zip(args, args[1:], strict=False):
+            for first, second in pairwise(args):
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     yield first.value, second
         case ast.arguments(args=args, defaults=defaults, kwonlyargs=only, kw_defaults=others):
