@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.rest import ApiError, RestClient
 
 # States that a job never leaves (FINISHED, also after stop-with-savepoint).
 TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
-_NOT_FOUND = 404
+_OK, _NOT_FOUND = 200, 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
 # What most pages of a job answer (500) while it is INITIALIZING.
@@ -208,5 +208,6 @@ class JobManager(RestClient):
 
     def _succeeded(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
         if cause := operation.get("failure-cause"):
-            raise JobManagerError(f"{what} failed: {condense(str(cause.get('stack-trace') or cause), self.secrets)}")
+            why = condense(str(cause.get("stack-trace") or cause), self.secrets)
+            raise JobManagerError(f"{what} failed: {why}", _OK)  # an answer: waiting on would be in vain
         return dict(operation)

@@ -15,6 +15,7 @@ from airflow_flinkcompat.deploy.evidence import TakenState
 from airflow_flinkcompat.deploy.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.ledger import LedgerEntry
 from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.rest import ApiError
 from airflow_flinkcompat.deploy.run import Run, StartFailed, Wait, new_id
 from airflow_flinkcompat.deploy.steps import FAILED, STOPPED, STOPPING, Progress
 from airflow_flinkcompat.deploy.target import StartMode
@@ -162,6 +163,8 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
         savepoint = run.target.stop_result(job_id, trigger_id)
         return savepoint if ended else None
     except DeployError as error:
+        if isinstance(error, ApiError) and error.unanswered:
+            raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
         if not ended:
             raise _StopFailed(str(error)) from None
         # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its savepoint.

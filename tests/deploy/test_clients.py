@@ -251,8 +251,11 @@ def test_stop_that_fails() -> None:
             STOPPING: [ok(status={"id": "COMPLETED"}, operation={"failure-cause": cause})],
         }
     )
-    with pytest.raises(JobManagerError, match="the stop with savepoint failed: CheckpointException: disk full"):
+    with pytest.raises(
+        JobManagerError, match="the stop with savepoint failed: CheckpointException: disk full"
+    ) as caught:
         jobmanager(server).stop_with_savepoint("j")
+    assert not caught.value.unanswered, "who waits for it has nothing more to wait for"
 
 
 def test_waiting_has_an_end() -> None:

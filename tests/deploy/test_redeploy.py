@@ -30,6 +30,7 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.evidence import TakenState, VertexState
+from airflow_flinkcompat.deploy.jobmanager import JobManagerError
 from airflow_flinkcompat.deploy.retention import surplus
 from airflow_flinkcompat.deploy.run import Deployable
 from airflow_flinkcompat.deploy.stopping import find_savepoint
@@ -315,6 +316,19 @@ def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]
     target.fail = ""
     assert run(target, ledger, V2).savepoint == "file:/sp/orders/stop-2/job-1"
+
+
+def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.stops["stop-1"] = STOPPED_AT  # at work, and the job still runs
+    target.fail, target.error = "result", lambda said: JobManagerError(said, 503)
+    with pytest.raises(JobManagerError, match="result does not work"):
+        run(target, ledger, V2)
+    assert kinds(ledger)[-1] == "stopping"
+    target.fail = ""
+    target.end("job-1", "FINISHED")
+    assert run(target, ledger, V2).savepoint == STOPPED_AT
+    assert list(target.stops) == ["stop-1"], "one stop"
 
 
 @pytest.mark.parametrize("where", ["submit", "restore"])
