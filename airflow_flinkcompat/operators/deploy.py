@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name
+from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name, side_of
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         try:
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
-                side = summaries.checked_side(self, summary)
+                side = self._side(context, summary)
                 entry = self._deploy(context, side, summary, wait)
         except Waiting as waiting:
             self._note(f"{waiting}: waiting in the triggerer")
@@ -144,6 +144,27 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.job_url = job_url(self.hook.jobmanager_url, entry.job_id)
         result = {key: value for key, value in asdict(entry).items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def _side(self, context: Context, summary: Summary) -> Side:
+        """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
+
+        The former job may be stopped by then, and has to be followed by what was checked, or come back.
+        """
+        from airflow_flinkcompat.deploy.steps import DEPLOYING, Progress
+
+        try:
+            return summaries.checked_side(self, summary)
+        except AirflowFailException:
+            progress = Progress.of(self.open_ledger().entries())
+            claim = progress.latest(DEPLOYING)
+            ours = progress.unfinished is not None and progress.unfinished.owner == run_name(context)
+            if not ours or claim is None or progress.reached is None:
+                raise
+            begun = side_of(claim)
+            if begun.sha256 != summary.new_sha256:
+                raise
+            self.log_lines(f"the script changed since this run began: going on with what was checked, {begun.source}")
+            return begun
 
     def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> LedgerEntry:
         from airflow_flinkcompat.deploy import (

@@ -65,6 +65,25 @@ def test_a_script_edited_after_the_check_is_refused(deployed: Site) -> None:
     assert deployed.cluster.now == {"job-1": "RUNNING"}
 
 
+def test_a_script_edited_while_its_redeploy_is_at_work_does_not_leave_the_job_stopped(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5))
+    checked = run.pushed["check", "summary"]["new_sha256"]
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    deployed.cluster.before["submit"] = die
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(tasks["restart"])
+    assert deployed.cluster.now == {"job-1": "FINISHED"}
+    deployed.propose(script(size=6))
+    other = Run("other")
+    with pytest.raises(AirflowFailException):
+        other.execute(deployed.tasks()["restart"])
+    assert run.execute(deployed.tasks()["restart"])["sha256"] == checked
+    assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
+
+
 def test_settings_are_part_of_what_was_checked(deployed: Site) -> None:
     run, _tasks, _ = deployed.checked(script(size=5))
     other = deployed.tasks(settings={"parallelism.default": "2"})
