@@ -14,7 +14,7 @@ _EXPRESSION = "org.apache.flink.table.expressions.Expression"
 _VARIADIC = dict.fromkeys(("select", "group_by", "partition_by"), _EXPRESSION)
 _VARIADIC["over_window"] = "org.apache.flink.table.api.OverWindow"
 _CONSTANTS = ("CURRENT_ROW", "CURRENT_RANGE", "UNBOUNDED_ROW", "UNBOUNDED_RANGE")
-_OTHERWISE = {"alias": "as", "from_path": "from"}
+_OTHERWISE = {"alias": "as", "from_path": "from", "over_window": "window"}
 _API = "org.apache.flink.table.api"
 
 
