@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import grouped, quoted, scalar
 from airflow_flinkcompat.backfill.origins import origins
 from airflow_flinkcompat.backfill.steps import Late, Overtaken, Step
-from airflow_flinkcompat.backfill.windows import MILLISECOND, Aligned, Demand
+from airflow_flinkcompat.backfill.windows import Aligned, Demand
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -95,9 +95,9 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
 def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef | None) -> Step:
     """The rows that reach an OVER aggregation, without those Flink finds too late for it.
 
-    On event time a frame without a beginning takes what no watermark has passed, one with a beginning what is later
-    than the last row of its key that it has emitted, and nothing of 1970-01-01 00:00:00 or before (Flink's operators;
-    measured). Raises :class:`Untranslatable` where it is not known which came late.
+    On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what is
+    later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01 00:00:00 or
+    before (Flink's operators; measured). Raises :class:`Untranslatable` where it is not known which came late.
     """
     frame = node.calls[0].frame
     alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1
@@ -112,9 +112,14 @@ def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef |
     bounded = frame.preceding is not None
     drops = relations.drop_late and _may_be_late(node.input)
     if bounded:
+        if drops and frame.unit == "RANGE":
+            raise Untranslatable(
+                "which rows came late for an OVER … RANGE with a beginning depends on the timers by which Flink "
+                f"forgets keys; {_INCLUDE}",
+                node.span,
+            )
         keys = tuple(grouped(key) for key in node.calls[0].partition_by)
-        reach = frame.preceding if frame.unit == "RANGE" else None
-        return Overtaken(below, time.index, keys if drops else None, None if reach is None else reach * MILLISECOND)
+        return Overtaken(below, time.index, keys if drops else None)
     return Late(below, f"c{time.index}", "TRUE") if drops else below
 
 

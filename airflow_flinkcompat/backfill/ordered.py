@@ -156,14 +156,6 @@ def not_overtaken(rows: DataFrame, step: Overtaken, seen: Observation) -> DataFr
     rows = rows.withColumn("emitted", F.max("event.time").over(upwards)).where("event.time IS NULL")
     late = f"coalesce({time} <= greatest(coalesce(emitted, 0), 0), FALSE)"
     rows = rows.observe(seen, F.count_if(F.expr(late)).alias("late"))
-    if step.reach is not None:
-        forgotten = f"{time} <= {met} AND {met} > emitted + {step.reach} AND {time} <= emitted + {step.reach}"
-        message = (
-            f"{ERROR}a row came so late for an OVER … RANGE that Flink may have forgotten its key by then, and it is "
-            "not known what it came to: include late rows"
-        )
-        refused = f"CAST(raise_error({quoted(message)}) AS BOOLEAN)"
-        rows = rows.where(F.expr(f"IF(coalesce({forgotten}, FALSE), {refused}, TRUE)"))
     return rows.where(f"NOT {late}").drop("event", "emitted", MET)
 
 

@@ -124,14 +124,12 @@ class Overtaken:
     """Leaves out rows for which an OVER with a limited frame has no place, and counts them.
 
     Those are the ones whose event time, at position ``time``, is not after 1970-01-01 00:00:00, and, with a
-    ``partition`` (SQL), not after that of the last row of it emitted when they came. A frame that reaches ``reach``
-    microseconds back is forgotten some time later: that a row came after that is an error.
+    ``partition`` (SQL), not after that of the last row of it emitted when they came.
     """
 
     input: Step
     time: int
     partition: tuple[str, ...] | None
-    reach: int | None
 
 
 @dataclass(frozen=True)

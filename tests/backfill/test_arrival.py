@@ -206,6 +206,12 @@ def test_state_that_is_forgotten_is_known_to_nobody() -> None:
         assert "table.exec.state.ttl = '1 h'" in refused(text, settings={"table.exec.state.ttl": "1 h"})
 
 
+def test_late_rows_of_a_range_with_a_beginning_are_not_known() -> None:
+    query = over(frame="RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW")
+    planned(bids(query, COLUMNS))
+    assert "depends on the timers by which Flink forgets keys" in refused(bids(query, COLUMNS), late="drop")
+
+
 def test_batch_mode_has_no_windows_over_rows() -> None:
     batch = {"execution.runtime-mode": "batch"}
     assert "in batch mode" in refused(program(), settings=batch)
