@@ -25,7 +25,16 @@ from airflow_flinkcompat.program.values import (
     Value,
 )
 
-_ODD = ("__setattr__", "__getattr__", "__getattribute__", "__new__", "__init_subclass__", "__set_name__", "__slots__")
+_ODD = (
+    "__setattr__",
+    "__getattr__",
+    "__getattribute__",
+    "__new__",
+    "__init_subclass__",
+    "__set_name__",
+    "__slots__",
+    "__del__",
+)
 """What makes attributes mean something else than they say."""
 
 
@@ -81,6 +90,7 @@ class Objects(Operators):
     # -------------------------------------------------------------------------------------------- classes and objects
     def member(self, owner: Class | Instance | Super, name: str) -> Value:
         """``owner.name``: an attribute of the object, or of its class and the bases of that."""
+        _private(owner, name)
         match owner:
             case Instance(names=names, broken=why):
                 if name == "__class__":
@@ -106,7 +116,9 @@ class Objects(Operators):
         doubt = next((each.opaque or each.broken for each in line if each.opaque or each.broken), "")
         if found is None or any(each.broken for each in line):
             return Unknown(doubt or f"{name} is not there, as far as the program was read", tables=True)
-        if not isinstance(found, Function) or found.home is None:
+        if isinstance(found, Instance) and found.type.find("__get__") is not None:
+            return Unknown("a descriptor is not read", tables=True)
+        if not isinstance(found, Function) or found.receiver is not None or found.bound or found.named:
             return found
         return self._method(found, owner, receiver)
 
@@ -119,7 +131,11 @@ class Objects(Operators):
                 return replace(found, receiver=kind)
             case "property" if isinstance(receiver, Instance):
                 return self.inlined(replace(found, receiver=receiver), (), {})
-            case "property":
+            case "cached property" if isinstance(receiver, Instance):
+                value = self.inlined(replace(found, receiver=receiver), (), {})
+                receiver.names[found.name] = value
+                return value
+            case "property" | "cached property":
                 return Unknown("a property of a class is not read", tables=self.touches(found))
         return found if isinstance(owner, Class) else replace(found, receiver=receiver)
 
@@ -158,7 +174,7 @@ class Objects(Operators):
         for name in fields:
             if name in made.names:
                 continue
-            default = made.type.find(name)
+            default = next((each.filled[name] for each in made.type.line() if name in each.filled), None)
             match default:
                 case None:
                     raise NotRead(f"class {made.type.node.name} is called without a field it needs")
@@ -175,11 +191,15 @@ class Objects(Operators):
 
     def set_attribute(self, owner: Value, name: str, value: Value) -> None:
         """``owner.name = value``. Raises :class:`NotRead` where it matters and what it does is not known."""
+        if isinstance(owner, Class | Instance):
+            _private(owner, name)
         match owner:
             case Instance(broken=""):
                 setter = owner.type.find(name)
                 odd = any(owner.type.find(each) is not None for each in _ODD)
-                if not odd and not (isinstance(setter, Function) and setter.how == "property"):
+                odd |= isinstance(setter, Unknown) and setter.tables
+                odd |= isinstance(setter, Instance) and setter.type.find("__set__") is not None
+                if not odd and not (isinstance(setter, Function) and setter.how.endswith("property")):
                     owner.names[name] = value
                     return
             case Class(opaque="", broken=""):
@@ -192,3 +212,10 @@ class Objects(Operators):
                 raise NotRead("an attribute of a table that is set is not read")
         if self.touches(value) or self.touches(owner) or isinstance(owner, Function | Ref | Arguments | Instance):
             raise NotRead("an attribute that is set is not read")
+
+
+def _private(owner: Class | Instance | Super, name: str) -> None:
+    """A private name is another one in each class. Raises :class:`NotRead` where there are several."""
+    kind = owner if isinstance(owner, Class) else owner.type
+    if name.startswith("__") and not name.endswith("__") and (len(kind.line()) > 1 or isinstance(owner, Super)):
+        raise NotRead(f"{name} is another name in each class of those that extend each other: it is not read")

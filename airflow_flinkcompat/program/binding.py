@@ -10,6 +10,7 @@ from airflow_flinkcompat.program import containers, environment, functions
 from airflow_flinkcompat.program.calls import Caller
 from airflow_flinkcompat.program.names import STARS
 from airflow_flinkcompat.program.objects import Arguments, Class, Function, Instance, Module
+from airflow_flinkcompat.program.operators import CHANGES
 from airflow_flinkcompat.program.touching import knows_no_tables
 from airflow_flinkcompat.program.values import EVERYTHING, Frame, Items, Known, NotRead, Ref, Unknown, Value
 
@@ -18,7 +19,7 @@ _WRAPPERS = {
     "builtins.staticmethod": "staticmethod",
     "builtins.classmethod": "classmethod",
     "builtins.property": "property",
-    "functools.cached_property": "property",
+    "functools.cached_property": "cached property",
     "abc.abstractmethod": "",
     "typing.override": "",
     "typing.no_type_check": "",
@@ -81,7 +82,7 @@ class Binder(Caller):
     # -------------------------------------------------------------------------------------------- functions
     def define(self, node: ast.FunctionDef, frame: Frame, closure: Frame | None = None) -> None:
         """A function; ``closure`` is where its names are looked up, where that is another frame."""
-        function = Function(node, closure or frame, self.defaults(node.args, frame))
+        function = Function(node, closure or frame.around, self.defaults(node.args, frame))
         value: Value = function
         for decorator in reversed(node.decorator_list):
             value = self._decorated(value, decorator, node, frame)
@@ -93,7 +94,7 @@ class Binder(Caller):
         if isinstance(wrapper, Ref):
             if wrapper.path in _WRAPPERS and isinstance(value, Function):
                 return replace(value, how=_WRAPPERS[wrapper.path] or value.how)
-            if wrapper.path in _CACHES and isinstance(value, Function) and not node.args.args:
+            if wrapper.path in _CACHES and isinstance(value, Function) and not _parametrized(node.args):
                 return replace(value, how="cached")
             if wrapper.path == "functools.wraps":
                 return value
@@ -103,10 +104,16 @@ class Binder(Caller):
                 return functions.decorated(kind, node, value.frame, self)
         if call is not None:
             wrapper = self.eval(call, frame)
-        if isinstance(wrapper, Function):
-            return self.inlined(wrapper, (value,), {})
+        found = self.apply(wrapper, (value,), {}) if isinstance(wrapper, Function | Instance) else None
+        if found is not None:
+            return found
         reason = f"{node.name} has a decorator: what it does is not read"
         if self.touches(wrapper) and not (isinstance(wrapper, Ref) and wrapper.module == "pyflink"):
+            raise NotRead(reason)
+        part = decorator if call is None else call.func
+        if isinstance(part, ast.Attribute) and (
+            part.attr in CHANGES or isinstance(self.eval(part.value, frame), Instance | Class)
+        ):
             raise NotRead(reason)
         return Unknown(reason, tables=True)
 
@@ -132,25 +139,26 @@ class Binder(Caller):
     # -------------------------------------------------------------------------------------------- classes
     def class_(self, node: ast.ClassDef, frame: Frame) -> None:
         """A class: its body is read where it stands, its methods where they are called."""
-        inner = Frame(outer=frame)
-        kind = Class(node, frame, inner.names)
+        inner = Frame(outer=frame.around, of_class=True)
+        kind = Class(node, frame.around, inner.names)
         self._bases(kind, frame)
+        if kind.base is not None and kind.base.find("__init_subclass__") is not None:
+            raise NotRead(f"__init_subclass__ of a class that {node.name} extends is not read")
         for part in node.body:
             if isinstance(part, ast.FunctionDef):
                 self.step()
-                self.define(part, inner, closure=frame)
+                self.define(part, inner)
             elif not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)):
                 self.statement(part, inner)
         for value in inner.names.values():
             if isinstance(value, Function) and value.node in node.body:
                 value.home = kind
         if kind.listed:
-            for name, value in inner.names.items():
-                if isinstance(value, Known | Items) and not name.startswith("_"):
-                    inner.names[name] = Instance(kind, {"value": value, "name": Known(name)})
+            _members(kind)
         for decorator in node.decorator_list:
             self._class_decorator(kind, decorator, frame)
         if kind.fields is not None:
+            kind.filled = {name: kind.names[name] for name in kind.fields if name in kind.names}
             before = next((each.fields for each in kind.line()[1:] if each.fields is not None), ())
             kind.fields = tuple(dict.fromkeys((*(before or ()), *kind.fields)))
         frame.bind(node.name, kind)
@@ -179,6 +187,7 @@ class Binder(Caller):
                     kind.listed = True
                 case _:
                     kind.opaque = f"class {node.name} extends what is not read"
+                    kind.listed |= isinstance(value, Ref) and value.path in _ENUMS
                     kind.strange |= not (isinstance(value, Ref) and knows_no_tables(value))
 
     def _class_decorator(self, kind: Class, decorator: ast.expr, frame: Frame) -> None:
@@ -186,13 +195,19 @@ class Binder(Caller):
         wrapper = self.eval(decorator if call is None else call.func, frame)
         if isinstance(wrapper, Ref) and wrapper.path == "dataclasses.dataclass":
             kind.fields = _fields(kind.node)
-            if call is not None and any(word.arg in ("init", "metaclass") for word in call.keywords):
+            odd = call is not None and any(word.arg in ("init", "metaclass") for word in call.keywords)
+            if odd or _odd_fields(kind.node):
                 kind.opaque = f"class {kind.node.name} is no plain dataclass: it is not read"
             for name, value in list(kind.names.items()):
                 if isinstance(value, Items) and value.kind != "factory" and name in kind.fields:
                     kind.opaque = f"a field of class {kind.node.name} has a default that Python refuses"
             return
+        made = wrapper if call is None else self.eval(call, frame)
+        if isinstance(made, Function) and self.inlined(made, (kind,), {}) is kind:
+            return
         kind.opaque = f"class {kind.node.name} has a decorator: what it does is not read"
+        if isinstance(made, Function | Class | Instance):
+            raise NotRead(kind.opaque)
         kind.strange |= not (isinstance(wrapper, Ref) and knows_no_tables(wrapper))
 
     # -------------------------------------------------------------------------------------------- imports
@@ -222,7 +237,11 @@ class Binder(Caller):
                 for each in STARS[module]:
                     frame.bind(each, Ref(f"{module}.{each}"))
             else:
-                frame.module.names[EVERYTHING] = Unknown(f"it may come from `from {module} import *`", tables=True)
+                hidden = Unknown(f"it may come from `from {module} import *`", tables=True)
+                for each, value in list(frame.module.names.items()):
+                    if isinstance(value, Known | Items) and not each.startswith("__"):
+                        frame.module.names[each] = hidden
+                frame.module.names[EVERYTHING] = hidden
 
     def _from(self, module: Module, node: ast.ImportFrom, frame: Frame) -> None:
         names = module.frame.names
@@ -265,6 +284,36 @@ def _fields(node: ast.ClassDef) -> tuple[str, ...]:
         and isinstance(part.target, ast.Name)
         and "ClassVar" not in ast.unparse(part.annotation)
     )
+
+
+def _members(kind: Class) -> None:
+    """What the body of an Enum binds are its members: one for each value, the others are names of the same."""
+    made: list[tuple[Value, Instance]] = []
+    for name, value in kind.names.items():
+        if not isinstance(value, Known | Items) or name.startswith("_"):
+            continue
+        if kind.opaque:
+            kind.names[name] = Unknown(f"a member of an Enum that is of another type too is not read: {name}")
+            continue
+        same = next((each for given, each in made if isinstance(given, Known) and given == value), None)
+        kind.names[name] = same or Instance(kind, {"value": value, "name": Known(name)})
+        made += [(value, each)] if same is None and isinstance(each := kind.names[name], Instance) else []
+
+
+def _odd_fields(node: ast.ClassDef) -> bool:
+    """Whether a field of a dataclass is no parameter of its ``__init__`` in order."""
+    words = [
+        word.arg
+        for part in node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.value, ast.Call)
+        for word in part.value.keywords
+    ]
+    written = [ast.unparse(part.annotation) for part in node.body if isinstance(part, ast.AnnAssign)]
+    return bool({"init", "kw_only"} & set(words)) or any("KW_ONLY" in each or "InitVar" in each for each in written)
+
+
+def _parametrized(spec: ast.arguments) -> bool:
+    return bool(spec.posonlyargs or spec.args or spec.vararg or spec.kwonlyargs or spec.kwarg)
 
 
 def _is_abc(node: ast.expr) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.program import constants, containers, functions, standard, tables
 from airflow_flinkcompat.program.objects import Arguments, Class, File, Function, Instance, Path, Super, Template
+from airflow_flinkcompat.program.operators import changes
 from airflow_flinkcompat.program.texts import Texts
 from airflow_flinkcompat.program.touching import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.program.values import (
@@ -165,6 +166,8 @@ class Caller(Texts):
                 values = list(args[0].value)
             return None if args and values is None else containers.built(builtin, values, names)
         match path, list(args):
+            case "sys.exit" | "os._exit" | "builtins.exit" | "builtins.quit", _:
+                raise NotRead("whether the program ends here is not known")
             case "os.environ.get" | "os.getenv", [variable, *_]:
                 return self.environment(variable)
             case "os.environ.update" | "os.environ.pop" | "os.environ.clear" | "os.putenv" | "os.unsetenv", _:
@@ -177,7 +180,7 @@ class Caller(Texts):
                     if "default_factory" in names
                     else (names.get("default"))
                 )
-            case "functools.partial", [Function() as function, *rest]:
+            case "functools.partial", [Function() as function, *rest] if rest or names:
                 return replace(function, bound=(*function.bound, *rest), named={**function.named, **names})
             case "functools.reduce", [function, many, *start] if len(start) < 2 and not names:
                 return self._reduced(function, many, start)
@@ -200,6 +203,9 @@ class Caller(Texts):
                 every = list(inner.values()) if isinstance(inner, dict) else inner
                 if path == "copy.copy" or all(isinstance(value, Known) for value in every):
                     return Items(dict(inner) if isinstance(inner, dict) else list(inner), kind=kind)
+            case "builtins.sum" | "builtins.min" | "builtins.max", [Items(kind="iterator") as many, *rest]:
+                values = self.iterate(many)
+                return None if values is None else standard.call(path, [Items(values), *rest], names)
             case opens, [where, *mode] if opens in _OPENS and standard.text_of(where) is not None:
                 return self._opened(Path(standard.text_of(where) or ""), mode, names, "open")
         return standard.call(path, args, names)
@@ -218,7 +224,9 @@ class Caller(Texts):
         if self.touches(function):
             raise NotRead("map of something that touches a table is not read: when it runs is not followed")
         values = self.iterate(many)
-        if values is None:
+        if values is None or (isinstance(function, Function) and self.acts(function.node, function.frame)):
+            return None
+        if isinstance(function, Function) and changes(function.node):
             return None
         found = [
             self.apply(function, (value,), {}) or self._plain(function, None, "", (value,), {}) for value in values

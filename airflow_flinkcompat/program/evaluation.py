@@ -43,6 +43,8 @@ class Evaluator(ABC):
     given: Mapping[str, str]
     files: Files
     steps: int = 0
+    moment: int = 0
+    """How many statements were read."""
     environ: dict[str, Value] = field(default_factory=dict)
     """Environment variables that the program sets itself."""
 
@@ -83,9 +85,11 @@ class Evaluator(ABC):
                 return self.attribute(self.eval(node.value, frame), node, frame)
             case ast.Call():
                 found = self.call(node, frame)
+                if isinstance(found, Items) and found.kind == "iterator" and found.moment < 0:
+                    found.moment = self.moment
                 return self.instead(found, node) if isinstance(found, Unknown) else found
             case ast.Lambda():
-                return Function(node, frame, self.defaults(node.args, frame))
+                return Function(node, frame.around, self.defaults(node.args, frame))
         taken = self.apart(node, frame)
         return self.whole(node, frame) if taken is None else taken
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Function:
     """A function of the program; ``defaults`` are those of its parameters, as they were where it was defined.
 
-    ``how`` is ``staticmethod``, ``classmethod``, ``property`` or ``cached`` where a decorator says so; ``receiver`` is
-    what a method was taken from, ``home`` the class it stands in. ``bound`` and ``named`` are arguments that
-    ``functools.partial`` already gave.
+    ``how`` is ``staticmethod``, ``classmethod``, ``property``, ``cached property`` or ``cached`` where a decorator says
+    so; ``receiver`` is what a method was taken from, ``home`` the class it stands in. ``bound`` and ``named`` are
+    arguments that ``functools.partial`` already gave.
     """
 
     node: ast.FunctionDef | ast.Lambda
@@ -28,6 +28,8 @@ class Function:
     home: Class | None = None
     bound: tuple[Value, ...] = ()
     named: Mapping[str, Value] = field(default_factory=dict)
+    answers: list[Value] = field(default_factory=list)
+    """What a cached function answered; all copies of one definition share it."""
 
     @property
     def name(self) -> str:
@@ -54,6 +56,8 @@ class Class:
     broken: str = ""
     listed: bool = False
     """Whether it is an Enum: what its body binds are its members."""
+    filled: dict[str, Value] = field(default_factory=dict)
+    """The defaults of its own fields, as they were where it was defined."""
 
     def find(self, name: str) -> Value | None:
         """The value of a name here or in a base; None where none binds it."""

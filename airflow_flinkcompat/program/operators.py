@@ -23,6 +23,28 @@ _OBJECTS = (Described, Class, Instance, Function, Module, Path, Items)
 """What is never None."""
 
 
+def changes(node: ast.AST) -> bool:
+    """Whether a piece of source changes names, attributes or containers of others."""
+    return any(
+        isinstance(part, ast.Global | ast.Nonlocal)
+        or (isinstance(part, ast.Attribute) and (part.attr in CHANGES or not isinstance(part.ctx, ast.Load)))
+        or (isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load))
+        for part in ast.walk(node)
+    )
+
+
+def _named(node: ast.AST, frame: Frame) -> Value | None:
+    """The function that a name, or a method of a named object, stands for."""
+    match node:
+        case ast.Name(id=name):
+            return frame.find(name)
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            owner = frame.find(name)
+            if isinstance(owner, Class | Instance):
+                return (owner if isinstance(owner, Class) else owner.type).find(attribute)
+    return None
+
+
 class _NotKnown(Exception):
     """Which values a comprehension goes through is not known."""
 
@@ -72,6 +94,9 @@ class Operators(Evaluator):
                 return [Known(key) for key in inner]
             case Items(list(inner), "", kind):
                 if kind == "iterator":
+                    if value.moment not in (-1, self.moment):
+                        value.broken = "an iterator is not read behind the statement that makes it"
+                        return None
                     value.broken = "an iterator gives its values once"
                 return None if kind == "set" and len(inner) > 1 else list(inner)
             case Known(str(text)) if not paths.symbolic(text):
@@ -120,17 +145,18 @@ class Operators(Evaluator):
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, frame: Frame
     ) -> Value | None:
-        if isinstance(node, ast.GeneratorExp) and any(
-            isinstance(part, ast.Attribute) and part.attr in CHANGES for part in ast.walk(node)
-        ):
+        if isinstance(node, ast.GeneratorExp) and (changes(node) or self.acts(node, frame)):
             # Whether and when anybody asks for its values is not followed.
             return None
-        inner = Frame(outer=frame)
+        inner = Frame(outer=frame.around)
+        for part in ast.walk(node):
+            if isinstance(part, ast.NamedExpr):
+                inner.elsewhere[part.target.id] = frame.elsewhere.get(part.target.id, frame)
         said = self.session.said
         found: dict[Any, Any] = {}
         values: list[Value] = []
         try:
-            for _ in self._rounds(node.generators, inner):
+            for _ in self._rounds(node.generators, inner, frame):
                 if isinstance(node, ast.DictComp):
                     key = self.eval(node.key, inner)
                     if not isinstance(key, Known):
@@ -145,15 +171,35 @@ class Operators(Evaluator):
         if isinstance(node, ast.DictComp):
             return Items(found, kind="dict")
         kinds = {"ListComp": "list", "SetComp": "set", "GeneratorExp": "iterator"}
-        return self._display(values, kinds[type(node).__name__])
+        made = self._display(values, kinds[type(node).__name__])
+        if isinstance(made, Items) and made.kind == "iterator":
+            made.moment = self.moment
+        return made
 
-    def _rounds(self, generators: Sequence[ast.comprehension], frame: Frame) -> Iterator[None]:
+    def acts(self, node: ast.AST, frame: Frame) -> bool:
+        """Whether a function of the program that this source may call changes what others see."""
+        pending, seen = [(node, frame)], set[int]()
+        while pending:
+            source, around = pending.pop()
+            for part in ast.walk(source):
+                self.step()
+                found = _named(part, around)
+                if isinstance(found, Function) and id(found.node) not in seen:
+                    if changes(found.node):
+                        return True
+                    seen.add(id(found.node))
+                    pending.append((found.node, found.frame))
+        return False
+
+    def _rounds(
+        self, generators: Sequence[ast.comprehension], frame: Frame, begins: Frame | None = None
+    ) -> Iterator[None]:
         """Binds the names of each round. Raises :class:`_NotKnown` where which rounds there are is not known."""
         if not generators:
             yield None
             return
         first, *rest = generators
-        values = None if first.is_async else self.iterate(self.eval(first.iter, frame))
+        values = None if first.is_async else self.iterate(self.eval(first.iter, begins or frame))
         if values is None:
             raise _NotKnown
         for value in values:
@@ -258,7 +304,9 @@ class Operators(Evaluator):
                 found = constants.compare(name, a, b)
             case (Known(None), other) | (other, Known(None)) if name in ("Is", "IsNot") and isinstance(other, _OBJECTS):
                 found = Known(name == "IsNot")
-            case Known(a), Items(inner, "") if name in ("In", "NotIn") and not paths.symbolic(a):
+            case Known(a), Items(inner, "", kind) if (
+                name in ("In", "NotIn") and kind != "iterator" and not paths.symbolic(a)
+            ):
                 keys = list(inner) if isinstance(inner, dict) else [v.value for v in inner if isinstance(v, Known)]
                 if len(keys) == len(inner) and not any(map(paths.symbolic, keys)):
                     found = Known((a in keys) is (name == "In"))

@@ -14,6 +14,7 @@ from airflow_flinkcompat.program import containers, paths
 from airflow_flinkcompat.program.files import Files, Loader, loader
 from airflow_flinkcompat.program.modules import Modules, parsed
 from airflow_flinkcompat.program.objects import File, Function, Instance
+from airflow_flinkcompat.program.operators import CHANGES
 from airflow_flinkcompat.program.session import Session
 from airflow_flinkcompat.program.touching import Reach, changed, loaded, within
 from airflow_flinkcompat.program.validation import Refused
@@ -93,8 +94,6 @@ class _Reader(Modules):
     """Reads statements; ``at`` is the one that is being read."""
 
     at: ast.AST = field(default_factory=lambda: ast.Module([], []))
-    _answers: dict[int, Value] = field(default_factory=dict)
-    """What cached functions answered, by function."""
 
     def body(self, function: Function, frame: Frame) -> Value:
         node = function.node
@@ -103,20 +102,21 @@ class _Reader(Modules):
             if self.touches(function) or any(map(self.touches, frame.names.values())):
                 raise NotRead(f"{function.name} is a generator: it is not read")
             return Unknown(f"{function.name} is a generator: it is not read")
-        if function.how == "cached" and id(node) in self._answers:
-            return self._answers[id(node)]
+        if function.how == "cached" and function.answers:
+            return function.answers[0]
         value: Value = Known(None)
         try:
             self.block(statements, frame)
         except _Returned as returned:
             value = returned.value
         if function.how == "cached":
-            self._answers[id(node)] = value
+            function.answers[:] = [value]
         return value
 
     def block(self, body: Iterable[ast.stmt], frame: Frame) -> None:
         for statement in body:
             self.step()
+            self.moment += 1
             self.at = statement
             try:
                 self.statement(statement, frame)
@@ -166,6 +166,7 @@ class _Reader(Modules):
             case ast.Return():
                 raise _Returned(Known(None) if node.value is None else self.eval(node.value, frame))
             case ast.Raise():
+                self._before_the_end(node.exc, frame)
                 raise _Ended
             case ast.Global():
                 frame.elsewhere |= dict.fromkeys(node.names, frame.module)
@@ -176,6 +177,8 @@ class _Reader(Modules):
             case ast.Assert():
                 if self.mentions(node, frame):
                     raise NotRead("an assertion on something that touches a table is not read")
+                if self.truth(self.eval(node.test, frame)) is False:
+                    raise NotRead("an assertion that fails: whether Python looks at it is not known")
             case _:
                 self._havoc(node, frame, f"{_NAMES.get(type(node).__name__, type(node).__name__)} is not read")
 
@@ -196,6 +199,8 @@ class _Reader(Modules):
             why = goes_through.reason if isinstance(goes_through, Unknown) else ""
             self._havoc(node, frame, "how often this loop runs is not known" + (f": {why}" if why else ""))
             return
+        if isinstance(goes_through, Items) and goes_through.kind == "iterator" and _feeds(node):
+            raise NotRead("what this loop goes through changes while it does")
         for number, value in enumerate(values):
             self.step()
             self.bind(node.target, value, frame)
@@ -253,6 +258,8 @@ class _Reader(Modules):
     def _try(self, node: ast.Try, frame: Frame) -> None:
         """Read as if nothing failed: a program that fails starts no job."""
         left: _Returned | _Jumped | None = None
+        stored = (p.id for p in ast.walk(node) if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store))
+        before = {name: value for name in stored if isinstance(value := frame.find(name), Known)}
         try:
             self.block([*node.body, *node.orelse], frame)
         except (_Returned, _Jumped) as error:
@@ -262,6 +269,9 @@ class _Reader(Modules):
         for handler in node.handlers:
             leaves = bool(handler.body) and self._leaves(handler.body[-1], frame)
             self._forget(handler, frame, Unknown("whether an exception set it is not known"), bound=not leaves)
+            for name, value in before.items() if not leaves else ():
+                if (after := frame.find(name)) != value and isinstance(after, Known):
+                    frame.bind(name, Unknown("whether an exception came before it was set is not known"))
         self.block(node.finalbody, frame)
         for handler in node.handlers:
             if self.mentions(handler, frame):
@@ -283,9 +293,17 @@ class _Reader(Modules):
                 entered = Unknown("what with opens is not known")
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, entered, frame)
-        self.block(node.body, frame)
+        left: _Returned | _Jumped | None = None
+        try:
+            self.block(node.body, frame)
+        except (_Returned, _Jumped) as error:
+            left = error
+        except _Ended:
+            raise NotRead("the program may end here, or go on behind the with statement") from None
         for each in reversed(opened):
             self._entered(each, "__exit__", *(Known(None) for _ in range(3)))
+        if left is not None:
+            raise left
 
     def _entered(self, value: Instance, name: str, *args: Value) -> Value:
         method = self.member(value, name)
@@ -296,7 +314,15 @@ class _Reader(Modules):
     def _ended(self, node: ast.expr, frame: Frame) -> None:
         """Ends the program at ``sys.exit()``."""
         if isinstance(node, ast.Call) and self._exits(node.func, frame):
+            self._before_the_end(node, frame)
             raise _Ended
+
+    def _before_the_end(self, node: ast.expr | None, frame: Frame) -> None:
+        """What ``sys.exit(main())`` and ``raise SystemExit(main())`` do first."""
+        for arg in node.args if isinstance(node, ast.Call) else ():
+            self.eval(arg.value if isinstance(arg, ast.Starred) else arg, frame)
+        for word in node.keywords if isinstance(node, ast.Call) else ():
+            self.eval(word.value, frame)
 
     def _exits(self, node: ast.expr, frame: Frame) -> bool:
         written = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
@@ -324,6 +350,9 @@ class _Reader(Modules):
         reach = Reach(self.step)
         reach.source(node, frame)
         reach.lose(value.reason)
+        for variable in reach.variables:
+            lost = [variable] if variable else list(self.environ)
+            self.environ |= dict.fromkeys(lost, Unknown(value.reason))
         for part in ast.walk(node):
             self.step()
             names: Sequence[str] = ()
@@ -340,6 +369,21 @@ class _Reader(Modules):
                 before = frame.find(each)
                 tabled = value.tables or (before is not None and self.touches(before))
                 frame.bind(each, Unknown(value.reason, tabled))
+
+
+def _feeds(node: ast.For) -> bool:
+    """Whether the body of a loop changes what the loop goes through only as it runs."""
+    used = [part for part in ast.walk(node.iter) if isinstance(part, ast.Name)]
+    names = {part.id for part in used} - {part.id for part in used if isinstance(part.ctx, ast.Store)}
+    for part in (part for statement in node.body for part in ast.walk(statement)):
+        match part:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if name in names:
+                return True
+            case ast.Attribute(value=ast.Name(id=name), attr=method) if name in names and method in CHANGES:
+                return True
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in names:
+                return True
+    return False
 
 
 _NAMES = {

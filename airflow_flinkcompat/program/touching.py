@@ -115,6 +115,8 @@ class Reach:
     spend: Spend
     found: list[Value] = field(default_factory=list)
     sets: bool = False
+    variables: set[str] = field(default_factory=set)
+    """Variables of the environment that one of them may set; an empty name is any."""
     _seen: set[int] = field(default_factory=set)
 
     def source(self, node: ast.AST, frame: Frame) -> None:
@@ -124,7 +126,19 @@ class Reach:
             if isinstance(part, ast.Name):
                 names.add(part.id)
             self.sets |= isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load)
+            self._variable(part, frame)
         self.values(value for name in names if (value := frame.find(name)) is not None)
+
+    def _variable(self, part: ast.AST, frame: Frame) -> None:
+        match part:
+            case ast.Subscript(value=owner, slice=key, ctx=ast.Store() | ast.Del()) if _is_environ(owner, frame):
+                self.variables.add(str(key.value) if isinstance(key, ast.Constant) else "")
+            case ast.Attribute(value=owner, attr="update" | "pop" | "setdefault" | "clear" | "popitem") if _is_environ(
+                owner, frame
+            ):
+                self.variables.add("")
+            case ast.Attribute(attr="putenv" | "unsetenv"):
+                self.variables.add("")
 
     def values(self, given: Iterable[Value]) -> None:
         pending = list(given)
@@ -175,6 +189,12 @@ def changed(items: Items, values: Sequence[Value], number: int) -> bool:
         return True
     following = items.value[number : number + 1] if isinstance(items.value, list) else []
     return any(value is not values[number] for value in following)
+
+
+def _is_environ(node: ast.expr, frame: Frame) -> bool:
+    if isinstance(node, ast.Name):
+        return frame.find(node.id) == Ref("os.environ")
+    return isinstance(node, ast.Attribute) and node.attr == "environ"
 
 
 def loaded(target: ast.expr) -> ast.expr:

@@ -43,13 +43,14 @@ class Items:
     """A list, tuple or dictionary; ``broken`` says why its content is no longer known, for all who share it.
 
     ``kind`` is what type Python would name; an ``iterator`` gives its values once. ``views`` are the lists made of a
-    dictionary's keys or values, which change with it.
+    dictionary's keys or values, which change with it. ``moment`` says when an iterator was made.
     """
 
     value: list[Any] | dict[Any, Any]
     broken: str = ""
     kind: str = "list"
     views: list[Items] = field(default_factory=list)
+    moment: int = -1
 
     def change(self) -> None:
         """Whoever goes through keys or values of this dictionary is no longer right."""
@@ -103,6 +104,13 @@ class Frame:
     """Of a module, where its text lies: empty for the program itself."""
     package: str = ""
     """Of a module, the package that ``from . import`` starts at."""
+    of_class: bool = False
+    """Whether these are the names of a class while its body is read: no function in it sees them."""
+
+    @property
+    def around(self) -> Frame:
+        """Where a function or a comprehension that stands here looks its names up."""
+        return self if not self.of_class or self.outer is None else self.outer.around
 
     @property
     def module(self) -> Frame:
@@ -110,8 +118,9 @@ class Frame:
 
     def find(self, name: str) -> Value | None:
         """The value of a name; None where nothing binds it, and nothing could have by an import of everything."""
-        scope: Frame | None = self.elsewhere.get(name, self)
+        scope: Frame | None = self
         while scope is not None:
+            scope = scope.elsewhere.get(name, scope)
             if name in scope.names:
                 return scope.names[name]
             scope = scope.outer

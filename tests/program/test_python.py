@@ -157,3 +157,66 @@ def test_the_programs_cut_and_mixed_never_fail_and_take_no_long() -> None:
             continue
         assert all(unread.reason for unread in script.unread)
     assert time.process_time() - before < 30
+
+
+LATE = [
+    ("def deco(f):\n    def w(*a): return f(*a)\n    return w\nclass A:\n    @deco\n    def m(self, n=5): return n\n"
+     "say(A().m(7))", "7"),
+    ("def m(self, n=5): return n\nclass A: pass\nA.m = m\nsay(A().m(7))", "7"),
+    ("X = 5\nclass A:\n    X = 1\n    f = lambda: X\nsay(A.f())", "5"),
+    ("X = 5\nclass A:\n    X = 1\n    L = [X for _ in range(1)]\nsay(A.L[0])", "5"),
+    ("X = 1\nclass A:\n    X = 2\n    class B:\n        Y = X\nsay(A.B.Y)", "1"),
+    ("S = 1\ng = (str(S) for _ in range(1))\nS = 2\nsay(','.join(g))", None),
+    ("S = 1\ng = (S for _ in range(1))\nS = 2\nsay(sum(g))", None),
+    ("S = 1\nm = map(lambda x: str(S), [1])\nS = 2\nsay(','.join(m))", None),
+    ("L = ['a']\nm = iter(L)\nL.append('b')\nsay(','.join(m))", None),
+    ("L = ['a']\nfor i, x in enumerate(L):\n    if i < 2: L.append('b')\nsay(i)", None),
+    ("n = 0\ndef up():\n    global n\n    n += 1\n    return n\ng = (up() for _ in range(3))\nsay(n)", None),
+    ("x = 0\n[x := i for i in (1, 2)]\nsay(x)", "2"),
+    ("from functools import cache\n@cache\ndef f(*a): return a[0]\nf(1)\nsay(f(2))", None),
+    ("from functools import cache\ndef of(n):\n    @cache\n    def f(): return n\n    return f\n"
+     "of(1)()\nsay(of(2)())", "2"),
+    ("from functools import cached_property\nclass A:\n    n = 1\n    @cached_property\n"
+     "    def s(self): return self.n\n"
+     "a = A()\na.s\na.n = 2\nsay(a.s)", "1"),
+    ("from dataclasses import *\nfrom dataclasses import dataclass, field\n@dataclass\nclass C:\n"
+     "    a: int = field(init=False, default=1)\n    b: int = 2\nsay(C(5).b)", None),
+    ("from dataclasses import dataclass\n@dataclass\nclass C:\n    a: int = 1\nclass D(C):\n"
+     "    a: int = 7\nsay(D().a)", "1"),
+    ("from dataclasses import dataclass\n@dataclass\nclass C:\n    a: int = 1\nC.a = 9\nsay(C().a)", "1"),
+    ("import random\nos.environ['A'] = '1'\nif random.random() < 1: os.environ['A'] = '2'\n"
+     "say(os.environ['A'])", None),
+    ("class M:\n    def __enter__(self): return self\n    def __exit__(self, *a): say('left')\n"
+     "def f():\n    with M(): return 1\nf()", "left"),
+    ("import contextlib\nwith contextlib.suppress(ValueError): raise ValueError\nsay(1)", None),
+    ("import enum\nclass E(enum.Enum):\n    A = 1\n    B = 1\nsay(E.B.name)", "A"),
+    ("import enum\nclass E(str, enum.Enum): A = 'x'\nsay(E.A)", None),
+    ("n = 2\ntry:\n    int('x')\n    n = 1\nexcept ValueError: pass\nsay(n)", None),
+    ("n = 2\ntry:\n    assert n == 3\nexcept AssertionError: n = 4\nsay(n)", None),
+    ("def f():\n    x = 2\n    def g():\n        global y\n        y = 3\n"
+     "        return (lambda: y)()\n    y = 4\n    return g()\n"
+     "say(f())", "3"),
+    ("class C:\n    __x = 1\n    def get(self): return self.__x\nclass D(C): __x = 2\nsay(D().get())", None),
+    ("class C:\n    n = 1\n    @property\n    def s(self): return self.n\n    @s.setter\n"
+     "    def s(self, v): self.n = v * 2\n"
+     "c = C()\nc.s = 4\nsay(c.s)", None),
+    ("all = []\ndef add(c):\n    all.append(c)\n    return c\n@add\nclass J:\n    def run(self): say('ran')\n"
+     "for j in all: j().run()", "ran"),
+    ("class B:\n    all = []\n    def __init_subclass__(cls): B.all.append(cls)\nclass J(B): n = 1\n"
+     "for j in B.all: say(j.n)", None),
+    ("all = []\n@all.append\ndef f(): say('ran')\nfor j in all: j()", None),
+    ("def main():\n    say('ran')\n    return 0\nsys.exit(main())", "ran"),
+    ("def main(): say('ran')\nraise SystemExit(main())", "ran"),
+    ("n = 1\nFalse or sys.exit()\nsay(n)", None),
+    ("n = 1\nfrom job_settings import *\nsay(n)", None),
+]  # fmt: skip
+"""What happens later than it is written, or under another name."""
+
+
+@pytest.mark.parametrize(("body", "value"), LATE)
+def test_what_happens_later_than_it_is_written_is_read_as_python_means_it_or_not_at_all(
+    body: str, value: str | None
+) -> None:
+    script = parse_program(HEAD + body, "job.py")
+    texts = [statement.text.removeprefix("SELECT '").removesuffix("'") for statement in script.statements]
+    assert bool(script.unread) if value is None else (texts == [value] and not script.unread)
