@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "interrupted"
 """A ledger entry that takes no part in the sequence of a redeploy: a person ended the task that waited for it."""
 # Airflow gives on_kill 30 s by default.
-_STATE_SECONDS = 10.0
+_KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
 
 class FlinkJobTrigger(BaseTrigger):
@@ -130,7 +130,19 @@ class FlinkJobTrigger(BaseTrigger):
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
-        """Stops nothing: says what is left running and how to go on."""
+        """Stops nothing: says what is left running and how to go on.
+
+        Airflow 3.3 cancels what it ends anew at every turn of its loop, this too: it is seen through all the same.
+        """
+        work = asyncio.create_task(self._on_kill())
+        until = time.monotonic() + _KILL_SECONDS
+        while not work.done() and time.monotonic() < until:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait({work}, timeout=until - time.monotonic())
+        if work.done():
+            work.result()
+
+    async def _on_kill(self) -> None:
         if await asyncio.to_thread(self._is_deferred):
             self.log.info("this triggerer lost the task to another one: nobody has ended it")
         else:
