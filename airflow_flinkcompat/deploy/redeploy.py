@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from airflow_flinkcompat.compat.handover import HandOver, fingerprint
 from airflow_flinkcompat.deploy import retention
@@ -20,7 +19,16 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.execution import TargetError
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger import Ledger, LedgerEntry
-from airflow_flinkcompat.deploy.run import Deployable, Options, RolledBack, Run, Wait, as_mapping
+from airflow_flinkcompat.deploy.run import (
+    IN_FLIGHT_SECONDS,
+    Deployable,
+    Options,
+    RolledBack,
+    Run,
+    Wait,
+    age_of,
+    as_mapping,
+)
 from airflow_flinkcompat.deploy.sourcing import planned, require_savepoint
 from airflow_flinkcompat.deploy.starting import roll_back, start, way_back
 from airflow_flinkcompat.deploy.statements import JOB_NAME, NO_GATEWAY, ScriptRefused, prepare
@@ -42,8 +50,6 @@ from airflow_flinkcompat.deploy.store import this_process
 from airflow_flinkcompat.deploy.target import EngineInfo, StartMode, Target
 
 _log = logging.getLogger(__name__)
-# A submission may be at work in the SQL Gateway for as long: the time a statement is given there.
-_IN_FLIGHT_SECONDS = 180.0
 
 
 def deploy(
@@ -224,7 +230,7 @@ def _check_claim(run: Run, progress: Progress) -> None:
     last = progress.unfinished
     if last is None or last.owner == run.owner:
         return
-    age, claimed = _age(last), run.options.claimed(last)
+    age, claimed = age_of(last), run.options.claimed(last)
     if age < claimed:
         raise DeployRefused(
             f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
@@ -232,11 +238,6 @@ def _check_claim(run: Run, progress: Progress) -> None:
             f"{claimed - age:.0f} s"
         )
     run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
-
-
-def _age(entry: LedgerEntry) -> float:
-    """Seconds since an entry was written."""
-    return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()
 
 
 def _check_overtaken(run: Run) -> None:
@@ -302,11 +303,11 @@ def _unfinished_start(run: Run, reached: LedgerEntry | None) -> LedgerEntry | No
             f"job {reached.job_id} of entry {reached.number} runs another version ({_short(reached.sha256)}) that was "
             f"never verified: clear the run that started it ({reached.owner}), or cancel the job; then deploy again"
         )
-    age = _age(reached)
-    if status is None and age < _IN_FLIGHT_SECONDS:
+    age = age_of(reached)
+    if status is None and age < IN_FLIGHT_SECONDS:
         raise DeployRefused(
             f"job {reached.job_id} of entry {reached.number}, another version ({_short(reached.sha256)}), may still be "
-            f"accepted: wait for {_IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that began it ({reached.owner})"
+            f"accepted: wait for {IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that began it ({reached.owner})"
         )
     return None
 

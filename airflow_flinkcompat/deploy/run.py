@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
@@ -21,6 +22,8 @@ T = TypeVar("T")
 _AGAIN_SECONDS = 5.0
 # A claim holds at least as long, and by so much longer than the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
+IN_FLIGHT_SECONDS = 180.0
+"""How long a submission may be at work in the SQL Gateway: the time a statement is given there."""
 
 
 class StartFailed(DeployError):
@@ -217,3 +220,8 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     """A declared function as JSON values; where it was declared is not kept."""
     row = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else dict(value)
     return {key: item for key, item in row.items() if key != "span"}
+
+
+def age_of(entry: LedgerEntry) -> float:
+    """Seconds since an entry was written."""
+    return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()

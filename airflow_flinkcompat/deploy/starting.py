@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,16 @@ from airflow_flinkcompat.deploy.offsets import Beginning, settle, tables, with_s
 from airflow_flinkcompat.deploy.polling import Overdue, poll
 from airflow_flinkcompat.deploy.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.rest import ApiError
-from airflow_flinkcompat.deploy.run import RolledBack, Run, StartFailed, Wait, Waiting, new_id
+from airflow_flinkcompat.deploy.run import (
+    IN_FLIGHT_SECONDS,
+    RolledBack,
+    Run,
+    StartFailed,
+    Wait,
+    Waiting,
+    age_of,
+    new_id,
+)
 from airflow_flinkcompat.deploy.statements import set_options
 from airflow_flinkcompat.deploy.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
 from airflow_flinkcompat.deploy.stopping import Stopped, saved_state
@@ -23,6 +33,8 @@ from airflow_flinkcompat.deploy.verify import Proof, Unproven, VerificationFaile
 
 # Between two submissions of one job; the client itself has tried several times before.
 _PAUSE_SECONDS = 2.0
+# What Flink says where the job does not fit the state: it would say so to every submission of that job.
+_STATE_REFUSED = re.compile(r"Cannot map checkpoint/savepoint state|Max parallelism mismatch")
 _GONE = " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
 
 
@@ -39,7 +51,7 @@ def start(
     ``beginnings``: where its sources begin when it starts without state. Raises RolledBack, StartFailed, Waiting, and
     other DeployErrors where nobody knows yet: call again.
     """
-    fresh = taken_up is None
+    earlier = taken_up
     if taken_up is None:
         from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
         resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
@@ -58,7 +70,7 @@ def start(
     template = replace(template, **taken)
     try:
         if taken_up.kind == STARTING:
-            _submit(run, template, run.side.source, fresh)
+            _submit(run, template, run.side.source, earlier)
             template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
         proof = _proved(run, template, stopped, head)
     except _Refused as error:
@@ -97,12 +109,12 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     mode = str(StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT)
     template = replace(run.template_of(head), start_mode=mode, savepoint=failed.savepoint)
     template = replace(template, offsets=with_state(failed.savepoint))
-    fresh = begun is None
+    earlier = begun
     if begun is None:
         begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
     template = replace(template, job_id=begun.job_id)
     try:
-        _submit(run, template, f"ledger entry {head.number}", fresh)
+        _submit(run, template, f"ledger entry {head.number}", earlier)
         proof = _proved(run, template, Stopped(), None)
     except _NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
@@ -142,19 +154,23 @@ def _given(entry: LedgerEntry) -> Start:
     return Start(None if stateless else entry.savepoint, tables(entry.offsets))
 
 
-def _submit(run: Run, template: LedgerEntry, source: str, fresh: bool) -> None:
+def _submit(run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | None) -> None:
     """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused.
 
-    ``fresh``: its id was made a moment ago, so nobody knows it.
+    ``earlier``: the entry by which another run began it, None where its id was made a moment ago. While a submission
+    without an answer may still be at work, a refusal of the next one is none, or that job would come beside another:
+    only what the state itself is refused for holds for both.
     """
     job_id = str(template.job_id)
     given = _given(template)
     settings = run.job_settings(template.settings)
-    asked = not fresh
+    asked = earlier is not None
+    at_work = 0.0 if earlier is None else IN_FLIGHT_SECONDS + run.options.submit_timeout - age_of(earlier)
+    at_work_until = time.time() + at_work
 
     def submitted() -> DeployError | None:
         """None once the cluster has the job; else why that is not known."""
-        nonlocal asked
+        nonlocal asked, at_work_until
         if asked and run.target.status(job_id) is not None:
             return None
         asked = True
@@ -163,9 +179,12 @@ def _submit(run: Run, template: LedgerEntry, source: str, fresh: bool) -> None:
             run.target.submit(template.script, settings, given, job_id=job_id, source=source)
         except DeployError as error:
             unanswered = isinstance(error, SubmissionUnknown) or (isinstance(error, ApiError) and error.unanswered)
-            if not unanswered and _answers(run):
+            over = time.time() >= at_work_until or _STATE_REFUSED.search(str(error))
+            if not unanswered and over and _answers(run):
                 raise _Refused(f"the job was refused: {error}") from None
-            run.log(f"no answer: {error}")
+            if unanswered:
+                at_work_until = time.time() + IN_FLIGHT_SECONDS
+            run.log(f"{'no answer' if unanswered else 'an earlier submission may still be at work'}: {error}")
             return error
         return None
 

@@ -465,6 +465,49 @@ def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Pret
     assert target.running("orders") == ("job-3",)
 
 
+def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_at_work(
+    target: Pretended, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the former job would be started, and the one that nobody heard of would come beside it."""
+    run(target, ledger, V1)
+    target.fail, target.error = "submit", unknown
+    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet"):
+        run(target, ledger, V2)
+    target.error = DeployError  # the Gateway has no room for another session, a catalog is away
+    with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet") as caught:
+        run(target, ledger, V2)
+    assert not isinstance(caught.value, StartFailed)
+    target.run("job-2", savepoint=target.stops["stop-1"])  # it was at work all the time
+    assert run(target, ledger, V2).job_id == "job-2"
+    assert target.running("orders") == ("job-2",)
+
+    target.error = unknown
+    with pytest.raises(DeployError, match=r"Whether job job-3 was accepted is not known yet"):
+        run(target, ledger, V1, owner="later")
+    target.error = DeployError
+    monkeypatch.setattr("airflow_flinkcompat.deploy.starting.age_of", lambda _entry: 301.0)
+    with pytest.raises(StartFailed, match=r"the job was refused: submit does not work"):
+        run(target, ledger, V1, owner="later")
+
+
+def test_state_that_does_not_fit_is_refused_at_once_whatever_was_heard_before(
+    target: Pretended, ledger: Ledger
+) -> None:
+    run(target, ledger, V1)
+    target.fail, target.error = "submit", unknown
+    with pytest.raises(DeployError, match=r"not known yet"):
+        run(target, ledger, V2)
+
+    def refused(_message: str) -> DeployError:
+        target.fail = ""
+        return DeployError("Cannot map checkpoint/savepoint state for operator a to the new program")
+
+    target.error = refused
+    with pytest.raises(RolledBack, match="Cannot map"):
+        run(target, ledger, V2)
+    assert target.running("orders") == ("job-3",)
+
+
 def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: Pretended, ledger: Ledger) -> None:
     """The SQL Gateway answers, and could not reach the JobManager: the new job has done nothing wrong."""
     run(target, ledger, V1)
