@@ -82,7 +82,9 @@ class Body:
             isinstance(part, ast.Global) and name in part.names for each in statements for part in ast.walk(each)
         )
         value = scope.names[name]
-        if binders and not shared and all(isinstance(each, ast.FunctionDef | ast.ClassDef) for each in binders):
+        if any(_alters(name, each) for each in statements):
+            self._mentions(name, scope, statements)
+        elif binders and not shared and all(isinstance(each, ast.FunctionDef | ast.ClassDef) for each in binders):
             for each in binders:
                 self.node(each, scope)
         elif not shared and all(isinstance(each, ast.Import | ast.ImportFrom) for each in binders):
@@ -138,6 +140,22 @@ class Body:
         self.say(repr(sorted(self.given.items())))
 
     _done: set[tuple[str, str]] = field(default_factory=set)
+
+
+def _alters(name: str, node: ast.stmt) -> bool:
+    """Whether a statement gives an attribute to what a name stands for: ``Function.limit = 2``, or by ``setattr``."""
+    for part in ast.walk(node):
+        owner: ast.AST | None = None
+        match part:
+            case ast.Attribute(value=owner, ctx=ast.Store() | ast.Del()):
+                pass
+            case ast.Call(func=ast.Name(id="setattr"), args=[owner, *_]):
+                pass
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if isinstance(owner, ast.Name) and owner.id == name:
+            return True
+    return False
 
 
 def _free(node: ast.AST) -> Iterator[str]:

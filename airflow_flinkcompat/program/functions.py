@@ -86,7 +86,10 @@ def of_class(kind: Class, node: ast.AST, args: Args, names: Names, frame: Frame,
 
 
 def _body(reader: Evaluator) -> Body:
-    return Body(reader.session.trees, reader.given, reader.step)
+    body = Body(reader.session.trees, reader.given, reader.step)
+    for name, value in sorted(reader.environ.items()):
+        body.say(f"os.environ[{name!r}] = {value.value if isinstance(value, Known) else ''!r}")
+    return body
 
 
 def register(name: str, function: Value, system: bool, session: Session, node: ast.AST) -> None:

@@ -220,3 +220,17 @@ def test_what_happens_later_than_it_is_written_is_read_as_python_means_it_or_not
     script = parse_program(HEAD + body, "job.py")
     texts = [statement.text.removeprefix("SELECT '").removesuffix("'") for statement in script.statements]
     assert bool(script.unread) if value is None else (texts == [value] and not script.unread)
+
+
+@pytest.mark.parametrize("body", [
+    "class A(ScalarFunction):\n    k = 1\n    def eval(self, x): return x + self.k\nA.k = {}\nf = udf(A())\n",
+    "class B(ScalarFunction):\n    k = 1\n    def eval(self, x): return x + self.k\nB.k = {}\n"
+    "class A(B): pass\nf = udf(A())\n",
+    "os.environ['K'] = '{}'\n@udf()\ndef f(x): return x + int(os.environ['K'])\n",
+])  # fmt: skip
+def test_what_a_python_function_finds_where_it_runs_is_part_of_its_body(body: str) -> None:
+    head = HEAD + "from pyflink.table.udf import ScalarFunction, udf\n"
+    tail = "t_env.create_temporary_function('f', f)\n"
+    old, new = (parse_program(head + body.format(value) + tail, "job.py") for value in (1, 2))
+    assert not old.unread
+    assert [each.text for each in old.statements] != [each.text for each in new.statements]
