@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FINDINGS = ("refused", "restored", "could not tell")
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
 _CLEANING_SECONDS = 120.0
+# XCom: what a rehearsal that waits in the triggerer has started.
+_STATE = "rehearsal"
 
 
 class FlinkRestoreRehearsalOperator(ScriptOperator):
@@ -89,7 +91,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             if head is None:
                 found = Rehearsal(Finding.UNTOLD, f"nothing of {self.deployment} is deployed: there is no state")
             else:
-                found = self._rehearse(head, side, None)
+                found = self._rehearse(context, head, side, None)
             return self._told(context, found, side)
 
     def execute_complete(
@@ -108,7 +110,18 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             except BaseException:
                 self._abandon(state)
                 raise
-            return self._told(context, self._rehearse(head, side, state), side)
+            return self._told(context, self._rehearse(context, head, side, state), side)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Where the wait in the triggerer failed or took too long, ends what was started before the task fails."""
+        if next_method == "execute_complete":
+            return super().resume_execution(next_method, next_kwargs, context)
+        state = context["ti"].xcom_pull(task_ids=self.task_id, key=_STATE)
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        finally:
+            if state:
+                self._abandon(state)
 
     def _side(self, context: Context) -> Side:
         from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
@@ -117,7 +130,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             return summaries.checked_side(self, summaries.pull(context, self, self.check_task_id))
         return self.proposed_side("flink", None)
 
-    def _rehearse(self, head: LedgerEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
+    def _rehearse(self, context: Context, head: LedgerEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
         from airflow_flinkcompat.deploy.rehearsal import Patience, Paused, RehearsalOptions, rehearse
 
         patience = Patience(
@@ -132,6 +145,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 return rehearse(cluster, str(head.job_id), side_of(head), side, options, self.log_lines, state)
         except Paused as paused:
             wait = paused.wait
+            context["ti"].xcom_push(key=_STATE, value=paused.state)
             self.log_lines(f"{paused}: in the triggerer")
             trigger = FlinkRehearsalTrigger(
                 self.flink_conn_id,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralError, TaskDeferred
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, rehearsal
@@ -179,6 +179,19 @@ def test_a_ledger_that_cannot_be_read_any_more_ends_it_too(
     monkeypatch.setattr(Ledger, "entries", lambda _self: (_ for _ in ()).throw(LedgerError("gone")))
     with pytest.raises(AirflowException, match="gone"):
         task.execute_complete(run.render(task), {}, **(deferred.value.kwargs or {}))
+    assert abandoned == [STATE]
+
+
+def test_a_wait_that_fails_ends_what_was_started(
+    deployed: Site, found: Callable[..., Any], abandoned: list[Any]
+) -> None:
+    """The triggerer's own failure, or its time-out, brings the task back without what it had handed over."""
+    found(paused())
+    run, task = rehearse(deployed)
+    with pytest.raises(TaskDeferred):
+        run.execute(task)
+    with pytest.raises(TaskDeferralError):
+        task.resume_execution("__fail__", {"error": "Trigger failure"}, run.render(task))
     assert abandoned == [STATE]
 
 
