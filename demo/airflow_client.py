@@ -120,6 +120,19 @@ class AirflowClient:
             lambda: f"tasks now: {self.task_states(dag_id, run_id)}",
         )
 
+    def mark_task(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Set a task's state by hand, whatever it is doing."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+        self._request("PATCH", path, json={"new_state": state})
+
+    def clear_task(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool = False) -> None:
+        """Have a task run again."""
+        body = {
+            "dry_run": False, "dag_run_id": run_id, "task_ids": [task_id], "only_failed": False,
+            "reset_dag_runs": True, "include_downstream": downstream,
+        }  # fmt: skip
+        self._request("POST", f"/dags/{dag_id}/clearTaskInstances", json=body)
+
     def log(self, dag_id: str, run_id: str, task_id: str, try_number: int | None = None) -> list[str]:
         """The log records of one try (the latest by default), one string each."""
         number = try_number or max(1, int(self.task(dag_id, run_id, task_id)["try_number"]))

@@ -134,6 +134,13 @@ class AirflowStandalone:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.guard.pid, signal.SIGKILL)
 
+    def restart(self, part: str) -> None:
+        """End one part (``triggerer`` …) as its operator would, and start it again."""
+        old = next(child for child in self._children if child.name == part)
+        stop_all((old,))
+        new = self._spawn(part, _COMPONENTS[part], self._environment(int(self.url.rpartition(":")[2])))
+        self._children = tuple(new if child is old else child for child in self._children)
+
     def check(self) -> None:
         """Raises AirflowError, with the last lines of its log, when one of the parts died."""
         for child in self._children:
