@@ -212,7 +212,9 @@ def test_a_dag_for_each_deployment_of_the_example() -> None:
     orders, clicks = dags["redeploy_orders"], dags["redeploy_clicks"]
     assert [user["id"] for user in orders.get_task("approve").assigned_users] == ["ana", "7"]
     assert (orders.has_task("backfill"), clicks.has_task("backfill")) == (True, False)
-    assert clicks.get_edge_info("check", "resume")["label"] == "compatible or partial"
+    assert clicks.get_edge_info("check", "rehearse")["label"] == "compatible or partial"
+    assert clicks.get_task("rehearse").downstream_task_ids == {"resume"}
+    assert not orders.has_task("rehearse")
     for dag in dags.values():
         assert dag.get_task("resume").settle_seconds == 30
         assert str(DAGS) in dag.get_template_env().loader.searchpath

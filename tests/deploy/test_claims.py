@@ -47,7 +47,7 @@ def later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Later:
             def now(cls, tz: Any = None) -> Any:
                 return now
 
-        monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.datetime", Clock)
+        monkeypatch.setattr("airflow_flinkcompat.deploy.run.datetime", Clock)
 
     return put
 
