@@ -129,6 +129,8 @@ class Caller(Texts):
         path = function.path if isinstance(function, Ref) else ""
         if path:
             found = self._library(path, args, names)
+            if isinstance(found, Items):
+                self.step(len(found.value) // 5)
             if found is not None:
                 return found
         match owner:

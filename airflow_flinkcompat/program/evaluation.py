@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from airflow_flinkcompat.program.values import (
 
 STEPS_LIMIT = 200_000
 """Steps of a program beyond which it is not read further."""
+SECONDS_LIMIT = 30.0
+"""Processor time after which it is not, whatever a step cost: far more than the steps of any program take."""
 
 
 @dataclass(eq=False)
@@ -43,6 +46,8 @@ class Evaluator(ABC):
     given: Mapping[str, str]
     files: Files
     steps: int = 0
+    began: float = field(default_factory=time.thread_time)
+    """The processor time of this thread when reading began."""
     moment: int = 0
     """How many statements were read."""
     environ: dict[str, Value] = field(default_factory=dict)
@@ -65,6 +70,8 @@ class Evaluator(ABC):
         self.steps += cost
         if self.steps > STEPS_LIMIT:
             raise TooMuch(f"reading it takes more than {STEPS_LIMIT} steps")
+        if time.thread_time() - self.began > SECONDS_LIMIT:
+            raise TooMuch(f"reading it takes more than {SECONDS_LIMIT:.0f} s")
 
     def eval(self, node: ast.expr, frame: Frame) -> Value:
         """The value of an expression. Raises :class:`NotRead` where tables are touched in a way that is not read."""

@@ -222,3 +222,22 @@ def test_what_may_touch_tables_is_reported(body: str) -> None:
 )
 def test_what_cannot_touch_tables_is_no_finding(body: str) -> None:
     assert said(body + "\nt.execute_insert('s')")[-1] == "INSERT INTO `s` SELECT * FROM `t`"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "d = {}\nfor i in range(10000):\n    d[i] = list(range(10000))\n",
+        "for i in range(10000):\n    sorted(range(10000))\n",
+        "d = [0]\nfor i in range(10000):\n    d.extend(d)\n",
+    ],
+)
+def test_what_a_program_makes_counts_as_work(body: str) -> None:
+    (unread,) = read(body + 't.execute_insert("s")\n').unread
+    assert "not read any further: reading it takes more than 200000 steps" in unread.reason
+
+
+def test_time_is_bounded_whatever_a_step_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_flinkcompat.program.evaluation.SECONDS_LIMIT", 0.0)
+    (unread,) = read('t.execute_insert("s")').unread
+    assert "not read any further: reading it takes more than 0 s" in unread.reason
