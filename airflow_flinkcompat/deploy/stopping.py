@@ -183,14 +183,18 @@ def find_savepoint(directory: str | None) -> tuple[str | None, str]:
     if directory is None:
         return None, ""
     try:
-        found = list(UPath(directory).glob("savepoint-*/_metadata"))
+        files = UPath(directory).glob("savepoint-*/_metadata")
+        found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
         looked = bool(found) or UPath(directory).parent.parent.exists()
     except Exception as error:  # whatever a store's client raises: this machine cannot look there
         return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
     if not looked:
         return None, f". Whether {directory} holds a savepoint could not be seen from here"
-    # A job that was recovered after its savepoint is stopped a second time.
-    return (str(max(found, key=lambda path: path.stat().st_mtime).parent) if found else None), ""
+    # A job that was recovered after its savepoint is stopped a second time: the later one counts.
+    latest = [path for time, path in found if time == found[-1][0]]
+    if len(latest) > 1:
+        return None, f". Which of these savepoints is the later one cannot be told: {', '.join(latest)}"
+    return (latest[0] if latest else None), ""
 
 
 def _not_stopped(

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import itertools
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -304,6 +305,10 @@ def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path
     found, _ = find_savepoint(tmp_path.as_uri())
     assert found is not None
     assert found.endswith("savepoint-b")
+    os.utime(tmp_path / "savepoint-c" / "_metadata", (1e9, 1e9))
+    found, words = find_savepoint(tmp_path.as_uri())
+    assert found is None
+    assert re.search("cannot be told: .*savepoint-b, .*savepoint-c", words)
 
 
 def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
