@@ -18,7 +18,7 @@ from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import wait_for
 from tests.operators.fakes import script
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 DAG_FILE = Path(__file__).parents[2] / "dags" / "flink_deployments.py"
 ORDERS, CLICKS = "redeploy_orders", "redeploy_clicks"

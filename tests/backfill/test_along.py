@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = (
     "nr INT, ts TIMESTAMP(3), k STRING, v INT, d DECIMAL(10, 2), x DOUBLE, s STRING, pt AS PROCTIME(), "
     "WATERMARK FOR ts AS ts - INTERVAL {}"

@@ -25,6 +25,8 @@ from tests.backfill.test_reference import KEYS, NULL, VALUES, _history, _many
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 COLUMNS = "ts TIMESTAMP(3), nr INT, k STRING, f BOOLEAN, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' DAY"
 SUM, COUNT = Aggregate("SUM", "v"), Aggregate("COUNT")
 Rows = list[tuple[Any, ...]]

@@ -10,6 +10,8 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from tests.backfill.scripts import FIRST, SUM, SUM_COLUMNS, Run, bids, lines
 
+pytestmark = pytest.mark.turns
+
 
 def test_a_folder_the_live_job_writes_to_is_no_place() -> None:
     boundary = datetime(2020, 4, 15, 8, 10)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from tests.backfill.flink_batch import FlinkBatch
 
+pytestmark = pytest.mark.turns
+
 PROGRAM = """
 from pyflink.table import EnvironmentSettings, TableEnvironment
 from pyflink.table.expressions import CURRENT_RANGE, CURRENT_ROW, UNBOUNDED_RANGE, UNBOUNDED_ROW, col, lit, row_interval

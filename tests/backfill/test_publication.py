@@ -18,6 +18,8 @@ from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.turns
+
 
 def test_ranges_as_names() -> None:
     from airflow_flinkcompat.backfill.publishing.files import overlaps, range_name

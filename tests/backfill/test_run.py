@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill import BackfillError
 from tests.backfill.printed import PRINTED, Printed
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 # --- the printed tables of the documentation --------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTa
 from airflow_flinkcompat.deploy.evidence import TakenState, VertexState, compare_state
 from tests.deploy.jobs import Files, Side
 
+pytestmark = pytest.mark.turns
+
 SOURCE, AGGREGATE = "Source: o[1] -> Calc[2]", "GroupAggregate[4] -> k[5]: Writer"
 
 

@@ -26,7 +26,7 @@ from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kafka import kafka_client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 # No checkpoint but those that are asked for: what is committed when is what the test says.
 SETTINGS = {"parallelism.default": "1", "execution.checkpointing.interval": "1 h"}

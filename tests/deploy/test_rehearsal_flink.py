@@ -27,7 +27,7 @@ from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.rehearsals import QUICK, Script, expected, pairs, rehearsed, running
 from tests.measured import Restore
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one closes minute 0, opens minute 1
 SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # closes minute 1
@@ -190,6 +190,7 @@ def test_a_killed_rehearsal_leaves_nothing(
         assert status.state == "RUNNING"
 
 
+@pytest.mark.full
 def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
     local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files
 ) -> None:
