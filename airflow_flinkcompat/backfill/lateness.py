@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import grouped, quoted, scalar
 from airflow_flinkcompat.backfill.origins import origins
 from airflow_flinkcompat.backfill.steps import Late, Overtaken, Step
-from airflow_flinkcompat.backfill.windows import Aligned, Demand
+from airflow_flinkcompat.backfill.windows import Aligned, Demand, micros_of
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -125,7 +125,7 @@ def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef |
 
 def _inside(windows: Aligned, end: str, own: Demand) -> str:
     """Spark SQL: the window that ends at ``end`` is one of the range's own, each of which one chunk alone has."""
-    micros = f"unix_micros(CAST({end} AS TIMESTAMP_LTZ))"
+    micros = micros_of(end)
     bounds = ((windows.start(micros), ">=", own.starts), (micros, ">=", own.ends), (micros, "<=", own.until))
     return " AND ".join(f"{value} {sign} {moment}" for value, sign, moment in bounds if moment is not None) or "TRUE"
 

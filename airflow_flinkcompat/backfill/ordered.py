@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
 from airflow_flinkcompat.backfill.steps import Along, Late, Overtaken, Rank, Read, Sessions
-from airflow_flinkcompat.backfill.windows import MILLISECOND
+from airflow_flinkcompat.backfill.windows import MILLISECOND, micros_of
 from airflow_flinkcompat.plan.translations import ERROR
 
 # Columns that go along with a row unseen: the watermark it met, its place among the rows of its source, and among all
@@ -77,7 +77,7 @@ def along(rows: DataFrame, step: Along, seen: Observation | None) -> DataFrame:
     if step.time is not None and seen is not None:
         column = f"c{step.time}"
         rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
-        micros = F.expr(f"unix_micros(CAST({column} AS TIMESTAMP_LTZ))")
+        micros = F.expr(micros_of(column))
         rows = rows.where(f"{column} IS NOT NULL").withColumn(_MICROS, micros)
     if step.clashing:
         order = [*([_MICROS] if step.time is not None else []), *([ARRIVAL] if step.arrival else [])]
@@ -123,7 +123,7 @@ def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
     Within a part by the order of its rows; of the parts before it by the highest one of each, which are few. Flink
     counts watermarks up from 1970: an earlier one is none (measured).
     """
-    own = F.expr(f"IF(unix_micros(CAST({watermark} AS TIMESTAMP_LTZ)) > 0, {watermark}, NULL)")
+    own = F.expr(f"IF({micros_of(watermark)} > 0, {watermark}, NULL)")
     upwards = Window.orderBy(PART).rowsBetween(Window.unboundedPreceding, -1)
     parts = rows.groupBy(PART).agg(F.max(own).alias("highest"))
     parts = parts.select(PART, F.max("highest").over(upwards).alias("before"))
@@ -144,11 +144,11 @@ def not_overtaken(rows: DataFrame, step: Overtaken, seen: Observation) -> DataFr
     A row is emitted once a watermark has reached its time; one that came after that watermark, with the next. So each
     row stands for two moments on the clock of watermarks: when it came, and when it is emitted.
     """
-    time = f"unix_micros(CAST(c{step.time} AS TIMESTAMP_LTZ))"
+    time = micros_of(f"c{step.time}")
     begun = F.expr(f"c{step.time} IS NULL OR {time} > 0")
     if step.partition is None:
         return rows.observe(seen, F.count_if(~begun).alias("late")).where(begun)
-    met = f"unix_micros(CAST({MET} AS TIMESTAMP_LTZ))"
+    met = micros_of(MET)
     came = f"struct(coalesce({met}, {-(2**63) + 1}L) AS at, CAST(NULL AS BIGINT) AS time)"
     leaves = f"struct(IF({met} IS NULL OR {time} > {met}, {time}, {met} + {MILLISECOND}) AS at, {time} AS time)"
     rows = rows.withColumn("event", F.expr(f"explode(IF({time} > 0, array({came}, {leaves}), array({came})))"))

@@ -36,6 +36,11 @@ def timestamp(moment: datetime, kind: str = "TIMESTAMP_NTZ") -> str:
     return f"{kind} '{moment.isoformat(' ')}'"
 
 
+def micros_of(time: str) -> str:
+    """Spark SQL of a time's microseconds since the epoch; the session's zone is UTC."""
+    return f"unix_micros(CAST({time} AS TIMESTAMP_LTZ))"
+
+
 @dataclass(frozen=True)
 class Demand:
     """Which windows are asked for: those that start at ``starts`` or later and end from ``ends`` to ``until``.

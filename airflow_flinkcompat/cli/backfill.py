@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_settings
+from airflow_flinkcompat.cli.arguments import parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError
 from airflow_flinkcompat.sql import language_of, mask_secrets, read_script, read_text
 
@@ -100,15 +100,12 @@ def backfill_command(
     from airflow_flinkcompat.backfill import explain as explain_backfill
     from airflow_flinkcompat.backfill import plan as plan_backfill
 
-    language = language_of(script)
-    if variables and language == "sql":
-        raise InputError("--var belongs to programs: the file ends neither in .py nor in .table")
     try:
         request = BackfillRequest(
             script_text=read_text(script, program=True),
             source=script,
-            language=language,
-            variables=parse_settings(variables, "variable", "NAME=VALUE"),
+            language=language_of(script),
+            variables=parse_variables(variables, (script,)),
             settings=parse_settings(settings),
             catalog=read_script(catalog).text if catalog else "",
             from_=parse_time(from_) if from_ else None,

@@ -113,8 +113,8 @@ class Objects(Operators):
                 kind, receiver = owner, owner
         found = None if kind is None else kind.find(name)
         line = () if kind is None else kind.line()
-        doubt = next((each.opaque or each.broken for each in line if each.opaque or each.broken), "")
         if found is None or any(each.broken for each in line):
+            doubt = "" if kind is None else kind.doubt
             return Unknown(doubt or f"{name} is not there, as far as the program was read", tables=True)
         if isinstance(found, Instance) and found.type.find("__get__") is not None:
             return Unknown("a descriptor is not read", tables=True)
@@ -141,7 +141,7 @@ class Objects(Operators):
 
     def instance(self, kind: Class, args: Sequence[Value], names: Mapping[str, Value]) -> Value:
         """An object of a class of the program, its ``__init__`` read."""
-        why = next((each.opaque or each.broken for each in kind.line() if each.opaque or each.broken), "")
+        why = kind.doubt
         odd = next((name for name in _ODD if kind.find(name) is not None), "")
         if why or odd:
             why = why or f"{odd} of class {kind.node.name} is not read"
@@ -155,7 +155,7 @@ class Objects(Operators):
             return made
         if start is not None:
             raise NotRead(f"__init__ of class {kind.node.name} is not read")
-        fields = next((each.fields for each in kind.line() if each.fields is not None), None)
+        fields = kind.parameters
         if fields is None:
             if args or names:
                 raise NotRead(f"class {kind.node.name} is called with arguments it does not have")

@@ -159,7 +159,7 @@ class Binder(Caller):
             self._class_decorator(kind, decorator, frame)
         if kind.fields is not None:
             kind.filled = {name: kind.names[name] for name in kind.fields if name in kind.names}
-            before = next((each.fields for each in kind.line()[1:] if each.fields is not None), ())
+            before = None if kind.base is None else kind.base.parameters
             kind.fields = tuple(dict.fromkeys((*(before or ()), *kind.fields)))
         frame.bind(node.name, kind)
 

@@ -198,7 +198,7 @@ class Caller(Texts):
             case "builtins.isinstance", [Known(value), Ref(kind)] if kind in _TYPES:
                 return Known(isinstance(value, _TYPES[kind]))
             case "dataclasses.asdict", [Instance(type=kind, names=inner, broken="")] if not names:
-                fields = next((each.fields for each in kind.line() if each.fields is not None), None)
+                fields = kind.parameters
                 if fields is not None and all(isinstance(inner.get(each), Known) for each in fields):
                     return Items({each: inner[each] for each in fields}, kind="dict")
             case "copy.copy" | "copy.deepcopy", [Items(inner, "", kind)] if kind in ("list", "dict"):

@@ -135,7 +135,7 @@ class Evaluator(ABC):
             case Items(inner, "", kind):
                 return bool(inner) or kind == "iterator"
             case Instance(type=kind) if all(kind.find(name) is None for name in ("__bool__", "__len__")):
-                return None if any(each.opaque or each.broken for each in kind.line()) else True
+                return None if kind.doubt else True
             case Class() | Function() | Module() | Path() | Tables() | Relation() | Inserts() | Streams() | Stream():
                 return True
             case Config():

@@ -69,6 +69,16 @@ class Class:
         """The class and its bases, nearest first."""
         return (self, *(() if self.base is None else self.base.line()))
 
+    @property
+    def doubt(self) -> str:
+        """Why it, or a base of it, is not read; empty where all of them are."""
+        return next((why for each in self.line() if (why := each.opaque or each.broken)), "")
+
+    @property
+    def parameters(self) -> tuple[str, ...] | None:
+        """The fields an object of it is made with, its own or its nearest base's; None where neither has any."""
+        return next((each.fields for each in self.line() if each.fields is not None), None)
+
 
 @dataclass(eq=False)
 class Instance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -211,9 +212,9 @@ class Operators(Evaluator):
             if all(tests):
                 yield from self._rounds(rest, frame)
 
+    @abstractmethod
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
         """Bind what an assignment, a loop or an import names."""
-        raise NotImplementedError
 
     # -------------------------------------------------------------------------------------------- operators
     def text(self, value: Value) -> str | None:

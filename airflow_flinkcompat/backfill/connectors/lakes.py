@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.connectors.ranges import Comparison, replaced_with_keys
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.expressions import quoted, spark_type
-from airflow_flinkcompat.backfill.windows import from_micros, timestamp
+from airflow_flinkcompat.backfill.windows import from_micros, micros_of, timestamp
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, DataType
@@ -77,7 +77,7 @@ def value(column: Column, field: str, table: Table, what: str) -> str:
         )
     text = field
     if kind.name in TIMESTAMPS and kind.parameters[0] < MICROSECONDS:
-        rest = f"pmod(unix_micros(CAST({field} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])})"
+        rest = f"pmod({micros_of(field)}, {10 ** (MICROSECONDS - kind.parameters[0])})"
         text = f"IF({rest} <> 0, raise_error({quoted(finer(table.name, column))}), {field})"
     if not kind.nullable:
         message = f"{ERROR}table {table.name}: column {column.name} holds NULL, which is not allowed"

@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.connectors.lakes import MICROSECONDS, finer
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.secrets import resolve
-from airflow_flinkcompat.backfill.windows import from_micros, timestamp
+from airflow_flinkcompat.backfill.windows import from_micros, micros_of, timestamp
 from airflow_flinkcompat.plan.translations import ERROR
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _value(table: str, column: Column, field: str) -> str:
         return field
     value, exact = f"try_cast({field} AS {spark_type(kind)})", ""
     if kind.name == "TIMESTAMP" and kind.parameters[0] < MICROSECONDS:
-        odd = f"pmod(unix_micros(CAST({value} AS TIMESTAMP_LTZ)), {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
+        odd = f"pmod({micros_of(value)}, {10 ** (MICROSECONDS - kind.parameters[0])}) <> 0"
         exact = f"WHEN {odd} THEN raise_error({quoted(finer(table, column))}) "
     what = quoted(f"{ERROR}table {table}: column {column.name} holds ")
     unknown = f"raise_error(concat({what}, {field}, {quoted(f', which is no {kind}')}))"
