@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGatewayTarget, TargetError
-from airflow_flinkcompat.deploy.gateway import SqlGateway
-from airflow_flinkcompat.deploy.jobmanager import JobManager
-from airflow_flinkcompat.deploy.polling import Overdue, poll
-from airflow_flinkcompat.deploy.run import new_id
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Start
 from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import LocalFlinkError
-from airflow_flinkcompat.deploy.local import flink_home
+from airflow_flinkcompat.deploy.local.flink import flink_home
 
 CACHE = Path(__file__).parents[1] / ".measure"
 """In the checkout, ignored by git: jars, and what the last runs left behind."""

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.jobmanager import JobManager, JobStatus
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobStatus
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 
 DATA = Path(__file__).parent / "data"
 SECONDS = 60.0

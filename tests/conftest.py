@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink]:
     """The one real Flink of a run, with its Kafka connector: JobManager, TaskManager and SQL Gateway on loopback."""
     from airflow_flinkcompat.deploy import LocalFlink
-    from airflow_flinkcompat.deploy.jars import fetch
+    from airflow_flinkcompat.deploy.local.jars import fetch
 
     jars = [fetch("flink-sql-connector-kafka")]
     with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16, extra_jars=jars) as flink:

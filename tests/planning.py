@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat.compiled import Plan, read_plan
 from airflow_flinkcompat.deploy import GatewayError, LocalFlink, SqlGateway
-from airflow_flinkcompat.deploy.gateway import Session
-from airflow_flinkcompat.deploy.statements import Role, planned_sql, role
+from airflow_flinkcompat.deploy.flink.gateway import Session
+from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
 from airflow_flinkcompat.sql import parse_script
 
 _DECLARED = re.compile(r"CREATE\s+(TEMPORARY\s+)?(TABLE|VIEW)\s+`?(\w+)`?", re.IGNORECASE)

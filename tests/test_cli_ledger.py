@@ -12,11 +12,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry
-from airflow_flinkcompat.deploy.store import this_process
+from airflow_flinkcompat.deploy.ledger.store import this_process
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import S3StandIn, serving
-from tests.deploy.test_adopt import JOB, SCRIPT, TASKS
-from tests.deploy.test_programs import PROGRAM
+from tests.deploy.redeploy.test_adopt import JOB, SCRIPT, TASKS
+from tests.deploy.redeploy.test_programs import PROGRAM
 from tests.test_cli import Run, run
 
 __all__ = ["run"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from airflow_flinkcompat.program import read_program
-from airflow_flinkcompat.program.files import FILE_LIMIT
+from airflow_flinkcompat.program.python.files import FILE_LIMIT
 
 _ROOT = ".git"
 """What lies at the root of a repository."""

@@ -108,7 +108,7 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     """The compiled plans of both sides. Raises :class:`InputError` where they cannot be had."""
     try:
         from airflow_flinkcompat.deploy import DeployError, explain_plans
-        from airflow_flinkcompat.deploy.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
     except ImportError as error:
         raise InputError(
             f"--explain-plan needs more than the bare install ({error.name} is missing): "

@@ -53,7 +53,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 def show_command(deployment: str, root: str, style: str, number: int | None) -> None:
     """What is deployed as DEPLOYMENT, and a redeploy that has not come to its end."""
     with _readable_errors():
-        from airflow_flinkcompat.deploy.steps import Progress
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
 
         ledger, entries = _opened(root, deployment)
         progress = Progress.of(entries)
@@ -151,9 +151,9 @@ def adopt_command(
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy import JobManager, Ledger
-        from airflow_flinkcompat.deploy.access import endpoint_from_environment
-        from airflow_flinkcompat.deploy.adopt import adopt
-        from airflow_flinkcompat.deploy.store import this_process
+        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.ledger.store import this_process
+        from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 
         side = Side(
             read_text(script, program=True),

@@ -50,7 +50,7 @@ def rehearse_command(
     """
     try:
         from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
-        from airflow_flinkcompat.deploy.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Patience, RehearsalOptions, rehearse
     except ImportError as error:
         raise InputError(

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-    from airflow_flinkcompat.deploy.execution import SubmissionUnknown, TargetError
-    from airflow_flinkcompat.deploy.gateway import GatewayError, SqlGateway
+    from airflow_flinkcompat.deploy.flink.execution import SubmissionUnknown, TargetError
+    from airflow_flinkcompat.deploy.flink.gateway import GatewayError, SqlGateway
+    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError, JobStatus
+    from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
+    from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
     from airflow_flinkcompat.deploy.handover import read_hand_over
-    from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError, JobStatus
-    from airflow_flinkcompat.deploy.ledger import Ledger, LedgerConflict, LedgerEntry
-    from airflow_flinkcompat.deploy.local import LocalFlink
+    from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.store import LedgerError
+    from airflow_flinkcompat.deploy.local.flink import LocalFlink
+    from airflow_flinkcompat.deploy.local.processes import LocalFlinkError
     from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
-    from airflow_flinkcompat.deploy.processes import LocalFlinkError
-    from airflow_flinkcompat.deploy.redeploy import deploy
-    from airflow_flinkcompat.deploy.rest import ApiError, Endpoint
-    from airflow_flinkcompat.deploy.run import Options, RolledBack, StartFailed, Wait, Waiting
-    from airflow_flinkcompat.deploy.statements import ScriptRefused
-    from airflow_flinkcompat.deploy.store import LedgerError
+    from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
+    from airflow_flinkcompat.deploy.redeploy.sequence import deploy
+    from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed, verify_start
     from airflow_flinkcompat.deploy.target import (
         EngineInfo,
         SqlGatewayTarget,
@@ -31,25 +32,24 @@ if TYPE_CHECKING:
         StartMode,
         Target,
     )
-    from airflow_flinkcompat.deploy.verify import VerificationFailed, verify_start
 
 _HOMES = {
     "errors": ("DeployError", "DeployRefused"),
-    "execution": ("SubmissionUnknown", "TargetError"),
-    "gateway": ("GatewayError", "SqlGateway"),
+    "flink.execution": ("SubmissionUnknown", "TargetError"),
+    "flink.gateway": ("GatewayError", "SqlGateway"),
     "handover": ("read_hand_over",),
-    "jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
-    "ledger": ("Ledger", "LedgerConflict", "LedgerEntry"),
-    "local": ("LocalFlink",),
+    "flink.jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
+    "ledger.history": ("Ledger", "LedgerConflict", "LedgerEntry"),
+    "local.flink": ("LocalFlink",),
     "plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
-    "processes": ("LocalFlinkError",),
-    "redeploy": ("deploy",),
-    "rest": ("ApiError", "Endpoint"),
-    "run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
-    "statements": ("ScriptRefused",),
-    "store": ("LedgerError",),
+    "local.processes": ("LocalFlinkError",),
+    "redeploy.sequence": ("deploy",),
+    "flink.rest": ("ApiError", "Endpoint"),
+    "redeploy.run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
+    "flink.statements": ("ScriptRefused",),
+    "ledger.store": ("LedgerError",),
     "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target"),
-    "verify": ("VerificationFailed", "verify_start"),
+    "redeploy.verify": ("VerificationFailed", "verify_start"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

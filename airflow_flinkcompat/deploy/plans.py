@@ -20,10 +20,10 @@ from upath import UPath
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.compiled import QUERY_SINK, Plan, PlanError, read_plan
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.execution import ScriptRunner, TargetError
-from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
-from airflow_flinkcompat.deploy.rest import Endpoint, is_loopback
-from airflow_flinkcompat.deploy.statements import Lookup, Role, planned_sql, resolve_settings, role
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.rest import Endpoint, is_loopback
+from airflow_flinkcompat.deploy.flink.statements import Lookup, Role, planned_sql, resolve_settings, role
 from airflow_flinkcompat.sql import Placeholder, Statement, parse_script
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
@@ -167,7 +167,7 @@ def _require_version(gateway: SqlGateway, side: Side) -> None:
 def _local_gateway() -> Iterator[str]:
     # Only here: a Gateway that runs already needs nothing of the extra.
     try:
-        from airflow_flinkcompat.deploy.local import LocalFlink
+        from airflow_flinkcompat.deploy.local.flink import LocalFlink
     except ImportError as error:
         raise PlansUnavailable(
             f"planning needs Flink ({error.name} is missing): pip install 'airflow-flinkcompat[local-flink]', or name "

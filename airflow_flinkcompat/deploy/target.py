@@ -10,21 +10,21 @@ from enum import StrEnum
 from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
-from airflow_flinkcompat.deploy import evidence
-from airflow_flinkcompat.deploy.evidence import TakenState
-from airflow_flinkcompat.deploy.execution import ScriptRunner, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.gateway import GatewayError, Session, SqlGateway
-from airflow_flinkcompat.deploy.jobmanager import JobManager, JobStatus
-from airflow_flinkcompat.deploy.rest import Endpoint
-from airflow_flinkcompat.deploy.sources import Sources, sources_of
-from airflow_flinkcompat.deploy.statements import (
+from airflow_flinkcompat.deploy.flink import evidence
+from airflow_flinkcompat.deploy.flink.evidence import TakenState
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobStatus
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.flink.statements import (
     Lookup,
     Prepared,
     check_settings,
     prepare,
     resolve_settings,
 )
-from airflow_flinkcompat.deploy.tables import TablePath, overlay
+from airflow_flinkcompat.deploy.flink.tables import TablePath, overlay
+from airflow_flinkcompat.deploy.sources.reading import Sources, sources_of
 from airflow_flinkcompat.sql import Placeholder, placeholders
 
 _log = logging.getLogger(__name__)

@@ -117,7 +117,7 @@ class FlinkHook(BaseHook):
 
     def _endpoint(self, url: str, *, jobmanager: bool = False) -> Endpoint:
         from airflow_flinkcompat.deploy import ApiError
-        from airflow_flinkcompat.deploy.access import endpoint
+        from airflow_flinkcompat.deploy.flink.access import endpoint
 
         try:
             found = endpoint(url, self.access, f"connection {self.flink_conn_id!r}", jobmanager=jobmanager)

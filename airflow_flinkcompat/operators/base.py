@@ -190,7 +190,7 @@ class ScriptOperator(DeploymentOperator):
         if _is_file(self.script, PROGRAMS):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
-            from airflow_flinkcompat.deploy.statements import NO_GATEWAY
+            from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY
 
             raise AirflowFailException(NO_GATEWAY.format(source=self._source, deployment=self.deployment))
         for name in ("script", "catalog"):

@@ -150,7 +150,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
         The former job may be stopped by then, and has to be followed by what was checked, or come back.
         """
-        from airflow_flinkcompat.deploy.steps import DEPLOYING, Progress
+        from airflow_flinkcompat.deploy.ledger.steps import DEPLOYING, Progress
 
         try:
             return summaries.checked_side(self, summary)
@@ -256,8 +256,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
 def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:
     """Raises ValueError, which the import of the DAG shows."""
-    from airflow_flinkcompat.deploy.choices import SourceOffsets
     from airflow_flinkcompat.deploy.errors import DeployRefused
+    from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 
     try:
         offsets = SourceOffsets.of(given)

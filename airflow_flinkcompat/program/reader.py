@@ -10,14 +10,14 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.program import containers, paths
-from airflow_flinkcompat.program.files import Files, Loader, loader
-from airflow_flinkcompat.program.modules import Modules, parsed
 from airflow_flinkcompat.program.objects import File, Function, Instance
-from airflow_flinkcompat.program.operators import CHANGES
-from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.python import containers, paths
+from airflow_flinkcompat.program.python.files import Files, Loader, loader
+from airflow_flinkcompat.program.python.modules import Modules, parsed
+from airflow_flinkcompat.program.python.operators import CHANGES
+from airflow_flinkcompat.program.table_api.session import Session
+from airflow_flinkcompat.program.table_api.validation import Refused
 from airflow_flinkcompat.program.touching import Reach, changed, loaded, within
-from airflow_flinkcompat.program.validation import Refused
 from airflow_flinkcompat.program.values import Frame, Items, Known, NotRead, Ref, TooMuch, Unknown, Value
 from airflow_flinkcompat.sql import Script, ScriptError
 

@@ -173,7 +173,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Expr:
-    """An expression of the Table API: a kind and its parts (see :mod:`~airflow_flinkcompat.program.expressions`)."""
+    """An expression of the Table API: a kind and its parts (``table_api.expressions`` makes them)."""
 
     kind: str
     parts: tuple[Any, ...]

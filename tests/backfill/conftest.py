@@ -56,7 +56,7 @@ def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def flink() -> Iterator[FlinkBatch]:
     """The one Flink, with its Kafka connector beside it."""
-    from airflow_flinkcompat.deploy.jars import fetch
+    from airflow_flinkcompat.deploy.local.jars import fetch
     from tests.backfill.flink_batch import flink_batch
 
     with flink_batch([fetch("flink-sql-connector-kafka")]) as batch:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyspark
 
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from tests.backfill.packages import ivy_directory
 
 _VERSION = "4.1.2"

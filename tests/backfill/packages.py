@@ -9,7 +9,7 @@ from pathlib import Path
 from airflow_flinkcompat.backfill.connectors import delta, iceberg, jdbc, kafka
 from airflow_flinkcompat.backfill.connectors.base import Needs
 from airflow_flinkcompat.caching import cache_directory
-from airflow_flinkcompat.deploy.jars import fetch
+from airflow_flinkcompat.deploy.local.jars import fetch
 
 
 def ivy_directory() -> Path:

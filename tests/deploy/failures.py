@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import LocalFlink
-from airflow_flinkcompat.deploy.run import new_id
+from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.faults import ALL, Result, sample, write
 from tests.deploy.stage import Stage
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Start
-from airflow_flinkcompat.deploy.evidence import TakenState
-from airflow_flinkcompat.deploy.sources import Sources
-from airflow_flinkcompat.deploy.statements import prepare
-from airflow_flinkcompat.deploy.tables import TablePath
+from airflow_flinkcompat.deploy.flink.evidence import TakenState
+from airflow_flinkcompat.deploy.flink.statements import prepare
+from airflow_flinkcompat.deploy.flink.tables import TablePath
+from airflow_flinkcompat.deploy.sources.reading import Sources
 
 
 def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,7 @@ def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (("starting", "job"), ("stopping", "stop")):
         numbers = itertools.count(1)
         new_id = lambda name=name, numbers=numbers: f"{name}-{next(numbers)}"  # noqa: E731
-        monkeypatch.setattr(f"airflow_flinkcompat.deploy.{module}.new_id", new_id)
+        monkeypatch.setattr(f"airflow_flinkcompat.deploy.redeploy.{module}.new_id", new_id)
 
 
 @dataclass

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import JobManager, SqlGateway
-from airflow_flinkcompat.deploy.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.plans import unresolved
 from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Patience, Rehearsal, RehearsalOptions, rehearse
-from airflow_flinkcompat.deploy.statements import prepare
 from measure.progress import Arrival, wait_read, wait_running
 from tests import measured
 from tests.measured import Restore

@@ -12,8 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LocalFlink, Options, SqlGatewayTarget, Start
-from airflow_flinkcompat.deploy.run import new_id
-from airflow_flinkcompat.deploy.steps import STOPPED, STOPPING
+from airflow_flinkcompat.deploy.ledger.steps import STOPPED, STOPPING
+from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.faults import Result
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 from tests.deploy.kills import Attempt, Point, Told

@@ -25,9 +25,9 @@ from airflow_flinkcompat.deploy import (
     Start,
     deploy,
 )
-from airflow_flinkcompat.deploy.local import flink_home
-from airflow_flinkcompat.deploy.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all
-from airflow_flinkcompat.deploy.run import new_id
+from airflow_flinkcompat.deploy.local.flink import flink_home
+from airflow_flinkcompat.deploy.local.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all
+from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one ends minute 0, begins minute 1

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy, read_hand_over
 from tests.deploy.jobs import Side
-from tests.deploy.test_redeploy import SCRIPT, Pretended
+from tests.deploy.redeploy.test_redeploy import SCRIPT, Pretended
 
 SIDE = Side(SCRIPT)
 START = SourceStart("s", "ts", 0, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")

@@ -27,8 +27,8 @@ from airflow_flinkcompat.deploy import (
     compile_plans,
     explain_plans,
 )
-from airflow_flinkcompat.deploy.local import HOME_VARIABLE
-from airflow_flinkcompat.deploy.statements import ScriptRefused
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.local.flink import HOME_VARIABLE
 from airflow_flinkcompat.sql import Placeholder
 
 PLAN = json.dumps(

@@ -10,7 +10,7 @@ import airflow
 import jsonschema
 import pytest
 
-from airflow_flinkcompat.deploy.access import KEYS
+from airflow_flinkcompat.deploy.flink.access import KEYS
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.provider_info import get_provider_info
 

@@ -12,7 +12,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowNotFoundException
 from structlog.testing import capture_logs
 
-from airflow_flinkcompat.deploy.ledger import Ledger
+from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
     FlinkSqlApprovalOperator,

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat import sql
-from airflow_flinkcompat.deploy.ledger import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.operators import (
     Deployment,
     DeploymentsError,

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput, TaskDefe
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 from jinja2 import UndefinedError
 
-from airflow_flinkcompat.deploy.gateway import GatewayError
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from tests.deploy.object_stores import serving
 from tests.operators.conftest import Site

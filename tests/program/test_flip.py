@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.program import parse_program, parse_table
-from airflow_flinkcompat.program.expressions import sql
 from airflow_flinkcompat.program.flip.meaning import strings
+from airflow_flinkcompat.program.table_api.expressions import sql
 from airflow_flinkcompat.program.values import Expr, NotRead, Value
 from airflow_flinkcompat.sql import Script, ScriptError, parse_script
 

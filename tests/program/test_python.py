@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.program import parse_program
-from airflow_flinkcompat.program.files import FILE_LIMIT, FILES_LIMIT
+from airflow_flinkcompat.program.python.files import FILE_LIMIT, FILES_LIMIT
 from airflow_flinkcompat.sql import ScriptError
 
 PUBLIC = Path(__file__).parent.parent / "fixtures" / "table_api" / "public"

@@ -238,6 +238,6 @@ def test_what_a_program_makes_counts_as_work(body: str) -> None:
 
 
 def test_time_is_bounded_whatever_a_step_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_flinkcompat.program.evaluation.SECONDS_LIMIT", 0.0)
+    monkeypatch.setattr("airflow_flinkcompat.program.python.evaluation.SECONDS_LIMIT", 0.0)
     (unread,) = read('t.execute_insert("s")').unread
     assert "not read any further: reading it takes more than 0 s" in unread.reason

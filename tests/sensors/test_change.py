@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
 
-from airflow_flinkcompat.deploy.ledger import HEADS, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.history import HEADS, LedgerEntry
 from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint_of

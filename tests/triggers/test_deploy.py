@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, LedgerEntry, Wait
-from airflow_flinkcompat.deploy.steps import Progress
+from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.deploy.pretended import Pretended

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.rehearsal.started import Started
 
 SECONDS = 300.0

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import condense
-from airflow_flinkcompat.deploy.jobmanager import JobManager, JobManagerError
-from airflow_flinkcompat.deploy.polling import Overdue
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.flink.polling import Overdue
 from airflow_flinkcompat.deploy.rehearsal.cleaning import savepoint_operation
 from airflow_flinkcompat.deploy.rehearsal.journal import Journal
 

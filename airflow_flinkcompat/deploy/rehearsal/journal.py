@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting
 from airflow_flinkcompat.deploy.rehearsal.started import Started
-from airflow_flinkcompat.deploy.run import Wait, Waiting
 
 T = TypeVar("T")
 # A wait that is taken up again late looks for a moment all the same.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
-from airflow_flinkcompat.deploy.rehearsal.snapshot import StoredOperator
+from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
 
 SCHEMA = "flinkcompat-rehearsal/1"
 _NOT_PROOF = (

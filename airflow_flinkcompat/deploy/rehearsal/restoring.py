@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.execution import ScriptRunner, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.gateway import Session, SqlGateway
-from airflow_flinkcompat.deploy.jobmanager import TERMINAL, JobManager, JobStatus
-from airflow_flinkcompat.deploy.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import TERMINAL, JobManager, JobStatus
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.statements import Lookup, Prepared, check_settings, prepare, resolve_settings
 from airflow_flinkcompat.deploy.rehearsal import cluster
 from airflow_flinkcompat.deploy.rehearsal.journal import Journal
 from airflow_flinkcompat.deploy.rehearsal.standins import StandIns, Tables, tables_of
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
-from airflow_flinkcompat.deploy.statements import Lookup, Prepared, check_settings, prepare, resolve_settings
 
 # How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0

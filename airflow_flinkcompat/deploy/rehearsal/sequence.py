@@ -13,8 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.gateway import SqlGateway
-from airflow_flinkcompat.deploy.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.flink.statements import Lookup, prepare
+from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal import cluster as asking
 from airflow_flinkcompat.deploy.rehearsal.claims import is_of_the_query, query_of, skipped_by_log
 from airflow_flinkcompat.deploy.rehearsal.cleaning import clean_up
@@ -30,12 +33,9 @@ from airflow_flinkcompat.deploy.rehearsal.restoring import (
     Untold,
     Version,
 )
-from airflow_flinkcompat.deploy.rehearsal.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.rehearsal.standins import CannotRehearse
 from airflow_flinkcompat.deploy.rehearsal.started import Started
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
-from airflow_flinkcompat.deploy.run import Waiting
-from airflow_flinkcompat.deploy.statements import Lookup, prepare
 from airflow_flinkcompat.deploy.target import no_connections
 
 _log = logging.getLogger(__name__)

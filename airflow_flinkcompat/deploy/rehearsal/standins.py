@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.gateway import GatewayError, Session
-from airflow_flinkcompat.deploy.rehearsal.readers import ADMITTED, refusal
-from airflow_flinkcompat.deploy.tables import (
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
+from airflow_flinkcompat.deploy.flink.tables import (
     TableError,
     TablePath,
     declaration,
@@ -25,6 +24,7 @@ from airflow_flinkcompat.deploy.tables import (
     scans_of,
     shadow,
 )
+from airflow_flinkcompat.deploy.rehearsal.readers import ADMITTED, refusal
 from airflow_flinkcompat.sql import Flink, nodes
 
 _SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")

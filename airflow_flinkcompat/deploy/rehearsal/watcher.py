@@ -104,8 +104,8 @@ def main() -> int:
             return 0
         started.take(message)
     # Only now: most watchers are sent home.
-    from airflow_flinkcompat.deploy.access import endpoint, endpoint_from_environment
-    from airflow_flinkcompat.deploy.jobmanager import JobManager
+    from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
+    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
     from airflow_flinkcompat.deploy.rehearsal.cleaning import clean_up
 
     where = json.loads(first)

@@ -6,10 +6,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program.flip.lexer import Unreadable
 from airflow_flinkcompat.program.flip.syntax import Tree, parse_strings
-from airflow_flinkcompat.program.validation import Refused, refused
+from airflow_flinkcompat.program.table_api import expressions as e
+from airflow_flinkcompat.program.table_api.validation import Refused, refused
 from airflow_flinkcompat.program.values import Described, Expr, Known, NotRead, Type, Value
 
 Method = Callable[[Described, str, Sequence[Value]], Value]

@@ -12,12 +12,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.program import constants, tables, validation
-from airflow_flinkcompat.program import expressions as e
 from airflow_flinkcompat.program.flip import row_windows
 from airflow_flinkcompat.program.flip.meaning import Meaning, old_type, short, snake
 from airflow_flinkcompat.program.flip.syntax import Tree
-from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.python import constants
+from airflow_flinkcompat.program.table_api import expressions as e
+from airflow_flinkcompat.program.table_api import tables, validation
+from airflow_flinkcompat.program.table_api.session import Session
 from airflow_flinkcompat.program.values import (
     Described,
     Expr,

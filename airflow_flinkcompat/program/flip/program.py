@@ -17,7 +17,7 @@ from sqlglot import exp
 from airflow_flinkcompat.program.flip.lexer import Unreadable, program_tokens
 from airflow_flinkcompat.program.flip.notation import Notation
 from airflow_flinkcompat.program.flip.syntax import Parser, Tree
-from airflow_flinkcompat.program.session import Session
+from airflow_flinkcompat.program.table_api.session import Session
 from airflow_flinkcompat.program.values import (
     Config,
     Inserts,

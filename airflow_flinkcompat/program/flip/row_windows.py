@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.program import validation
+from airflow_flinkcompat.program.table_api import validation
 from airflow_flinkcompat.program.values import Expr, NotRead, Spec, Value
 
 KINDS: Mapping[str, str] = {"TumbleRows": "Tumble", "SlideRows": "Over", "SessionRows": "Session"}

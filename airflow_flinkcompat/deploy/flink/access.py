@@ -1,0 +1,183 @@
+"""How a REST API is reached: credentials, certificates and proxy, from a connection or from the environment.
+
+One set of keys holds for the SQL Gateway and, where ``jobmanager_`` keys do not say otherwise, for the JobManager. A
+group is taken as a whole: with a ``jobmanager_password`` the JobManager gets no ``login`` that was meant for the other.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from airflow_flinkcompat.deploy.flink.remedies import Origin
+from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
+
+GROUPS = (
+    ("login", "password"),
+    ("ca_file",),
+    ("verify",),
+    ("client_cert", "client_key", "client_key_password"),
+    ("proxy", "proxy_login", "proxy_password"),
+    ("timeout",),
+)
+KEYS = tuple(key for group in GROUPS for key in group)
+JOBMANAGER = "jobmanager_"
+VARIABLE = "FLINKCOMPAT_"
+_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+def endpoint(
+    url: str,
+    given: Mapping[str, Any],
+    place: str,
+    *,
+    jobmanager: bool = False,
+    spell: Callable[[str], str] = str,
+) -> Endpoint:
+    """The endpoint at ``url`` as ``given`` says: KEYS, and those of the JobManager with ``jobmanager_`` before.
+
+    ``place`` (``connection 'flink_default'``) and ``spell`` (how a key reads there) are for messages. Raises ApiError,
+    naming place, key and remedy; never a secret.
+    """
+    return _Settings(given, place, jobmanager, spell).endpoint(url)
+
+
+def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint:
+    """The endpoint at ``url`` with ``FLINKCOMPAT_LOGIN``, ``FLINKCOMPAT_CA_FILE`` … (``FLINKCOMPAT_JOBMANAGER_…``).
+
+    Raises ApiError, naming the variable.
+    """
+
+    def variable(key: str) -> str:
+        return f"{VARIABLE}{key.upper()}"
+
+    given = {key: os.environ.get(variable(key)) for key in (*KEYS, *(f"{JOBMANAGER}{key}" for key in KEYS))}
+    return endpoint(url, given, "the environment", jobmanager=jobmanager, spell=variable)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    given: Mapping[str, Any]
+    place: str
+    jobmanager: bool
+    spell: Callable[[str], str]
+
+    def endpoint(self, url: str) -> Endpoint:
+        login, password = self._get("login"), self._get("password")
+        if ":" in login:
+            raise self._wrong("login", "holds a colon, which basic authentication cannot carry")
+        for key in ("login", "password", "proxy_login", "proxy_password"):
+            # A line break at the end of a token is easily pasted, and a header cannot hold one.
+            if not self._get(key).isprintable() or self._get(key) != self._get(key).strip():
+                raise self._wrong(key, "begins or ends with a blank, or holds a line break: remove it")
+        if password and not login and not password.isascii():
+            raise self._wrong("password", "is a bearer token (there is no login) and must be ASCII")
+        tls = self._tls()
+        origin = Origin(
+            self.place,
+            {key: self.spell(self._key(key)) for key in KEYS},
+            self._get("ca_file") or None,
+            credentials=bool(login or password),
+            client_cert=bool(self._get("client_cert")),
+        )
+        return Endpoint(
+            url,
+            headers={"Authorization": f"Bearer {password}"} if password and not login else {},
+            auth=(login, password) if login else None,
+            verify=tls,
+            timeout=self._timeout(),
+            proxy=self._proxy(tls),
+            origin=origin,
+        )
+
+    def _key(self, key: str) -> str:
+        """The key that holds: the JobManager's own where it has one of the group."""
+        group = next(group for group in GROUPS if key in group)
+        own = self.jobmanager and any(_text(self.given.get(f"{JOBMANAGER}{other}")) for other in group)
+        return f"{JOBMANAGER}{key}" if own else key
+
+    def _get(self, key: str) -> str:
+        return _text(self.given.get(self._key(key)))
+
+    def _wrong(self, key: str, why: str) -> ApiError:
+        return ApiError(f"{self.place}: {self.spell(self._key(key))} {why}")
+
+    def _timeout(self) -> float:
+        text = self._get("timeout") or "30"
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise self._wrong("timeout", f"{text!r} is no number of seconds above 0")
+        return seconds
+
+    def _verifies(self) -> bool:
+        text = (self._get("verify") or "true").lower()
+        if text not in (*_YES, *_NO):
+            raise self._wrong("verify", f"{text!r} is neither true nor false")
+        return text in _YES
+
+    def _tls(self) -> ssl.SSLContext | bool:
+        """Whom this side trusts, and the certificate it shows."""
+        ca_file, certificate, key = self._get("ca_file"), self._get("client_cert"), self._get("client_key")
+        if key and not certificate:
+            raise self._wrong("client_key", f"needs {self.spell(self._key('client_cert'))} beside it")
+        if not ca_file and not certificate:
+            return self._verifies()
+        try:
+            context = ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
+        except (OSError, ssl.SSLError) as error:
+            raise self._wrong("ca_file", f"{ca_file!r} cannot be used: {_why(error)}; a PEM file is needed") from None
+        if not self._verifies():
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate:
+            self._show(context, certificate, key)
+        return context
+
+    def _show(self, context: ssl.SSLContext, certificate: str, key: str) -> None:
+        try:
+            # A function: without one OpenSSL would ask the terminal for the password.
+            context.load_cert_chain(certificate, key or None, lambda: self._get("client_key_password"))
+        except (OSError, ssl.SSLError) as error:
+            lies = f"{certificate!r}" + (f" with {self.spell(self._key('client_key'))} {key!r}" if key else "")
+            raise self._wrong(
+                "client_cert",
+                f"{lies} cannot be used: {_why(error)}; PEM files of a certificate and of its key are needed, and "
+                f"{self.spell(self._key('client_key_password'))} where the key is encrypted",
+            ) from None
+
+    def _proxy(self, tls: ssl.SSLContext | bool) -> httpx.Proxy | None:
+        address, login, password = (self._get(key) for key in GROUPS[4])
+        if not address:
+            if login or password:
+                raise self._wrong("proxy_login", f"needs {self.spell(self._key('proxy'))} beside it")
+            return None
+        try:
+            url = httpx.URL(address)
+        except httpx.InvalidURL:
+            url = httpx.URL("")
+        if url.userinfo:
+            raise self._wrong(
+                "proxy",
+                f"holds a user or password, which would be shown: use {self.spell(self._key('proxy_login'))} and "
+                f"{self.spell(self._key('proxy_password'))}",
+            )
+        if url.scheme not in ("http", "https") or not url.host:
+            raise self._wrong("proxy", f"{address!r} is no address of a proxy: it reads http://host:port or https://…")
+        # A proxy that speaks TLS is trusted as the server behind it is.
+        context = httpx.create_ssl_context(tls) if url.scheme == "https" else None
+        return httpx.Proxy(url, auth=(login, password) if login else None, ssl_context=context)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _why(error: OSError) -> str:
+    return str(error.strerror or error) if not isinstance(error, ssl.SSLError) else error.reason or str(error)

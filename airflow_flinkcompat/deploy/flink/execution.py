@@ -1,0 +1,67 @@
+"""Statements of a script in a session of the SQL Gateway: placeholders resolved, errors placed in the script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
+from airflow_flinkcompat.deploy.flink.rest import RestClient
+from airflow_flinkcompat.deploy.flink.statements import Lookup, relocate
+from airflow_flinkcompat.sql import Placeholder, ScriptError, Statement, resolve_placeholders
+
+_FAILED = 500  # what the SQL Gateway answers where a statement failed
+_GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
+
+
+class TargetError(DeployError):
+    """The target refused a script, or an operation on a job failed."""
+
+
+class SubmissionUnknown(TargetError):
+    """The SQL Gateway did not answer a statement to its end: whether it took effect is not known."""
+
+
+class ScriptRunner:
+    """Runs statements. What ``lookup`` answers is masked in every message of ``clients``."""
+
+    def __init__(self, lookup: Lookup, *clients: RestClient) -> None:
+        self._lookup = lookup
+        self._clients = clients
+
+    def run(
+        self,
+        session: Session,
+        statement: Statement,
+        sql: str,
+        config: Mapping[str, str] | None = None,
+        *,
+        prefix: int = 0,
+        submits: bool = False,
+    ) -> Result:
+        """Run ``sql``, which was made of ``statement`` by putting ``prefix`` characters before its first line.
+
+        Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came.
+        """
+        try:
+            return session.execute(resolve_placeholders(sql, self.resolve), config)
+        except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
+            raise TargetError(f"{statement.span}: {error}") from None
+        except GatewayError as error:
+            # Of a submission only the statement's own failure is a refusal: the job may come after any other answer.
+            if error.unanswered or (submits and (error.status != _FAILED or _GONE.search(error.reason))):
+                raise SubmissionUnknown(f"{statement.span}: {error}") from None
+            reason = relocate(error.reason, statement.span, prefix=prefix)
+            raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None
+
+    def resolve(self, placeholder: Placeholder) -> str:
+        """The value of a placeholder. Raises TargetError: there is none."""
+        try:
+            value = self._lookup(placeholder)
+        except LookupError:
+            raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
+        if placeholder.attribute == "password" or placeholder.attribute.startswith("extra."):
+            for client in self._clients:
+                client.secrets.add(value)
+        return value

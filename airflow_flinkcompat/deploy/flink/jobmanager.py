@@ -1,0 +1,213 @@
+"""Flink's JobManager over REST: what runs, from which state, and how to stop it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import condense
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
+
+# States that a job never leaves (FINISHED, also after stop-with-savepoint).
+TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
+_OK, _NOT_FOUND = 200, 404
+_UNKNOWN_JOB = "FlinkJobNotFoundException"
+_UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
+# What most pages of a job answer (500) while it is INITIALIZING.
+_INITIALIZING = "UnavailableDispatcherOperationException"
+# How long (seconds) a JobManager that recovers its jobs must not know one before the job is held to be gone: it may
+# answer before it has them all.
+_RECOVERY_SECONDS = 10.0
+_HIGH_AVAILABILITY = ("high-availability.type", "high-availability")
+
+
+class JobManagerError(ApiError):
+    """The JobManager refused a call, did not answer, or an operation on a job failed."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One look at a job. ``failure`` is the root cause of its latest failure, also of one it restarted after.
+
+    ``tasks_running``: every task runs, so none of them is still restoring its state.
+    """
+
+    job_id: str
+    name: str
+    state: str
+    tasks_running: bool = False
+    completed_checkpoints: int = 0
+    failure: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in TERMINAL
+
+
+class JobManager(RestClient):
+    """Client of one JobManager."""
+
+    name = "the JobManager"
+    _recovers: bool | None = None
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+        """As ``RestClient.call``; raises JobManagerError."""
+        try:
+            return super().call(method, path, body, idempotent=idempotent)
+        except ApiError as error:
+            # Of a job it does not know, some of its pages answer 500.
+            status = _NOT_FOUND if _UNKNOWN_JOB in error.reason else error.status
+            raise JobManagerError(str(error), status, error.reason) from None
+
+    def jobs(self) -> dict[str, JobStatus]:
+        """Every job the cluster remembers, by id: name and state only."""
+        try:
+            rows = self.get("jobs/overview")["jobs"]
+        except (KeyError, TypeError):
+            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+        return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
+
+    def status(self, job_id: str) -> JobStatus | None:
+        """The job as it is now; None when the cluster does not know it, and is not about to recover it either."""
+        if (found := self._status(job_id)) is not None or not self.recovers():
+            return found
+        try:
+            return poll(lambda: self._status(job_id), lambda seen: seen is None, timeout=_RECOVERY_SECONDS)
+        except Overdue:
+            return None
+
+    def recovers(self) -> bool:
+        """Whether jobs outlive the JobManager (high availability); so it is where that is kept secret."""
+        if self._recovers is None:
+            try:
+                options = {row["key"]: row["value"] for row in self.get("jobmanager/config")}
+            except JobManagerError as error:
+                if error.unanswered:
+                    raise
+                return True
+            mode = next((options[key] for key in _HIGH_AVAILABILITY if key in options), "NONE")
+            self._recovers = mode.upper() != "NONE"
+        return self._recovers
+
+    def _status(self, job_id: str) -> JobStatus | None:
+        try:
+            # The job's page may be seconds old (web.refresh-interval); its bare state never is.
+            state = self.get(f"jobs/{job_id}/status")["status"]
+            job = self.get(f"jobs/{job_id}")
+            exceptions = self.get(f"jobs/{job_id}/exceptions")
+            checkpoints = self.checkpoints(job_id)
+        except JobManagerError as error:
+            if _UNKNOWN.search(error.reason):  # any other 404 is not the JobManager's word
+                return None
+            if _INITIALIZING in error.reason:  # nothing else is known of it yet
+                return self.jobs().get(job_id)
+            raise
+        except (KeyError, TypeError):
+            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+        states = [vertex["status"] for vertex in job.get("vertices", ())]
+        history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
+        return JobStatus(
+            job_id,
+            job["name"],
+            state,
+            # A task that has finished (a bounded source, say) restored long ago.
+            tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
+            completed_checkpoints=int((checkpoints.get("counts") or {}).get("completed", 0)),
+            failure=condense(str(history[0].get("stacktrace", "")), self.secrets) or None if history else None,
+        )
+
+    def restored_from(self, job_id: str) -> str | None:
+        """The savepoint or checkpoint this job was last restored from; None when it began empty."""
+        restored = (self.checkpoints(job_id).get("latest") or {}).get("restored") or {}
+        return restored.get("external_path")
+
+    def checkpoints(self, job_id: str) -> dict[str, Any]:
+        """The checkpoint statistics of a job as REST gives them; empty for a batch job or one it does not know."""
+        try:
+            return dict(self.get(f"jobs/{job_id}/checkpoints"))
+        except JobManagerError as error:
+            if error.status == _NOT_FOUND:  # a batch job
+                return {}
+            raise
+
+    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL") -> None:
+        """Ask the job to stop with a savepoint; open windows stay open (never drains).
+
+        ``trigger_id`` (32 hex digits) is the caller's: asking again under it is the same stop, also when the job has
+        ended by it. ``directory`` None is the cluster's ``execution.checkpointing.savepoint-dir``.
+        """
+        body = {"drain": False, "formatType": format_type, "triggerId": trigger_id}
+        if directory:
+            body["targetDirectory"] = directory
+        self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
+
+    def stop_result(self, job_id: str, trigger_id: str) -> str | None:
+        """The savepoint of a stop that was asked for; None while it is at work. Raises JobManagerError: it failed.
+
+        The error's status is 404 when this JobManager knows nothing of it (it was started anew, say).
+        """
+        answer = self.get(f"jobs/{job_id}/savepoints/{trigger_id}")
+        if answer["status"]["id"] != "COMPLETED":
+            return None
+        return str(self._succeeded(answer["operation"], "the stop with savepoint")["location"])
+
+    def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
+        """Stop the job and wait for its end; the savepoint's path. Raises JobManagerError, also for the time-out."""
+        trigger_id = uuid.uuid4().hex
+        self.ask_to_stop(job_id, directory, trigger_id)
+        try:
+            savepoint = poll(lambda: self.stop_result(job_id, trigger_id), lambda seen: seen is None, timeout=timeout)
+        except Overdue:
+            raise JobManagerError(f"the stop with savepoint did not complete within {timeout:.0f} s") from None
+        self.wait_terminal(job_id, timeout=timeout)
+        return str(savepoint)
+
+    def final_savepoint(self, job_id: str) -> str | None:
+        """The savepoint by which a job ended, by its own history; None when it did not, or is not known any more."""
+        found = (self.checkpoints(job_id).get("latest") or {}).get("savepoint") or {}
+        return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
+
+    def request_checkpoint(self, job_id: str) -> None:
+        """Ask for a checkpoint now, beside the job's own interval; does not wait for it. Raises JobManagerError."""
+        body = {"checkpointType": "CONFIGURED", "triggerId": uuid.uuid4().hex}
+        self.call("POST", f"jobs/{job_id}/checkpoints", body, idempotent=True)
+
+    def cancel(self, job_id: str, *, timeout: float = 120.0) -> None:
+        """Cancel the job and wait until it ended. Raises JobManagerError."""
+        self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
+        self.wait_terminal(job_id, timeout=timeout)
+
+    def dispose_savepoint(self, path: str, *, timeout: float = 120.0) -> None:
+        """Delete a savepoint. Raises JobManagerError: it is not there, or not the cluster's to delete."""
+        body = {"savepoint-path": path, "triggerId": uuid.uuid4().hex}
+        request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
+        self._operation(f"savepoint-disposal/{request}", "the disposal of the savepoint", timeout)
+
+    def wait_terminal(self, job_id: str, *, timeout: float) -> str:
+        """Wait until the job ended; its state. A job the cluster has forgotten ended too. Raises JobManagerError."""
+
+        def look() -> str:
+            job = self.jobs().get(job_id) or self.status(job_id)
+            return job.state if job else "FINISHED"
+
+        try:
+            return poll(look, lambda state: state not in TERMINAL, timeout=timeout)
+        except Overdue as overdue:
+            raise JobManagerError(f"job {job_id} is still {overdue.last} after {timeout:.0f} s") from None
+
+    def _operation(self, path: str, what: str, timeout: float) -> dict[str, Any]:
+        try:
+            answer = poll(lambda: self.get(path), lambda a: a["status"]["id"] != "COMPLETED", timeout=timeout)
+        except Overdue:
+            raise JobManagerError(f"{what} did not complete within {timeout:.0f} s") from None
+        return self._succeeded(answer["operation"], what)
+
+    def _succeeded(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
+        if cause := operation.get("failure-cause"):
+            why = condense(str(cause.get("stack-trace") or cause), self.secrets)
+            raise JobManagerError(f"{what} failed: {why}", _OK)  # an answer: waiting on would be in vain
+        return dict(operation)

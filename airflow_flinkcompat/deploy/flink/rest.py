@@ -1,0 +1,206 @@
+"""What both REST clients share: an endpoint, time-outs, retries where they are safe, errors in one masked line."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
+from airflow_flinkcompat.deploy.flink.remedies import Origin, is_refused_by_proxy, tls_failure
+
+_ATTEMPTS = 4
+_UNAVAILABLE = frozenset({502, 503, 504})
+# The request did not reach the server: safe to repeat whatever it asks for.
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class ApiError(DeployError):
+    """A REST call failed. ``status``: of the HTTP answer, None when none came; ``reason``: the server's own words."""
+
+    def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = redact(reason or message)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the server itself said nothing, so that the call may have taken effect or may yet."""
+        return self.status is None or self.status in _UNAVAILABLE
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a REST API answers. ``timeout`` is in seconds and holds for every single call.
+
+    ``deploy.access`` makes one of a connection's settings, or of the environment's; ``origin`` says whose they are.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    auth: tuple[str, str] | httpx.Auth | None = None
+    verify: bool | ssl.SSLContext = True
+    timeout: float = 30.0
+    # None: the environment's, if it names one.
+    proxy: httpx.Proxy | None = None
+    origin: Origin = field(default_factory=Origin)
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.place!r})"
+
+    def __post_init__(self) -> None:
+        parsed = httpx.URL(self.url)
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ApiError(
+                f"{self.place!r} is no address of a REST API: it reads http://host:port or https://host:port"
+            )
+
+    @property
+    def place(self) -> str:
+        """The address without user, password and query."""
+        return str(httpx.URL(self.url).copy_with(userinfo=b"", query=None)).rstrip("/")
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Values that must not show, also not as a header carries them."""
+        pairs = [pair for pair in (self.auth, self.proxy and self.proxy.auth) if isinstance(pair, tuple)]
+        headers = (value for name, value in self.headers.items() if name.lower() == "authorization")
+        tokens = (value.partition(" ")[2] or value for value in headers)
+        encoded = (base64.b64encode(":".join(map(_text, pair)).encode()).decode() for pair in pairs)
+        return frozenset(filter(None, (*tokens, *encoded, *(_text(password) for _, password in pairs))))
+
+
+class RestClient:
+    """JSON over HTTP to one endpoint. ``retry_wait`` bounds the pause between two attempts (seconds)."""
+
+    name = "the REST API"
+
+    def __init__(
+        self,
+        endpoint: Endpoint | str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        retry_wait: float = 2.0,
+    ) -> None:
+        self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
+        self._retry_wait = retry_wait
+        # Values that must not show in any message, wherever the server echoes them.
+        self.secrets: set[str] = set(self.endpoint.secrets)
+        self._client = httpx.Client(
+            base_url=self.endpoint.url.rstrip("/") + "/",
+            headers=dict(self.endpoint.headers),
+            auth=self.endpoint.auth,
+            verify=self.endpoint.verify,
+            timeout=self.endpoint.timeout,
+            proxy=self.endpoint.proxy,
+            transport=transport,
+            follow_redirects=True,
+            # A proxy of the environment is not asked for what runs on this machine.
+            trust_env=not is_loopback(httpx.URL(self.endpoint.url).host),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, path: str) -> Any:
+        return self.call("GET", path, idempotent=True)
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+        """The JSON answer (None for an empty one). Raises ApiError.
+
+        An idempotent call is repeated after any transport error and 502 to 504, another one only when it never
+        reached the server.
+        """
+        repeating = Retrying(
+            retry=retry_if_exception(_may_repeat(idempotent)),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=self._retry_wait / 8, max=self._retry_wait),
+            reraise=True,
+            retry_error_callback=_last_error,
+        )
+        try:
+            response = repeating(self._send, method, path, body)
+            return response.json() if response.content else None
+        except httpx.HTTPStatusError as error:
+            status, reason = error.response.status_code, said(error.response, self.secrets)
+            message = f"{self.name} answered {status}: {reason}"
+            if remedy := self.endpoint.origin.about_status(status):
+                message = f"{self.name} at {self.endpoint.place} answered {status} ({reason}): {remedy}"
+            raise ApiError(message, status, reason) from None
+        except httpx.HTTPError as error:
+            why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
+            remedy = self.endpoint.origin.about_failure(error)
+            raise ApiError(f"{self.name} at {self.endpoint.place} does not answer ({why}): {remedy}") from None
+        except json.JSONDecodeError:
+            raise ApiError(
+                f"{self.name} at {self.endpoint.place} answers {path} with something that is no JSON"
+            ) from None
+
+    def lines(self, path: str) -> Iterator[str]:
+        """The lines of a text, as they come: a log may be large. Raises ApiError."""
+        try:
+            with self._client.stream("GET", path.lstrip("/")) as response:
+                response.raise_for_status()
+                yield from response.iter_lines()
+        except httpx.HTTPError as error:
+            why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
+            raise ApiError(f"{self.name} at {self.endpoint.place} does not give {path} ({why})") from None
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+        return self._client.request(method, path.lstrip("/"), json=body).raise_for_status()
+
+
+def said(response: httpx.Response, secrets: Iterable[str] = ()) -> str:
+    """What an error answer says: the root cause, in one masked line."""
+    try:
+        errors = response.json()["errors"]
+        text = "\n".join(str(error) for error in errors)
+    except (ValueError, KeyError, TypeError):
+        text = response.text
+    return condense(text, secrets) or response.reason_phrase or "no reason given"
+
+
+def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:
+    def decide(error: BaseException) -> bool:
+        if isinstance(error, httpx.HTTPStatusError):
+            return idempotent and error.response.status_code in _UNAVAILABLE
+        if tls_failure(error) or is_refused_by_proxy(error):  # it would be the same again
+            return False
+        return isinstance(error, httpx.TransportError if idempotent else _NEVER_SENT)
+
+    return decide
+
+
+def _last_error(state: RetryCallState) -> httpx.Response:
+    assert state.outcome is not None
+    response: httpx.Response = state.outcome.result()  # raises what the last attempt raised
+    return response
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

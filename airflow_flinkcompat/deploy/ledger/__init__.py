@@ -1,0 +1,1 @@
+"""The history of a deployment: entries in a store, each created once, and what the steps among them say."""

@@ -1,0 +1,276 @@
+"""The ledger: what is deployed, and all that was tried. Append-only, one numbered JSON file an entry.
+
+``<root>/<deployment>/000001.json`` — an entry is created exclusively and whole: of two writers that want one number
+exactly one wins (``store`` tells how). ``root`` is a local folder or any address that universal-pathlib knows. Scripts
+are stored with placeholders.
+
+An entry carries a checksum of itself. A last entry that is torn (its end is missing: the writer died on a store that
+shows files while they are written) is not taken for an entry; the next one written names it in ``passes_over``. Any
+other damage, and any torn entry that no later one passes over, is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
+
+_log = logging.getLogger(__name__)
+SCHEMA = "flinkcompat-ledger/1"
+DEPLOYED, ADOPTED = "deployed", "adopted"
+HEADS = frozenset({DEPLOYED, "rolled-back", ADOPTED})
+"""Kinds of entries that say what is in force: a job that runs the entry's script."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ENTRY = re.compile(r"(\d{6,})\.json")
+_REPORTS = "reports"
+_CHECKSUM = "checksum"
+# How many entries a search from the newest backwards reads first; four times as many in every further step.
+_NEWEST = 4
+_ATTEMPTS = 100
+
+
+class LedgerConflict(LedgerError):
+    """Somebody else wrote an entry in between."""
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One step in the life of a deployment.
+
+    ``kind``: deployed (a job runs and was verified), deploying (a redeploy has begun), stopped (the job was stopped,
+    ``savepoint`` holds its state), failed, rejected — others may come. ``job_id`` is the job the entry speaks of.
+    ``at`` is ISO 8601 in UTC and set by ``Ledger.append``, as is ``number``. ``functions`` are mappings of the fields
+    of a declared function; ``sha256`` is the hash of the side; ``owner`` names the run that wrote it. ``hand_over`` is
+    the record of the backfill whose windows end where this job's own begin.
+    """
+
+    kind: str
+    script: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[Mapping[str, Any], ...] = ()
+    catalog: str = ""
+    # What the script is written in (see compat.Side), and what only the environment of a program knows.
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    engine: str = ""
+    engine_version: str | None = None
+    sha256: str = ""
+    job_id: str | None = None
+    savepoint: str | None = None
+    start_mode: str | None = None
+    # Where the sources of that start begin, one row each: path of the table, choice, options, words.
+    offsets: tuple[Mapping[str, Any], ...] = ()
+    outcome: str | None = None
+    report_path: str | None = None
+    approved_by: str | None = None
+    message: str = ""
+    owner: str = ""
+    hand_over: Mapping[str, Any] | None = None
+    # Of a step of a run that has more to do: how long (seconds) it may be at work before it writes the next one.
+    claim_seconds: float | None = None
+    # What a stop is asked for under, so that asking again is the same stop.
+    trigger_id: str | None = None
+    # The former job's last checkpoint before it was stopped, and what its savepoint holds, by vertex.
+    checkpoint: str | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    # Of a failed start: the entry whose script is started again.
+    rolls_back_to: int | None = None
+    # What was seen of the new job, a line each, and the options it runs under: of the cluster, session and script.
+    evidence: tuple[str, ...] = ()
+    effective_settings: Mapping[str, Any] = field(default_factory=dict)
+    # Numbers of the torn entries right before this one.
+    passes_over: tuple[int, ...] = ()
+    number: int = 0
+    at: str = ""
+    schema: str = SCHEMA
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the entry says what is in force."""
+        return self.kind in HEADS
+
+    def to_dict(self) -> dict[str, Any]:
+        """As stored: JSON values only."""
+        return {**asdict(self), "settings": dict(self.settings), "functions": [dict(row) for row in self.functions]}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
+        """Read back; fields of a later version are passed over. Raises ValueError."""
+        if row.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
+        known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
+        if not isinstance(known.get("kind"), str) or not isinstance(known.get("number"), int):
+            raise ValueError("kind or number is missing")
+        lists = {name: tuple(row.get(name, ())) for name in ("functions", "offsets", "evidence", "passes_over")}
+        return cls(**{**known, **lists})
+
+
+class Ledger:
+    """The entries of one deployment. ``options`` go to the file system (credentials of an object store, say)."""
+
+    def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
+        if not _NAME.fullmatch(deployment) or deployment == _REPORTS:
+            raise LedgerError(
+                f"{deployment!r} cannot name a deployment: 1 to 128 letters, digits, '.', '_' or '-', "
+                f"beginning with a letter or digit, and not {_REPORTS!r}"
+            )
+        self.deployment = deployment
+        self._store = Store(root, deployment, **options)
+        self.directory = self._store.directory
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Every entry, oldest first. Raises LedgerError: one is missing or cannot be read (none is passed over)."""
+        return tuple(reversed(list(self._newest_first(None))))
+
+    def head(self) -> LedgerEntry | None:
+        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows. None before the first one.
+
+        Read from the newest backwards: damage in older entries is not noticed. Raises LedgerError.
+        """
+        return next((entry for entry in self._newest_first(_NEWEST) if entry.is_head), None)
+
+    def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
+        """Write the entry under the next number and return it as stored (number, time; message masked).
+
+        With ``after`` it is written only if entry ``after`` (0: none) is still the last one. Raises LedgerConflict when
+        it is not, LedgerError when nothing can be written.
+        """
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(FileExistsError), self._store.writing():
+                numbers = self._numbers()
+                torn = self._torn_tail(numbers)
+                last = max((number for number in numbers if number not in torn), default=0)
+                if after is not None and last != after:
+                    break
+                number = max(numbers, default=0) + 1
+                stored = replace(
+                    entry, number=number, at=entry.at or now, message=redact(entry.message), passes_over=torn
+                )
+                self._store.create(_name(number), _encoded(stored))
+                return stored
+        raise LedgerConflict(
+            f"the ledger of {self.deployment} went on while this run was at work "
+            f"(entry {after} is no longer the last one): look at {self.directory}, then start again"
+            if after is not None
+            else f"no entry could be written to {self.directory}: others always came first"
+        )
+
+    def store_report(self, report: Mapping[str, Any], markdown: str) -> str:
+        """Keep a report, as JSON and Markdown; returns the JSON's path. The same report is kept once."""
+        content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
+        digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
+        # Markdown first: who finds the JSON finds both.
+        for suffix, text in (("md", markdown), ("json", content)):
+            with contextlib.suppress(FileExistsError):  # the name is the content's hash
+                self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
+        return str(self.directory / _REPORTS / f"{digest}.json")
+
+    def read_report(self, path: str) -> tuple[dict[str, Any], str]:
+        """A kept report and its Markdown, by what ``store_report`` returned. Raises LedgerError."""
+        name = path.replace("\\", "/").rsplit("/", 1)[-1]
+        if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
+            raise LedgerError(f"{path!r} is no report of {self.deployment}")
+        content, markdown = self._store.read([f"{_REPORTS}/{name}", f"{_REPORTS}/{name.removesuffix('json')}md"])
+        try:
+            report: dict[str, Any] = json.loads(content)
+            return report, markdown.decode("utf-8")
+        except ValueError as error:
+            raise LedgerError(f"the report {self.directory / _REPORTS / name} cannot be read: {error}") from error
+
+    def _numbers(self) -> list[int]:
+        """The numbers of all entries, lowest first. Raises LedgerError: there is a gap."""
+        found = (_ENTRY.fullmatch(name) for name in self._store.names())
+        numbers = sorted(int(match.group(1)) for match in found if match)
+        for before, number in pairwise(numbers):
+            if number != before + 1:
+                raise LedgerError(
+                    f"the ledger entry {self.directory / _name(before + 1)} is missing. Entries are never deleted: "
+                    "restore it from a backup"
+                )
+        return numbers
+
+    def _newest_first(self, batch: int | None) -> Iterator[LedgerEntry]:
+        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once)."""
+        numbers = self._numbers()[::-1]
+        passed_over: set[int] = set()
+        newest = True
+        while numbers:
+            chunk, numbers = numbers[:batch], numbers[batch:] if batch else []
+            batch = batch * 4 if batch else None
+            for number, content in zip(chunk, self._store.read([_name(each) for each in chunk]), strict=True):
+                if number in passed_over:
+                    continue
+                if newest and _is_torn(content):
+                    _log.warning(
+                        "The ledger entry %s is torn: its writer died while writing it. It is not taken for an entry; "
+                        "the next run finds out what became of that step, and what it writes passes over this one",
+                        self.directory / _name(number),
+                    )
+                    continue
+                entry = self._decoded(number, content)
+                newest = False
+                passed_over.update(entry.passes_over)
+                yield entry
+
+    def _torn_tail(self, numbers: list[int]) -> tuple[int, ...]:
+        """The torn entries after the last one that is whole."""
+        torn: list[int] = []
+        for number in reversed(numbers):
+            if not _is_torn(self._store.read([_name(number)])[0]):
+                break
+            torn.insert(0, number)
+        return tuple(torn)
+
+    def _decoded(self, number: int, content: bytes) -> LedgerEntry:
+        try:
+            row = json.loads(content)
+            if _CHECKSUM in row and row.pop(_CHECKSUM) != _checksum(row):
+                raise ValueError("its checksum is not that of what it holds")
+            entry = LedgerEntry.from_dict(row)
+            if entry.number != number:
+                raise ValueError(f"it says it is number {entry.number}")
+        except (ValueError, TypeError, AttributeError) as error:
+            raise LedgerError(
+                f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries are never "
+                "changed: restore it from a backup (deleting it would hide what was deployed)"
+            ) from error
+        return entry
+
+
+def _name(number: int) -> str:
+    return f"{number:06d}.json"
+
+
+def _encoded(entry: LedgerEntry) -> bytes:
+    """The entry's file: JSON with a mark of its own, by which its writer knows it again, and a checksum."""
+    row = json.loads(json.dumps({**entry.to_dict(), "mark": uuid.uuid4().hex}))
+    text = json.dumps({**row, _CHECKSUM: _checksum(row)}, indent=1, ensure_ascii=False, sort_keys=True)
+    return text.encode("utf-8")
+
+
+def _checksum(row: Mapping[str, Any]) -> str:
+    """Of the JSON values of an entry, however they are spaced and ordered."""
+    text = json.dumps(row, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _is_torn(content: bytes) -> bool:
+    """Whether the end of an entry is missing: only its last line begins with the closing brace."""
+    try:
+        json.loads(content)
+    except ValueError:
+        return not content.endswith(b"\n}")
+    return False

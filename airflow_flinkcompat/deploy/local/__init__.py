@@ -1,0 +1,1 @@
+"""A Flink of one's own on this machine: its jars and its processes."""

@@ -1,0 +1,42 @@
+"""Disposing of old savepoints: a deployment's own, never the one a way back needs."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.steps import STOPPED
+from airflow_flinkcompat.deploy.redeploy.run import Run
+
+DISPOSED = "disposed"
+
+
+def dispose_old(run: Run) -> None:
+    """Delete the savepoints that stops of this deployment left, but for the latest ones. Failures are told only.
+
+    The last savepoint is the way back from what was just deployed and is always kept.
+    """
+    keep = run.options.keep_savepoints
+    if keep is None:
+        return
+    try:
+        for savepoint in surplus(run.ledger.entries(), keep):
+            try:
+                run.target.dispose(savepoint)
+            except DeployError as error:
+                if "FileNotFound" not in str(error):  # gone already: an earlier run died before it wrote it down
+                    raise
+            run.append(LedgerEntry(kind=DISPOSED, savepoint=savepoint, owner=run.owner))
+            run.log(f"disposed of the savepoint {savepoint}: the latest {keep} are kept")
+    except DeployError as error:
+        run.log(f"old savepoints were not disposed of: {error}")
+
+
+def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[str, ...]:
+    """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first."""
+    gone = {entry.savepoint for entry in entries if entry.kind == DISPOSED}
+    taken = dict.fromkeys(
+        entry.savepoint for entry in entries if entry.kind == STOPPED and entry.trigger_id and entry.savepoint
+    )
+    head = next((entry for entry in reversed(entries) if entry.is_head), None)
+    kept = {*gone, *list(taken)[-max(keep, 1) :], head.savepoint if head else None}
+    return tuple(path for path in taken if path not in kept)

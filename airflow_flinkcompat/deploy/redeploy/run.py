@@ -1,0 +1,227 @@
+"""What the parts of one redeploy share: who deploys what to where, how patiently, and its next step in the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.steps import DEPLOYING, STOPPED, is_open, is_step
+from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
+from airflow_flinkcompat.deploy.target import StartMode, Target
+
+T = TypeVar("T")
+_AGAIN_SECONDS = 5.0
+# A claim holds at least as long, and by so much longer than the longest wait between two entries.
+_CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
+IN_FLIGHT_SECONDS = 180.0
+"""How long a submission may be at work in the SQL Gateway: the time a statement is given there."""
+
+
+class StartFailed(DeployError):
+    """The former job was stopped (if there was one) and the new one does not run; the message says what to do."""
+
+
+class RolledBack(StartFailed):
+    """The new job did not start, and the former script runs again from its savepoint; the message says why."""
+
+
+class Deployable(Protocol):
+    """The proposed side, as ``compat.Side`` has it."""
+
+    @property
+    def script(self) -> str: ...
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+    @property
+    def functions(self) -> Sequence[Any]: ...
+    @property
+    def catalog(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def engine_version(self) -> str | None: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How patiently and where. Times in seconds; ``savepoint_directory`` None is the cluster's own."""
+
+    savepoint_directory: str | None = None
+    settle_seconds: float = 10.0
+    stop_timeout: float = 600.0
+    start_timeout: float = 300.0
+    # How long a submission that gets no answer is repeated (under one id: there is one job).
+    submit_timeout: float = 120.0
+    # How long an unfinished run of another owner keeps this one out; None: as long as it says it may be at work.
+    claim_seconds: float | None = None
+    # Allow a stateless start although the ledger's job has ended (failed, or stopped by hand).
+    allow_ended: bool = False
+    # Start the former script again when the new one does not run.
+    roll_back: bool = True
+    # How many of this deployment's own savepoints are kept, the latest ones; None: all.
+    keep_savepoints: int | None = None
+    # How long one wait may take before ``Waiting`` is raised instead; None: to its time-out.
+    patience: float | None = None
+
+    @property
+    def longest_silence(self) -> float:
+        """How long (seconds) a run with these options may be at work without an entry in the ledger."""
+        longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
+        return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
+
+    def claimed(self, entry: LedgerEntry) -> float:
+        """How long (seconds) another run's last entry keeps out a run with these options."""
+        if self.claim_seconds is not None:
+            return self.claim_seconds
+        return _CLAIM_SECONDS if entry.claim_seconds is None else entry.claim_seconds
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait that goes on elsewhere: for a stop (``trigger_id``) or for the proof of a start.
+
+    Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
+    """
+
+    job_id: str
+    since: float
+    until: float
+    trigger_id: str | None = None
+    proven_since: float | None = None
+
+
+class Waiting(Exception):
+    """Nothing failed: the cluster takes its time. Call ``deploy`` again with ``wait`` when it has come to an end."""
+
+    def __init__(self, what: str, wait: Wait) -> None:
+        super().__init__(what)
+        self.wait = wait
+
+
+@dataclass
+class Run:
+    """One call of ``deploy``. ``last`` is the number of the ledger's last entry as this run knows it."""
+
+    target: Target
+    ledger: Ledger
+    side: Deployable
+    mode: StartMode
+    context: Mapping[str, Any]
+    owner: str
+    options: Options
+    log: Callable[[str], None]
+    resumed: Wait | None = None
+    offsets: SourceOffsets = field(default_factory=SourceOffsets)
+    last: int = field(default=0)
+
+    def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """A job's settings, named after the deployment where they name nothing."""
+        return {JOB_NAME: self.ledger.deployment, **settings}
+
+    def template(self) -> LedgerEntry:
+        """An entry about the proposed side."""
+        return LedgerEntry(
+            kind="",
+            script=self.side.script,
+            settings=dict(self.side.settings),
+            functions=tuple(as_mapping(function) for function in self.side.functions),
+            catalog=self.side.catalog,
+            engine=self.side.engine,
+            engine_version=self.side.engine_version,
+            sha256=self.side.sha256,
+            start_mode=str(self.mode),
+            owner=self.owner,
+            **self.context,
+        )
+
+    def template_of(self, head: LedgerEntry) -> LedgerEntry:
+        """An entry about the side that is in force."""
+        kept = ("script", "settings", "functions", "catalog", "engine", "engine_version", "sha256", "approved_by")
+        return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in kept})
+
+    def append(self, entry: LedgerEntry) -> LedgerEntry:
+        """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
+
+        What this run meant to do is not written then: who came first would take it for done. That the former job was
+        stopped is, unless the other knows it already: the savepoint must not be lost.
+        """
+        if is_open(entry):
+            entry = replace(entry, claim_seconds=self.options.longest_silence)
+        while True:
+            try:
+                stored = self.ledger.append(entry, after=self.last)
+            except LedgerConflict:
+                others = [other for other in self.ledger.entries() if other.number > self.last]
+                if others and _same_step(others[0], entry):  # written, and only the answer was lost
+                    self.last = others[0].number
+                    return others[0]
+                steps = [other for other in others if is_step(other)]
+                if not steps:  # a rejection, say: it takes no part in this
+                    self.last = others[-1].number
+                    continue
+                if entry.kind == STOPPED and all(other.kind == DEPLOYING for other in steps):
+                    self.ledger.append(
+                        replace(entry, message=f"{entry.message} (another run wrote in between)".strip())
+                    )
+                raise
+            self.last = stored.number
+            return stored
+
+    def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait) -> T:
+        """Look until it is no longer pending. Raises Overdue after ``timeout``, Waiting when patience ends before."""
+        left, patience = self.left(timeout, wait), self.options.patience
+        try:
+            return poll(look, pending, timeout=left if patience is None else min(left, patience))
+        except Overdue:
+            if patience is None or left <= patience:
+                raise
+            raise Waiting(
+                f"job {wait.job_id}", replace(wait, since=self.since(wait), until=time.time() + left)
+            ) from None
+
+    def since(self, wait: Wait) -> float:
+        """When this wait began, also where an earlier call began it."""
+        resumed = self.resumed
+        same = resumed is not None and (resumed.job_id, resumed.trigger_id) == (wait.job_id, wait.trigger_id)
+        return resumed.since if same and resumed is not None else wait.since
+
+    def left(self, timeout: float, wait: Wait) -> float:
+        """What is left of a time-out; of a wait that is taken up again at least a moment, however late that was."""
+        least = 0 if self.since(wait) == wait.since else self.options.settle_seconds + _AGAIN_SECONDS
+        return max(timeout - (time.time() - self.since(wait)), least)
+
+
+def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:
+    written = replace(stored, number=wanted.number, at=wanted.at, message=wanted.message)
+    return bool(wanted.job_id) and written == wanted
+
+
+def new_id() -> str:
+    """An id of Flink's kind: 32 hex digits."""
+    return uuid4().hex
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """A declared function as JSON values; where it was declared is not kept."""
+    row = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else dict(value)
+    return {key: item for key, item in row.items() if key != "span"}
+
+
+def age_of(entry: LedgerEntry) -> float:
+    """Seconds since an entry was written."""
+    return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()

@@ -1,0 +1,71 @@
+"""Where the sources of a stateless start will begin: asked of the target and settled before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from upath import UPath
+
+from airflow_flinkcompat.compat.handover import HandOver
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.redeploy.run import Run
+from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
+from airflow_flinkcompat.deploy.sources.choices import Offset
+from airflow_flinkcompat.deploy.sources.offsets import Beginning, check_hand_over, decide, trial, untold
+from airflow_flinkcompat.deploy.sources.reading import SourceTable
+
+
+def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
+    """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
+    seen = run.target.sources(run.side.script, settings, source=run.side.source)
+    if seen.unknown and run.offsets.choices:
+        raise DeployRefused(
+            f"where the sources begin cannot be chosen, because what the job reads is not known: {seen.unknown}"
+        )
+    former: tuple[SourceTable, ...] = ()
+    if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
+        former = _former(run, head)
+    record = HandOver.from_dict(given) if (given := run.context.get("hand_over")) else None
+    found = untold(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
+    if record is not None:
+        check_hand_over(record, run.offsets, found)
+    if options := trial(found):
+        run.target.validate(run.side.script, settings, source=run.side.source, tables=options)
+    return found
+
+
+def _former(run: Run, head: LedgerEntry | None) -> tuple[SourceTable, ...]:
+    """What the former job reads, when its savepoint can tell where it stands. Raises DeployRefused."""
+    if head is None:
+        raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
+    _require_reach(run)
+    settings = run.job_settings(head.settings)
+    return run.target.sources(head.script, settings, source=f"ledger entry {head.number}").tables
+
+
+def require_savepoint(beginnings: Sequence[Beginning], head: LedgerEntry | None, stopped: Stopped | None) -> None:
+    """Raises DeployRefused: a source is to go on where the former job stood, which ended without a savepoint."""
+    ended = head is not None and stopped is not None and stopped.savepoint is None
+    if head is not None and ended and any(each.stored for each in beginnings):
+        raise DeployRefused(f"{_NOWHERE}: job {head.job_id} of ledger entry {head.number} has ended without one")
+
+
+_NOWHERE = (
+    "the source offsets as-stored are read from the savepoint by which the former job is stopped, and there is none "
+    "(choose earliest, latest, a moment, or script)"
+)
+
+
+def _require_reach(run: Run) -> None:
+    """Raises DeployRefused: savepoints cannot be read from here."""
+    root = savepoint_root(run)
+    if root is None:
+        return
+    try:
+        UPath(root).exists()
+    except Exception as error:  # a store raises whatever its own library does
+        raise DeployRefused(
+            f"the source offsets as-stored are read from the savepoint, and {root} cannot be reached from here "
+            f"({type(error).__name__}: {error}): install what reads it, or choose earliest, latest, a moment, or script"
+        ) from None

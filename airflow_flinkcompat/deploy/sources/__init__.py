@@ -1,0 +1,1 @@
+"""Where the sources of a start begin to read, and where those of a stopped job stood."""

@@ -1,0 +1,226 @@
+"""Where the sources of a start begin to read, decided apart from its state: to discard state is not to discard offsets.
+
+With state (savepoint, checkpoint) every source goes on from its stored offset, and a source with restored state ignores
+its startup options (measured on Flink 2.3). Without state each begins where it is told, or else by its own options. It
+is told by options that are laid over its table in the session of the start (``tables.overlay``): the reviewed script
+and its hash stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow_flinkcompat.compat.handover import HandOver, SourceStart
+from airflow_flinkcompat.compat.source_starts import CONNECTORS, ISO, MILLIS, by_itself, options_that_count
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.flink.tables import TablePath
+from airflow_flinkcompat.deploy.sources.choices import Choice, Offset, SourceOffsets, iso
+from airflow_flinkcompat.deploy.sources.positions import COMMITTED, PositionsUnknown, read_positions, specific_offsets
+from airflow_flinkcompat.deploy.sources.reading import SourceTable
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INSTEAD = f"Choose earliest, latest or a moment for it, or {Offset.SCRIPT}"
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Where one source of a start begins, and by which options. ``choice`` is text, ``words`` a line for people."""
+
+    path: TablePath
+    connector: str
+    choice: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    words: str = ""
+    topic: str = field(default="", compare=False)
+    # The consumer group is the former job's, and a partition it has no place for is read from its beginning.
+    group_counts: bool = field(default=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the ledger keeps it."""
+        row = {"path": list(self.path), "connector": self.connector, "choice": self.choice}
+        return {**row, "options": dict(self.options), "words": self.words}
+
+    @property
+    def stored(self) -> bool:
+        return self.choice == Offset.AS_STORED
+
+
+def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
+    """What the ledger keeps of a start with state."""
+    words = f"every source goes on from its offset in {path}; one without any there begins by its own options"
+    return ({"choice": str(Offset.AS_STORED), "words": words},)
+
+
+def untold(reason: str) -> tuple[Beginning, ...]:
+    """Of a job whose sources nobody can name, all of which begin by the script's own options."""
+    words = f"every source begins by the script's own options; which ones there are is not known: {reason}"
+    return (Beginning(("", "", ""), "", str(Offset.SCRIPT), words=words),)
+
+
+def check_hand_over(record: HandOver, offsets: SourceOffsets, beginnings: Sequence[Beginning]) -> None:
+    """Whether the sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
+    for source in record.sources:
+        begun = next((each for each in beginnings if source.table in _names(each.path)), None)
+        choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
+        if choice is not None and choice.kind is Offset.AS_STORED:
+            raise DeployRefused(
+                f"table {source.table}: where the former job stood is not where the hand-over needs it to begin "
+                f"({source.time_column} = {source.live_from}): choose a moment before, or earliest"
+            )
+        if missed := replace(source, startup=_startup(choice, source.startup)).misses():
+            raise DeployRefused(missed)
+
+
+def decide(
+    sources: Sequence[SourceTable],
+    offsets: SourceOffsets,
+    record: HandOver | None = None,
+    former: Sequence[SourceTable] = (),
+) -> tuple[Beginning, ...]:
+    """Where each source of a start without state begins; as-stored ones get their options once the job has stopped.
+
+    ``former``: what the former job reads. Raises DeployRefused: a source cannot begin there, or there is no such table.
+    """
+    known = {name for source in sources for name in _names(source.path)}
+    if strangers := [name for name in offsets.tables if name not in known]:
+        reads = ", ".join(source.name for source in sources) or "none that is known"
+        raise DeployRefused(f"source offsets of {', '.join(strangers)}: the job reads no such table, but {reads}")
+    starts = {start.table: start for start in record.sources} if record else {}
+    found = []
+    for source in sources:
+        choice = offsets.of_table(source.path)
+        start = next((starts[name] for name in _names(source.path) if name in starts), None)
+        found.append(_begin(source, choice, former) if choice or not start else _handed_over(source, start))
+    return tuple(found)
+
+
+def settle(beginnings: Sequence[Beginning], savepoint: str | None) -> tuple[Beginning, ...]:
+    """Give the as-stored ones their options, from the savepoint of the stop. Raises PositionsUnknown."""
+    if not any(beginning.stored for beginning in beginnings):
+        return tuple(beginnings)
+    if savepoint is None:
+        raise PositionsUnknown("the former job left no savepoint that tells where it stood")
+    positions = read_positions(savepoint)
+    return tuple(_settled(each, positions) if each.stored else each for each in beginnings)
+
+
+def trial(beginnings: Sequence[Beginning]) -> dict[TablePath, Mapping[str, str]]:
+    """The options by table, for validation before the stop; where the former job stands is not known then."""
+    return {each.path: options for each in beginnings if (options := _at({0: 0}) if each.stored else each.options)}
+
+
+def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, str]]:
+    """The options by table that a ledger entry's ``offsets`` hold."""
+    return {(row["path"][0], row["path"][1], row["path"][2]): row["options"] for row in rows if row.get("options")}
+
+
+def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> Beginning:
+    if choice is None or choice.kind is Offset.SCRIPT:
+        words = f"table {source.name} {by_itself(source.connector, source.options)}"
+        return Beginning(source.path, source.connector, str(Offset.SCRIPT), words=words)
+    _require_no_hint(source, choice)
+    if choice.kind is Offset.AS_STORED:
+        return _as_stored(source, former)
+    connector = CONNECTORS.get(source.connector)
+    templates = connector.choices.get(choice.kind) if connector else None
+    if templates is None:
+        raise DeployRefused(_cannot(source, f"begin at {choice}"))
+    options = _filled(templates, choice)
+    by = ", ".join(f"{key} = {value}" for key, value in options.items()) or "as it does by itself"
+    words = f"table {source.name} begins at {choice}: {by}"
+    return Beginning(source.path, source.connector, str(choice), options, words)
+
+
+def _handed_over(source: SourceTable, start: SourceStart) -> Beginning:
+    """At the moment from which the live job needs rows, where that is the time of the source's own records."""
+    connector = CONNECTORS.get(source.connector)
+    told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
+    if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:
+        begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
+        return replace(begun, words=f"{begun.words} (from the hand-over)")
+    return _begin(source, None, ())
+
+
+def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> Beginning:
+    connector = CONNECTORS.get(source.connector)
+    if connector is None or not connector.positions:
+        raise DeployRefused(_cannot(source, "go on where the former job stood without its state"))
+    topic = source.options.get("topic", "")
+    if not topic or ";" in topic:
+        raise DeployRefused(
+            f"table {source.name} reads several topics, and Flink's Kafka connector takes places of one only: it "
+            f"cannot go on where the former job stood without its state. {_INSTEAD}"
+        )
+    same = [each for each in former if each.options.get("topic") == topic]
+    if not same:
+        raise DeployRefused(f"table {source.name}: the former job did not read topic {topic}. {_INSTEAD}")
+    brokers = "properties.bootstrap.servers"
+    if {each.options.get(brokers) for each in same} != {source.options.get(brokers)}:
+        raise DeployRefused(
+            f"table {source.name}: {brokers} is not what it was, and places in one cluster are none in another. "
+            f"{_INSTEAD}"
+        )
+    group = "properties.group.id"
+    kept = {each.options.get(group) for each in same} == {source.options.get(group)}
+    reset = source.options.get("properties.auto.offset.reset", "none")
+    words = f"table {source.name} goes on where the former job stood"
+    return Beginning(
+        source.path, source.connector, str(Offset.AS_STORED), {}, words, topic, kept and reset in ("none", "earliest")
+    )
+
+
+def _settled(beginning: Beginning, positions: Mapping[str, Mapping[int, int]]) -> Beginning:
+    places = positions.get(beginning.topic)
+    table = f"table {beginning.path[2]}"
+    if not places:
+        raise PositionsUnknown(f"{table}: the savepoint holds no place in topic {beginning.topic}")
+    lost = [part for part, at in places.items() if at == -1 or (at == COMMITTED and not beginning.group_counts)]
+    if lost:
+        raise PositionsUnknown(
+            f"{table}: the former job had read nothing yet of partition {', '.join(map(str, sorted(lost)))} of topic "
+            f"{beginning.topic}, and the savepoint does not say where it would have begun there"
+        )
+    options = _at(places)
+    words = f"{beginning.words}: {options['scan.startup.specific-offsets']}"
+    return replace(beginning, options=options, words=words)
+
+
+def _at(places: Mapping[int, int]) -> dict[str, str]:
+    mode = {"scan.startup.mode": "specific-offsets"}
+    return {**mode, "scan.startup.specific-offsets": specific_offsets(places)}
+
+
+def _require_no_hint(source: SourceTable, choice: Choice) -> None:
+    counts = set(options_that_count(source.connector))
+    if told := sorted(counts & source.hinted):
+        raise DeployRefused(
+            f"table {source.name}: a hint of the script sets {', '.join(told)}, which wins over the options of the "
+            f"table, so it cannot be told to begin at {choice}: remove the hint, or choose {Offset.SCRIPT}"
+        )
+
+
+def _cannot(source: SourceTable, what: str) -> str:
+    connector = source.connector or "the connector of its catalog"
+    own = by_itself(source.connector, source.options)
+    return f"table {source.name} ({connector}) cannot {what}: it {own}. Choose {Offset.SCRIPT} for it"
+
+
+def _startup(choice: Choice | None, own: Mapping[str, str]) -> Mapping[str, str]:
+    """The startup options in force, in the words of Kafka's connector."""
+    if choice is None or choice.kind is Offset.SCRIPT:
+        return own
+    return _filled(CONNECTORS["kafka"].choices[choice.kind], choice)
+
+
+def _filled(templates: Mapping[str, str], choice: Choice) -> dict[str, str]:
+    if choice.at is None:
+        return dict(templates)
+    values = {MILLIS: str((choice.at - _EPOCH) // timedelta(milliseconds=1)), ISO: iso(choice.at, "milliseconds")}
+    return {key: values.get(value, value) for key, value in templates.items()}
+
+
+def _names(path: Sequence[str]) -> tuple[str, ...]:
+    return tuple(".".join(path[i:]) for i in range(len(path)))

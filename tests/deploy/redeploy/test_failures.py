@@ -1,0 +1,402 @@
+"""What is around a redeploy fails: the old job is untouched or back, or the error says what to do. On a real Flink."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, LocalFlink, RolledBack, Start, StartFailed
+from airflow_flinkcompat.deploy.flink.remedies import Origin
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from tests.deploy.failures import Cases
+from tests.deploy.jobs import wait_for
+from tests.deploy.kills import Attempt
+from tests.deploy.servers import rest_server
+from tests.deploy.stage import OPTIONS, Stage, wire
+
+pytestmark = pytest.mark.slow
+
+RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
+GIVES_UP = {"restart-strategy.type": "disable", RETENTION: "DELETE_ON_CANCELLATION"}
+KEEPS_NOTHING = {"restart-strategy.type": "disable", RETENTION: "NO_EXTERNALIZED_CHECKPOINTS"}
+case = Cases("failures", "Failures around redeploys")
+
+
+# ------------------------------------------------------------------------------------------------- the SQL Gateway
+@case("Gateway down before the validation")
+def gateway_down_before(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url) as way:
+        target = stage.reached_by(gateway=way.url)
+        way.shut()
+        kind, message = stage.fails(target)
+        assert (kind.__name__, f"the SQL Gateway at {way.url} does not answer" in message) == ("GatewayError", True)
+        assert "does it run, and is the address right?" in message
+        stage.is_untouched()
+        way.open()
+        assert stage.run(target).kind == "deployed"
+    return message
+
+
+@case("Gateway down after the stop")
+def gateway_down_after(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url) as way:
+        target = stage.reached_by(gateway=way.url)
+        target.before["submit"] = way.shut
+        kind, message = stage.fails(target)
+        assert kind is DeployError
+        starting = stage.ledger.entries()[-1]
+        assert stage.kinds == ["deploying", "stopping", "stopped", "starting"]
+        for part in (way.url, str(starting.job_id), str(starting.savepoint), "is safe in", "Run this again"):
+            assert part in message
+        assert stage.running == ()
+        way.open()
+        entry = stage.run(target)
+        assert entry.job_id == starting.job_id, "the same job is submitted, not a second one"
+        stage.goes_on(entry.job_id)
+    return message
+
+
+@case("Gateway wants credentials")
+def gateway_401(stage: Stage) -> str:
+    with rest_server(authorization="Bearer another") as server:
+        target = stage.reached_by(gateway=Endpoint(server.url, headers={"Authorization": "Bearer planted-token"}))
+        _, message = stage.fails(target)
+    assert f"the SQL Gateway at {server.url} answered 401" in message
+    assert "set login and password" in message
+    assert "planted-token" not in message
+    stage.is_untouched()
+    return message
+
+
+@case("JobManager wants credentials")
+def jobmanager_401(stage: Stage) -> str:
+    with rest_server(authorization="Bearer another") as server:
+        target = stage.reached_by(
+            jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=Origin(credentials=True))
+        )
+        _, message = stage.fails(target)
+    assert f"the JobManager at {server.url} answered 401" in message
+    assert "check login and password" in message
+    assert "planted-word" not in message
+    stage.is_untouched()
+    return message
+
+
+# -------------------------------------------------------------------------------------------------------- the wire
+@case("slow connections")
+def slow_wires(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url, delay=0.2) as slow, wire(stage.flink.jobmanager_url, delay=0.2) as slower:
+        entry = stage.run(stage.reached_by(slow.url, slower.url))
+    stage.goes_on(entry.job_id)
+    return "deployed"
+
+
+@case("answers that come after the time-out")
+def answer_too_late(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url) as way:
+        target = stage.reached_by(gateway=Endpoint(way.url, timeout=1.5))
+
+        def slow(piece: bytes) -> bool:
+            way.delay = 4.0 if b"INSERT INTO" in piece and not way.delay else way.delay
+            return False
+
+        def late() -> None:
+            way.lose = slow
+
+        target.before["submit"] = late
+        with suppress(DeployError):  # after three submissions nobody has answered yet
+            stage.run(target)
+        way.lose, way.delay = lambda _: False, 0.0
+        entry = stage.run(target)
+    assert stage.jobs == {stage.first.job_id, entry.job_id}, "one id is one job, however often it is submitted"
+    stage.goes_on(entry.job_id)
+    return f"deployed; {stage.kinds.count('starting')} start was written down"
+
+
+@case("connection closed after the job was sent")
+def submission_without_answer(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url) as way:
+        way.lose = lambda piece: b"INSERT INTO" in piece and b"EXPLAIN" not in piece and not way.lost
+        entry = stage.run(stage.reached_by(gateway=way.url))
+        assert way.lost == 1
+    assert stage.jobs == {stage.first.job_id, entry.job_id}, "submitted again under the same id: one job"
+    assert stage.kinds == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
+    stage.goes_on(entry.job_id)
+    return "deployed"
+
+
+@case("connection closed after the stop was asked for")
+def stop_without_answer(stage: Stage) -> str:
+    with wire(stage.flink.jobmanager_url) as way:
+        way.lose = lambda piece: b"triggerId" in piece and b"drain" in piece and way.lost < 2
+        entry = stage.run(stage.reached_by(jobmanager=way.url))
+        assert way.lost == 2
+    assert len(stage.savepoints) == 1, "asked for three times, done once"
+    stage.goes_on(entry.job_id)
+    return "deployed"
+
+
+# -------------------------------------------------------------------------------------------------- the savepoints
+def _savepoint_cannot_be_written(stage: Stage, place: Path, **options: Any) -> str:
+    kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri(), **options))
+    assert kind is StartFailed
+    assert f"job {stage.first.job_id} could not be stopped with a savepoint and is " in message
+    assert stage.kinds == ["deploying", "stopping", "failed"]
+    return message
+
+
+def _goes_on(stage: Stage, message: str) -> str:
+    assert "It goes on as before; nothing was started. Mend the cause, then deploy again" in message
+    stage.goes_on(stage.first.job_id)
+    assert stage.run().kind == "deployed", "with the cause mended the same run goes through"
+    return message
+
+
+@case("savepoint folder that cannot be written")
+def unwritable(stage: Stage) -> str:
+    place = stage.root / "no-folder"
+    place.write_text("a file")
+    message = _savepoint_cannot_be_written(stage, place)
+    assert str(place) in message, "it names the place"
+    return _goes_on(stage, message)
+
+
+@case("savepoint folder that is full", **{"restart-strategy.type": "exponential-delay"})
+def full(stage: Stage) -> str:
+    """Flink restarts the job then, from its latest checkpoint."""
+    with _full(stage.root / "full") as place:
+        message = _savepoint_cannot_be_written(stage, place)
+    return _goes_on(stage, message)
+
+
+@case("savepoint folder that is full, and a job that may not restart", **GIVES_UP)
+def full_for_good(stage: Stage) -> str:
+    """It fails for good, and is started again from the checkpoint that Flink would have restarted it from."""
+    with _full(stage.root / "full") as place:
+        kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri()))
+    assert kind is RolledBack
+    assert f"job {stage.first.job_id} could not be stopped with a savepoint and is FAILED" in message
+    assert stage.kinds == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
+    head = stage.ledger.head()
+    assert head is not None
+    assert (head.sha256, head.start_mode) == (stage.first.sha256, "checkpoint")
+    assert f"runs again as job {head.job_id}, restored from {head.savepoint} and verified" in message
+    assert re.search(r"/chk-\d+$", str(head.savepoint))
+    assert "may be written a second time" in message
+    stage.goes_on(head.job_id)
+    entry = stage.run(owner="another")
+    assert (entry.kind, stage.running) == ("deployed", (entry.job_id,)), (
+        "with the cause mended another run goes through"
+    )
+    return message
+
+
+@case("savepoint folder that is full, and a job that may not restart, by a run that is not to roll back", **GIVES_UP)
+def full_for_good_by_hand(stage: Stage) -> str:
+    with _full(stage.root / "full") as place:
+        message = _savepoint_cannot_be_written(stage, place, roll_back=False)
+    assert "is FAILED" in message
+    found = re.search(r"its latest checkpoint is file:(\S+)\. To go on from it by hand", message)
+    assert found
+    assert (Path(found[1]) / "_metadata").is_file(), "the checkpoint that is named is there"
+    assert stage.running == ()
+    return message
+
+
+@case("savepoint folder that is full, and a job that may not restart and keeps no checkpoint", **KEEPS_NOTHING)
+def full_with_nothing_left(stage: Stage) -> str:
+    with _full(stage.root / "full") as place:
+        message = _savepoint_cannot_be_written(stage, place)
+    assert "is FAILED" in message
+    assert f"its checkpoints went with it, because '{RETENTION}' does not keep them" in message
+    assert "What is left is a stateless start, with ended jobs allowed" in message
+    assert stage.running == ()
+    return message
+
+
+@contextmanager
+def _full(place: Path) -> Iterator[Path]:
+    """A file system without room; where nobody may mount one, a file instead of the folder."""
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", place], capture_output=True, check=False)
+    try:
+        if mounted.returncode:
+            place.rmdir()
+            place.write_text("a file")
+        else:
+            (place / "filler").write_bytes(b"x" * 4096)
+        yield place
+    finally:
+        if not mounted.returncode:
+            subprocess.run(["umount", place], check=True)
+
+
+@case("savepoint deleted between stop and retry")
+def savepoint_deleted(stage: Stage) -> str:
+    target = stage.reached_by()
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    target.before["submit"] = die
+    with pytest.raises(KeyboardInterrupt):
+        stage.run(target)
+    (savepoint,) = stage.savepoints
+    shutil.rmtree(savepoint)
+    kind, message = stage.fails()
+    assert kind is StartFailed
+    assert stage.kinds[-3:] == ["failed", "rolling-back", "failed"]
+    assert message.count("FileNotFoundException") >= 2, "both reasons"
+    for part in (
+        "Rolling back failed too",
+        "put it back first, or start stateless with ended jobs allowed",
+        f"Nothing of {stage.name} runs now",
+        str(savepoint),
+        "SET 'execution.",
+    ):
+        assert part in message
+    assert stage.running == ()
+    return message
+
+
+# ------------------------------------------------------------------------------------------------------ the cluster
+@case("slots missing")
+def slots_missing(stage: Stage) -> str:
+    """Another job takes them all between the stop and the start, and gives them back before the old script returns."""
+    target, filler = stage.reached_by(), new_id()
+    script = """CREATE TABLE s (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');
+    CREATE TABLE k (a INT) WITH ('connector' = 'blackhole'); INSERT INTO k SELECT a FROM s;"""
+
+    def overview() -> dict[str, int]:
+        found: dict[str, int] = stage.target._jobmanager.get("overview")
+        return found
+
+    def give_back() -> None:
+        stage.target.cancel(filler)
+        wait_for(lambda: overview()["slots-available"] > 0, "slots are free")
+
+    def take() -> None:
+        wait_for(lambda: stage.running == () and overview()["slots-available"] > 0, "the old job's slot is free")
+        target.before["submit"] = give_back
+        settings = {"parallelism.default": str(overview()["slots-available"]), "pipeline.name": "filler"}
+        stage.target.submit(script, settings, Start(), job_id=filler)
+        wait_for(lambda: overview()["slots-available"] == 0, "no slot is left")
+
+    target.before["submit"] = take
+    kind, message = stage.fails(target, options=replace(OPTIONS, start_timeout=8))
+    assert kind is RolledBack
+    # Which of the two depends on how long the cluster lets a job wait.
+    assert re.search(r"NoResourceAvailableException|not every task runs \(are there slots for all of them\?\)", message)
+    assert "No task of the new job ever ran, so no row was written twice" in message
+    assert stage.kinds[-3:] == ["failed", "rolling-back", "rolled-back"]
+    head = stage.ledger.head()
+    assert head is not None
+    stage.goes_on(head.job_id)
+    return message
+
+
+def _ended_before(stage: Stage, state: str) -> str:
+    kind, message = stage.fails()
+    assert kind is DeployRefused
+    assert f"job {stage.first.job_id} of {stage.name} (ledger entry 1) is {state}" in message
+    assert "no deployment has stopped it" in message
+    assert "start mode checkpoint" in message
+    assert stage.kinds == []
+    assert stage.running == ()
+    return message
+
+
+@case("job cancelled by someone else")
+def cancelled_before(stage: Stage) -> str:
+    stage.target.cancel(str(stage.first.job_id))
+    return _ended_before(stage, "CANCELED")
+
+
+@case("job stopped by someone else")
+def stopped_before(stage: Stage) -> str:
+    savepoint = stage.target._jobmanager.stop_with_savepoint(str(stage.first.job_id))
+    message = _ended_before(stage, "FINISHED")
+    assert savepoint in message, "what it left is named"
+    return message
+
+
+@case("job failed")
+def failed_before(stage: Stage) -> str:
+    stage.files.source.joinpath("3.csv").write_text("ann,many,2026-01-01 00:01:00\n")
+    wait_for(lambda: stage.running == (), "the job fails")
+    return _ended_before(stage, "FAILED")
+
+
+@case("job cancelled by someone else right before the stop")
+def cancelled_while_stopping(stage: Stage) -> str:
+    target = stage.reached_by()
+    target.before["ask_to_stop"] = lambda: stage.target.cancel(str(stage.first.job_id))
+    kind, message = stage.fails(target)
+    assert kind is StartFailed
+    assert f"job {stage.first.job_id} could not be stopped with a savepoint and is CANCELED" in message
+    assert f"Nothing of {stage.name} runs now" in message
+    assert f"its checkpoints went with it, because '{RETENTION}' does not keep them" in message
+    assert "What is left is a stateless start, with ended jobs allowed" in message
+    assert stage.kinds == ["deploying", "stopping", "failed"]
+    assert stage.running == ()
+    allowed = replace(OPTIONS, allow_ended=True)
+    assert stage.run(start_mode="stateless", options=allowed).kind == "deployed", "which does go through"
+    return message
+
+
+@case("new job cancelled by someone else while it is verified")
+def cancelled_while_verified(stage: Stage) -> str:
+    target = stage.reached_by()
+    target.after["submit"] = lambda: [stage.target.cancel(job_id) for job_id in stage.running]
+    kind, message = stage.fails(target)
+    assert kind is RolledBack
+    assert re.search(r"the job \w{32} is CANCELED after its start", message)
+    head = stage.ledger.head()
+    assert head is not None
+    assert (head.kind, len(stage.savepoints)) == ("rolled-back", 1)
+    stage.goes_on(head.job_id)
+    return message
+
+
+@case("two runs at once")
+def two_runs(stage: Stage) -> str:
+    attempt = Attempt(
+        stage.flink.gateway_url,
+        stage.flink.jobmanager_url,
+        stage.root / "ledger",
+        stage.name,
+        stage.changed,
+        "savepoint",
+        stage.first.sha256,
+        "",
+        OPTIONS,
+    )
+    runs = multiprocessing.get_context("forkserver").Pool(2)
+    with runs:
+        said = runs.map(Attempt.said, [replace(attempt, owner=owner) for owner in ("one", "another")], chunksize=1)
+    outcomes = dict(said)
+    assert "deployed" in outcomes, said
+    (lost,) = set(outcomes) - {"deployed"}
+    assert lost in ("DeployRefused", "LedgerConflict"), said
+    assert re.search("at the same time|is deploying|went on while this run was at work", outcomes[lost])
+    assert stage.kinds.count("deployed") == stage.kinds.count("stopping") == 1
+    head = stage.ledger.head()
+    assert head is not None
+    assert stage.jobs == {stage.first.job_id, head.job_id}
+    stage.goes_on(head.job_id)
+    return f"deployed, and {lost}: {outcomes[lost]}"
+
+
+# ----------------------------------------------------------------------------------------------------------- the runs
+@pytest.mark.parametrize("name", case.sample(3))
+def test_what_fails_leaves_one_job_or_says_what_to_do(name: str, local_flink: LocalFlink, tmp_path: Path) -> None:
+    case.run(name, local_flink, tmp_path)

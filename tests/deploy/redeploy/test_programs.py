@@ -1,0 +1,95 @@
+"""Programs of the Table API and the ledger: adopted as stated, never with a secret, and never run by the Gateway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.deploy import DeployRefused, JobManager, Ledger, Options, ScriptRefused
+from airflow_flinkcompat.deploy.redeploy.adopt import adopt
+from airflow_flinkcompat.deploy.redeploy.sequence import deploy
+from tests.deploy.jobmanager_stand_in import JobManagerStandIn
+from tests.deploy.object_stores import serving
+from tests.deploy.pretended import Pretended
+from tests.deploy.redeploy.test_adopt import JOB, SIDE, TASKS
+
+PROGRAM = '''\
+import os
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.get_config().set("pipeline.name", "order totals")
+t_env.execute_sql(f"""CREATE TABLE orders (customer STRING, amount BIGINT) WITH (
+    'connector' = 'jdbc', 'url' = 'jdbc:x', 'table-name' = 'o', 'password' = '{os.environ["DB_PASSWORD"]}')""")
+t_env.execute_sql("CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print')")
+orders = t_env.from_path("orders")
+orders.select(orders.customer, orders.amount).execute_insert("totals")
+'''
+GIVEN = {"DB_PASSWORD": "${conn.db.password}"}
+JOB_PY = Side(PROGRAM, engine="flink", source="job.py", language="python", variables=GIVEN)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path, "orders")
+
+
+@pytest.fixture
+def jobmanager() -> JobManager:
+    stand_in = JobManagerStandIn()
+    stand_in.job(JOB, "order totals", *TASKS)
+    with serving(stand_in), JobManager(stand_in.url, retry_wait=0.01) as found:
+        yield found
+
+
+def test_a_program_is_adopted_with_its_language_and_variables(jobmanager: JobManager, ledger: Ledger) -> None:
+    done = adopt(jobmanager, ledger, JOB_PY, JOB, owner="ann")
+    head = ledger.head()
+    assert head == done.entry
+    assert head is not None
+    assert (head.kind, head.script, head.language, head.variables) == ("adopted", PROGRAM, "python", GIVEN)
+    assert done.warnings == ()
+    assert done.compared == (
+        "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
+        "tables it reads: the job's orders, the script's orders",
+        "tables it writes: the job's totals, the script's totals",
+    )
+    assert head.sha256 == replace(JOB_PY, engine_version=head.engine_version).sha256
+
+
+@pytest.mark.parametrize(
+    ("side", "message"),
+    [
+        (replace(JOB_PY, script=PROGRAM + 'password = "planted-pw"\n'), r"password at job.py:11:12"),
+        (replace(JOB_PY, script=PROGRAM.replace('{os.environ["DB_PASSWORD"]}', "planted-pw")), r"password at job.py:6"),
+        (replace(JOB_PY, variables={"DB_PASSWORD": "planted-pw"}), "the variable 'DB_PASSWORD' holds a secret"),
+    ],
+)
+def test_a_secret_of_a_program_is_not_stored(jobmanager: JobManager, ledger: Ledger, side: Side, message: str) -> None:
+    with pytest.raises(ScriptRefused, match=message) as refused:
+        adopt(jobmanager, ledger, side, JOB, owner="ann")
+    assert "planted-pw" not in str(refused.value)
+    assert ledger.entries() == ()
+
+
+def test_a_program_without_a_query_is_not_adopted(jobmanager: JobManager, ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="there is nothing to check"):
+        adopt(jobmanager, ledger, replace(JOB_PY, script="x = 1\n", variables={}), JOB, owner="ann")
+
+
+def test_the_gateway_is_never_given_a_program(ledger: Ledger) -> None:
+    cluster = Pretended()
+    with pytest.raises(ScriptRefused, match=r"flink run -py.*flinkcompat ledger adopt orders --job-id ID"):
+        deploy(cluster, ledger, JOB_PY, start_mode="stateless", checked_old_sha256=None)
+    assert (ledger.entries(), cluster.calls) == ((), [])
+
+
+def test_a_script_after_a_program_has_no_way_back_and_says_so(jobmanager: JobManager, ledger: Ledger) -> None:
+    head = adopt(jobmanager, ledger, JOB_PY, JOB, owner="ann").entry
+    cluster = Pretended()
+    with pytest.raises(DeployRefused, match=r"entry 1 of the ledger of orders deployed a program.*roll_back=False"):
+        deploy(cluster, ledger, SIDE, start_mode="savepoint", checked_old_sha256=head.sha256, options=Options())
+    assert len(ledger.entries()) == 1
