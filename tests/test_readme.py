@@ -27,11 +27,15 @@ def test_the_sample_report_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output == shown
 
 
-@pytest.mark.parametrize("page", [README, README.parent / "docs" / "table-api.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [README, *sorted((README.parent / "docs").glob("*.md"))], ids=lambda path: path.name)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")) if "://" not in link]
-    assert links
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_linked_to_from_the_readme() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert [page.name for page in (README.parent / "docs").glob("*.md") if f"(docs/{page.name}" not in text] == []
 
 
 def test_the_refusal_that_the_page_of_programs_shows_is_the_one_that_is_said() -> None:
