@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, side_of
-from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
+from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,8 +31,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     The job of the ledger's head is asked for a savepoint and for nothing else. From it the deployed script is restored
     as a control, then the proposed one, both with stand-in sinks and private consumer groups; both are ended and the
-    savepoints disposed of afterwards, also when this task is killed, in a worker or (since Airflow 3.3) while it waits
-    in the triggerer. Returns the finding: ``refused``, ``restored`` (which is no proof of right rows: the check says
+    savepoints disposed of afterwards, also when this task is killed, in a worker or while it waits in the triggerer.
+    Returns the finding: ``refused``, ``restored`` (which is no proof of right rows: the check says
     that) or ``could not tell``, its reason, and the operators whose state was claimed and dropped.
 
     After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
@@ -44,7 +44,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     :param settle_seconds: how long each job is watched without failure.
     :param start_timeout: seconds each job has to come up.
     :param savepoint_timeout: seconds each savepoint may take.
-    :param deferrable: wait for the cluster in the triggerer when it takes long.
+    :param deferrable: wait for the cluster in the triggerer when it takes long. The worker waits all the same where
+        Airflow (before 3.3) tells nobody that a task was ended there: its jobs would be left running.
     :param patience: seconds a worker waits before the triggerer does.
     :param poll_interval: seconds between two looks there.
     :param check_task_id: the check to follow; by default the only one upstream for the same deployment, if any.
@@ -137,7 +138,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             settle=self.settle_seconds,
             start=self.start_timeout,
             savepoint=self.savepoint_timeout,
-            here=self.patience if self.deferrable else None,
+            here=self.patience if self.deferrable and is_told_of_kills() else None,
         )
         options = RehearsalOptions(self.savepoint_directory, patience)
         try:

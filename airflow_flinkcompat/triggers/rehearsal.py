@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.triggers.base import BaseTrigger
+
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
@@ -15,11 +17,17 @@ if TYPE_CHECKING:
 _CLEANING_SECONDS = 15.0
 
 
+def is_told_of_kills() -> bool:
+    """Whether this Airflow (3.3 does) tells a trigger that a person ended, cleared or marked the task it waits for."""
+    return hasattr(BaseTrigger, "on_kill")
+
+
 class FlinkRehearsalTrigger(FlinkJobTrigger):
     """Fires once the job of a rehearsal is up, has settled or failed, or a savepoint is written; judges nothing.
 
     ``state`` is that of ``rehearsal.Paused``. When a person ends, clears or marks the waiting task, what the rehearsal
-    has started is ended here (Airflow 3.3); not when a triggerer stops or restarts.
+    has started is ended here; not when a triggerer stops or restarts. Where Airflow does not tell
+    (``is_told_of_kills``), nothing that has to be ended must be left to it.
     """
 
     arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state")

@@ -14,6 +14,7 @@ import pytest
 from airflow.sdk import DAG, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralError, TaskDeferred
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.triggers.base import BaseTrigger
 
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, rehearsal
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -150,6 +151,17 @@ def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, found: Callable[..
 def test_a_worker_that_is_to_wait_does_so(deployed: Site, found: Callable[..., Any]) -> None:
     asked = found(Rehearsal(Finding.RESTORED))
     run, task = rehearse(deployed, deferrable=False)
+    run.execute(task)
+    assert asked[0][4].patience.here is None
+
+
+def test_nothing_is_left_to_a_triggerer_that_no_kill_is_told_to(
+    deployed: Site, found: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Airflow before 3.3: what was started would be left running."""
+    monkeypatch.delattr(BaseTrigger, "on_kill")
+    asked = found(Rehearsal(Finding.RESTORED))
+    run, task = rehearse(deployed, deferrable=True)
     run.execute(task)
     assert asked[0][4].patience.here is None
 
