@@ -722,6 +722,25 @@ def test_modules_and_files_beside_a_program_are_read_and_nothing_outside(run: Ru
     assert ["link.sql does not lie beside" in message for message in unread] == [True, True]
 
 
+def test_a_backfill_reads_what_lies_beside_a_program(run: Run) -> None:
+    ddl = "CREATE TABLE {} (a STRING, b INT) WITH ('connector' = 'filesystem', 'path' = '/{}', 'format' = 'csv')"
+    Path("tables.py").write_text(f'DDL = ["""{ddl.format("o", "in")}""", """{ddl.format("s", "out")}"""]\n')
+    Path("job.py").write_text(
+        "from pyflink.table import EnvironmentSettings, TableEnvironment\n"
+        "from tables import DDL\n"
+        "t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())\n"
+        "for ddl in DDL:\n    t_env.execute_sql(ddl)\n"
+        't_env.from_path("o").execute_insert("s")\n'
+    )
+    planned = run("backfill", "job.py", "--dry-run")
+    assert (planned.err, planned.code) == ("", 0)
+    assert "/out" in planned.out
+    Path("tables.py").unlink()
+    unread = run("backfill", "job.py", "--dry-run")
+    assert unread.code == 2
+    assert "job.py:4:1: how often this loop runs is not known" in unread.err
+
+
 TABLE = """\
 CREATE TABLE o (a STRING) WITH ('connector' = 'kafka');
 CREATE TABLE s (a STRING) WITH ('connector' = 'print');

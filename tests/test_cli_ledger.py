@@ -195,6 +195,37 @@ def test_adopt_a_program(ledger: Ledger, cluster: JobManagerStandIn, run: Run) -
     assert 'orders = t_env.from_path("orders")' in shown
 
 
+def test_a_program_is_adopted_with_the_files_beside_it(ledger: Ledger, cluster: JobManagerStandIn, run: Run) -> None:
+    cluster.job(JOB, "order totals", *TASKS)
+    Path("common").mkdir()
+    Path("common/query.py").write_text('QUERY = open("query.sql").read()\n', encoding="utf-8")
+    Path("orders.py").write_text(
+        PROGRAM.partition("orders = ")[0] + "from common.query import QUERY\nt_env.execute_sql(QUERY)\n",
+        encoding="utf-8",
+    )
+    query = "INSERT INTO totals SELECT customer, amount FROM orders"
+    given = ("--job-id", JOB, "--script", "orders.py", "--jobmanager", cluster.url)
+    given = (*given, "--var", "DB_PASSWORD=${conn.db.password}")
+    Path("query.sql").write_text(f"-- 'password' = '{SECRET}'\n{query}", encoding="utf-8")
+    refused = run("ledger", "adopt", "orders", *given)
+    assert (refused.code, ledger.entries()) == (2, ())
+    assert "password at query.sql:1:18" in refused.err
+    assert SECRET not in refused.err + refused.out
+    Path("query.sql").write_text(query, encoding="utf-8")
+    taken = run("ledger", "adopt", "orders", *given)
+    assert (taken.code, taken.err) == (0, "")
+    head = ledger.head()
+    assert head is not None
+    assert head.files == {"common/query.py": 'QUERY = open("query.sql").read()\n', "query.sql": query}
+    assert f'files:\n  common/query.py:\n    QUERY = open("query.sql").read()\n  query.sql:\n    {query}' in (
+        run("ledger", "show", "orders").out
+    )
+    ledger.append(replace(head, files={**head.files, "query.sql": query + " WHERE amount > 0"}))
+    changed = run("ledger", "diff", "orders").out
+    assert changed.splitlines()[:2] == ["--- files of entry 1", "+++ files of entry 2"]
+    assert changed.splitlines()[-2:] == [f"-  {query}", f"+  {query} WHERE amount > 0"]
+
+
 def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address and what the AWS tools read from the environment are enough."""
     s3 = S3StandIn()

@@ -70,6 +70,7 @@ def _program(request: BackfillRequest) -> Program:
             source=request.source,
             language=request.language,
             variables=request.variables,
+            files=request.files,
         ).program
     except (ScriptError, InputError) as error:
         raise BackfillError(str(error)) from None
@@ -77,8 +78,9 @@ def _program(request: BackfillRequest) -> Program:
 
 def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> HandOver:
     functions = [{"name": f.name, "kind": f.kind, "language": f.language} for f in request.functions]
-    # A program computes what its variables make of it.
-    script = "\n".join([request.script_text, *(f"{name}={value}" for name, value in sorted(request.variables.items()))])
+    # A program computes what its variables and the files beside it make of it.
+    given = [*sorted(request.variables.items()), *sorted(request.files.items())]
+    script = "\n".join([request.script_text, *(f"{name}={value}" for name, value in given)])
     sha256 = fingerprint(script, request.settings, functions, request.catalog)
     try:
         return hand_over(program, boundary, sha256, datetime.now(UTC))

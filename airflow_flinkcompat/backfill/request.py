@@ -16,6 +16,7 @@ SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
     "boundary", "allow_incomplete", "chunk", "journal", "late", "native", "order_by", "language", "variables",
+    "files",
 }  # fmt: skip
 
 LATE = ("include", "drop")
@@ -27,9 +28,9 @@ class BackfillRequest:
     """One backfill of one script.
 
     ``script_text`` is Flink SQL, ``source`` its name in messages; a ``language`` other than ``sql`` makes it a program
-    (``python`` or ``table``), and ``variables`` are what only its environment knows. ``settings`` are in force before
-    the script's own SETs; ``functions`` declares functions it only uses; ``catalog`` is DDL of tables it does not
-    declare.
+    (``python`` or ``table``), ``variables`` are what only its environment knows, and ``files`` the texts beside it, by
+    path. ``settings`` are in force before the script's own SETs; ``functions`` declares functions it only uses;
+    ``catalog`` is DDL of tables it does not declare.
 
     ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
     ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
@@ -68,6 +69,7 @@ class BackfillRequest:
     order_by: Mapping[str, str] = field(default_factory=dict)
     language: str = "sql"
     variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.late not in LATE:
@@ -87,7 +89,7 @@ class BackfillRequest:
     @property
     def texts(self) -> tuple[str, ...]:
         """What may hold placeholders of secrets."""
-        given = (self.variables, self.tables, self.sinks)
+        given = (self.files, self.variables, self.tables, self.sinks)
         return (self.script_text, self.catalog, *(text for texts in given for text in texts.values()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,6 +115,7 @@ class BackfillRequest:
             "order_by": dict(self.order_by),
             "language": self.language,
             "variables": dict(self.variables),
+            "files": dict(self.files),
         }
 
     @classmethod
@@ -151,6 +154,7 @@ class BackfillRequest:
             order_by=_texts(data, "order_by"),
             language=_text(data, "language", "sql"),
             variables=_texts(data, "variables"),
+            files=_texts(data, "files"),
         )
 
     @classmethod

@@ -9,6 +9,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError
+from airflow_flinkcompat.program.beside import texts_beside
 from airflow_flinkcompat.sql import language_of, mask_secrets, read_script, read_text
 
 
@@ -101,11 +102,13 @@ def backfill_command(
     from airflow_flinkcompat.backfill import plan as plan_backfill
 
     try:
+        text, given = read_text(script, program=True), parse_variables(variables, (script,))
         request = BackfillRequest(
-            script_text=read_text(script, program=True),
+            script_text=text,
             source=script,
             language=language_of(script),
-            variables=parse_variables(variables, (script,)),
+            variables=given,
+            files=texts_beside(script, text, given),
             settings=parse_settings(settings),
             catalog=read_script(catalog).text if catalog else "",
             from_=parse_time(from_) if from_ else None,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
-from airflow_flinkcompat.cli.beside import texts_beside
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.render import WIDTH
+from airflow_flinkcompat.program.beside import texts_beside
 from airflow_flinkcompat.sql import PROGRAM, language_of, read_script, read_text
 
 GATES: Mapping[str, Outcome | None] = {
@@ -89,9 +89,8 @@ def check_command(
         effective = {**shared, **own}
         if path.endswith(PROGRAM):
             text = read_text(path, program=True)
-            language = language_of(path)
-            files = texts_beside(path, text, given) if language == "python" else {}
-            return Side(text, effective, declared, ddl, engine, version, path, language, given, files)
+            files = texts_beside(path, text, given)
+            return Side(text, effective, declared, ddl, engine, version, path, language_of(path), given, files)
         return Side(read_text(path), effective, declared, ddl, engine, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)

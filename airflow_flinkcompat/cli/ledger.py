@@ -12,6 +12,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.program.beside import texts_beside
 from airflow_flinkcompat.sql import language_of, mask_option, mask_secrets, read_script, read_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 # Mappings whose keys are names of options.
 _OPTIONS = ("settings", "variables", "effective_settings")
-_COMPARED = ("script", "variables", "settings", "functions", "catalog", "engine")
+_COMPARED = ("script", "files", "variables", "settings", "functions", "catalog", "engine")
 
 
 @click.group("ledger")
@@ -91,7 +92,7 @@ def history_command(deployment: str, root: str, style: str) -> None:
 @click.argument("old", type=click.IntRange(1), required=False, metavar="[A]")
 @click.argument("new", type=click.IntRange(1), required=False, metavar="[B]")
 def diff_command(deployment: str, root: str, style: str, old: int | None, new: int | None) -> None:
-    """What differs between entries A and B of DEPLOYMENT: script, settings, functions, catalog, engine.
+    """What differs between entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
 
     Without B: between A and what is deployed. Without both: between what was deployed before, and what is now.
     """
@@ -155,8 +156,9 @@ def adopt_command(
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 
+        text, given = read_text(script, program=True), parse_variables(variables, (script,))
         side = Side(
-            read_text(script, program=True),
+            text,
             parse_settings(settings),
             tuple(parse_function(text) for text in functions),
             read_script(catalog).text if catalog else "",
@@ -164,7 +166,8 @@ def adopt_command(
             engine_version,
             script,
             language_of(script),
-            parse_variables(variables, (script,)),
+            given,
+            texts_beside(script, text, given),
         )
         side.require_query()
         ledger = Ledger(root, deployment)
@@ -279,11 +282,11 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
 
 
 def _texts(entry: LedgerEntry) -> list[str]:
-    """Settings, functions, catalog and script of an entry, each under its heading."""
+    """Settings, functions, catalog, script and files beside it of an entry, each under its heading."""
     lines: list[str] = []
-    for name in ("settings", "variables", "functions", "catalog", "script"):
+    for name in ("settings", "variables", "functions", "catalog", "files", "script"):
         if part := _lines(name, entry):
-            lines += ["", f"{name}:", *(f"  {line}".rstrip() for line in part)]
+            lines += ["", f"{name}:", *_indented("\n".join(part))]
     return lines
 
 
@@ -316,7 +319,14 @@ def _lines(name: str, entry: LedgerEntry) -> list[str]:
             )
             for row in entry.functions
         ]
+    if name == "files":
+        rows = sorted(entry.files.items())
+        return [line for path, text in rows for line in (f"{path}:", *_indented(mask_secrets(text)))]
     return mask_secrets(str(getattr(entry, name))).splitlines()
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}".rstrip() for line in text.splitlines()]
 
 
 def _difference(name: str, old: LedgerEntry, new: LedgerEntry) -> list[str]:

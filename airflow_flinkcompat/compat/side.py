@@ -13,7 +13,7 @@ from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.program import program_secrets, read_as
+from airflow_flinkcompat.program import program_secrets, read_as, secrets_beside
 from airflow_flinkcompat.sql import LANGUAGES as PROGRAMS
 from airflow_flinkcompat.sql import Note, Script, Secret, find_secrets, parse_script
 
@@ -98,8 +98,8 @@ class Side:
         """The literal secrets of the script or program, in order."""
         if self.language == "sql":
             return find_secrets(self.parsed)
-        modules = (program_secrets(text, path, "python") for path, text in self.files.items() if path.endswith(".py"))
-        return (*program_secrets(self.script, self.source, self.language), *chain.from_iterable(modules))
+        beside = (secrets_beside(text, path) for path, text in self.files.items())
+        return (*program_secrets(self.script, self.source, self.language), *chain.from_iterable(beside))
 
     @cached_property
     def program(self) -> Program:

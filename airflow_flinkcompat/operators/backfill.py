@@ -178,6 +178,7 @@ class FlinkBackfillOperator(ScriptOperator):
             order_by=dict(self.order_by or {}),
             language=side.language,
             variables=side.variables,
+            files=side.files,
             late=self.late,
             native=self.native,
             boundary=parse_time(self.boundary) if self.boundary else None,

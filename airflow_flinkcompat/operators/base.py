@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
+from airflow_flinkcompat.operators.texts import PROGRAMS, SQL, decoded, find_template, is_file, masked, read_template
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
@@ -18,10 +20,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.hooks.flink import FlinkHook
     from airflow_flinkcompat.plan import FunctionDeclaration
-
-_SQL = ".sql"
-# As sql.PROGRAM, which takes the SQL parser to import.
-PROGRAMS = (".py", ".table")
 
 
 @contextmanager
@@ -123,9 +121,9 @@ class ScriptOperator(DeploymentOperator):
     """A task about one deployment and a proposed script.
 
     :param script: the SQL, or the path of a file: ``.sql``, or a program of the Table API, ``.py`` (PyFlink, which is
-        read and never run) or ``.table`` (FLIP-11's notation). Absolute, or relative to the DAG's folder or
-        ``template_searchpath``; read when the task runs, not when the DAG is parsed. (templated, also what a ``.sql``
-        file holds; a program is Python, and no template)
+        read and never run, as are its modules and the files it opens) or ``.table`` (FLIP-11's notation). Absolute, or
+        relative to the DAG's folder or ``template_searchpath``; read when the task runs, not when the DAG is parsed.
+        (templated, also what a ``.sql`` file holds; a program is Python, and no template)
     :param variables: of a program: name → value of what only its environment knows, as ``--var`` of the command line.
         Where a value is secret, a placeholder. (templated)
     :param language: of a program that is given as text: ``python`` or ``table``.
@@ -141,7 +139,7 @@ class ScriptOperator(DeploymentOperator):
     secretive_fields: Sequence[str] = (
         *DeploymentOperator.secretive_fields, "script", "settings", "catalog", "variables",
     )  # fmt: skip
-    template_ext: Sequence[str] = (_SQL,)
+    template_ext: Sequence[str] = (SQL,)
     template_fields_renderers = {  # noqa: RUF012
         "script": "sql", "catalog": "sql", "settings": "json", "functions": "json", "variables": "json",
     }  # fmt: skip
@@ -169,7 +167,9 @@ class ScriptOperator(DeploymentOperator):
         self.catalog = catalog
         # The files that were read, by path.
         self.files: dict[str, bytes] = {}
-        self._source = Path(script).name if _is_file(script, (_SQL, *PROGRAMS)) else "<script>"
+        # The script's file, and the folder that its path was given from.
+        self._place: tuple[Path, Path] | None = None
+        self._source = Path(script).name if is_file(script, (SQL, *PROGRAMS)) else "<script>"
 
     # -- texts
 
@@ -185,9 +185,9 @@ class ScriptOperator(DeploymentOperator):
         """Paths become the text of their files, still with its Jinja."""
         from airflow_flinkcompat.sql import NO_PROGRAM, language_of
 
-        if _is_file(self.catalog, PROGRAMS):
+        if is_file(self.catalog, PROGRAMS):
             raise AirflowFailException(NO_PROGRAM.format(self.catalog))
-        if _is_file(self.script, PROGRAMS):
+        if is_file(self.script, PROGRAMS):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
             from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY
@@ -195,11 +195,14 @@ class ScriptOperator(DeploymentOperator):
             raise AirflowFailException(NO_GATEWAY.format(source=self._source, deployment=self.deployment))
         for name in ("script", "catalog"):
             value = getattr(self, name)
-            if _is_file(value, (_SQL, *PROGRAMS)):
+            if is_file(value, (SQL, *PROGRAMS)):
                 found = find_template(value, jinja_env)
                 content = read_template(found)
                 self.files[str(found)] = content
                 setattr(self, name, decoded(content, found))
+                if name == "script":
+                    given = Path(value)
+                    self._place = found, found.parents[0 if given.is_absolute() else len(given.parts) - 1]
         if self._is_program:
             self._program, self.script = self.script, ""
 
@@ -233,6 +236,7 @@ class ScriptOperator(DeploymentOperator):
         """The proposed side of the change. Raises AirflowFailException: a function's kind is not known."""
         from airflow_flinkcompat.compat import Side
 
+        variables = {str(key): str(value) for key, value in (self.rendered("variables") or {}).items()}
         return Side(
             script=self.rendered("script"),
             settings={str(key): str(value) for key, value in (self.rendered("settings") or {}).items()},
@@ -242,91 +246,23 @@ class ScriptOperator(DeploymentOperator):
             engine_version=engine_version,
             source=self._source,
             language=self.language or "sql",
-            variables={str(key): str(value) for key, value in (self.rendered("variables") or {}).items()},
+            variables=variables,
+            files=self._beside(variables),
         )
 
+    def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The texts beside a program that is a file, by path; they are watched as the program is."""
+        from airflow_flinkcompat.program import secret_texts
+        from airflow_flinkcompat.program.beside import files_beside
 
-def _is_file(value: Any, endings: tuple[str, ...] = (_SQL,)) -> bool:
-    return isinstance(value, str) and value.endswith(endings) and "\n" not in value
-
-
-def read_template(path: Path) -> bytes:
-    """Raises AirflowFailException."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AirflowFailException(f"script file {str(path)!r} cannot be read: {error.strerror}") from None
-
-
-def decoded(content: bytes, path: Path) -> str:
-    """The text of a file, ended by a line break: it never looks like a path again. Raises AirflowFailException."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise AirflowFailException(f"{path}:{line}: is not UTF-8 text; save the script as UTF-8") from None
-    return text if text.endswith("\n") else f"{text}\n"
-
-
-def find_template(path: str, jinja_env: Any) -> Path:
-    """Where a ``.sql`` file is. Raises AirflowFailException, naming the places looked at."""
-    places = [] if Path(path).is_absolute() else [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
-    for candidate in [place / path for place in places] or [Path(path)]:
-        if candidate.is_file():
-            return candidate
-    looked = f"; looked in {', '.join(map(str, places))}" if places else ""
-    raise AirflowFailException(
-        f"script file {path!r} is not there{looked}. Give an absolute path, or one relative to the DAG's folder or to "
-        "a folder of template_searchpath"
-    )
-
-
-def masked(value: Any) -> Any:
-    """``value`` with every secret in its texts masked; what it holds is masked in logs from here on."""
-    from airflow_flinkcompat.sql import mask_secrets
-
-    if isinstance(value, str):
-        for secret in secret_values(value):
+        if self._place is None:
+            return {}
+        path, root = self._place
+        found = files_beside(path, self.rendered("script"), variables, root)
+        self.files.update({str(each.path): each.text.encode() for each in found.values()})
+        for secret in (secret for each in found.values() for secret in secret_texts(each.text, "python")):
             mask_secret(secret)
-        return mask_secrets(value)
-    if isinstance(value, Mapping):
-        return {key: _masked_option(str(key), item) for key, item in value.items()}
-    return value
-
-
-def _masked_option(key: str, value: Any) -> Any:
-    """An option's value, judged by its name as in a script."""
-    if not isinstance(value, str):
-        return masked(value)
-    from airflow_flinkcompat.sql import mask_option
-
-    as_statement = "SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''"))
-    for secret in secret_values(as_statement):
-        mask_secret(secret)
-    return mask_option(key, value)
-
-
-def secret_values(text: str) -> list[str]:
-    """The literal secrets of a script, as written; of a text that is no script: none."""
-    from airflow_flinkcompat.sql import ScriptError, find_secrets, parse_script
-
-    try:
-        script = parse_script(text)
-    except ScriptError:
-        return []
-    lines = text.split("\n")
-    found = (_between(lines, secret.span) for secret in find_secrets(script))
-    # As written and as it is meant: a quote inside is doubled.
-    spellings = (text for raw in found for text in (raw.strip("'\"`"), raw.replace("''", "'").strip("'\"`")))
-    return [text for text in dict.fromkeys(spellings) if text.strip()]
-
-
-def _between(lines: list[str], span: Any) -> str:
-    """The text of a span (1-based, end inclusive)."""
-    rows = lines[span.line - 1 : span.end_line]
-    rows[-1] = rows[-1][: span.end_column]
-    rows[0] = rows[0][span.column - 1 :]
-    return "\n".join(rows)
+        return {name: each.text for name, each in found.items()}
 
 
 _KINDS = ("scalar", "aggregate", "table")
@@ -381,6 +317,7 @@ def side_of(entry: LedgerEntry) -> Side:
         source=f"deployed #{entry.number}",
         language=entry.language,
         variables=entry.variables,
+        files=entry.files,
     )
 
 

@@ -12,11 +12,11 @@ from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
 from airflow_flinkcompat.operators.approval import RESTART, RESUME, FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
-from airflow_flinkcompat.operators.base import PROGRAMS
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.operators.texts import PROGRAMS
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches

@@ -10,7 +10,17 @@ import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 
-from airflow_flinkcompat.sql import MASK, PLACEHOLDER, Script, Secret, Span, find_secrets, is_secret_key, mask_secrets
+from airflow_flinkcompat.sql import (
+    MASK,
+    PLACEHOLDER,
+    Script,
+    Secret,
+    Span,
+    find_secrets,
+    is_secret_key,
+    language_of,
+    mask_secrets,
+)
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
@@ -37,6 +47,17 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
         found += [(span, secret.key) for secret in _in_text(comment)]
     unique = dict.fromkeys(sorted(found, key=lambda row: (row[0].line, row[0].column)))
     return tuple(Secret(key, span) for span, key in unique)
+
+
+def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
+    """The literal secrets of a text beside a program; unquoted ones too where it is neither Python nor SQL."""
+    found = program_secrets(text, path, language_of(path))
+    if found or path.endswith((".py", ".sql")):
+        return found
+    lines = enumerate(text.split("\n"), 1)
+    return tuple(
+        Secret("a value", Span(path, at, 1, at, len(line))) for at, line in lines if mask_secrets(line) != line
+    )
 
 
 def mask_program(text: str, language: str) -> str:

@@ -128,4 +128,5 @@ def _content(side: Side) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
     # Jinja drops a last line break that a script adopted on the command line has.
     text = side.script.rstrip()
-    return side.language, text, dict(side.variables), dict(side.settings), functions, side.catalog.rstrip()
+    given = dict(side.variables), dict(side.files), dict(side.settings)
+    return side.language, text, given, functions, side.catalog.rstrip()

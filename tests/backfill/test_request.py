@@ -28,12 +28,19 @@ FULL = BackfillRequest(
     tables={"b": "/archive"},
     sinks={"a": "/out"},
     master="local[2]",
+    language="python",
+    variables={"SIZE": "10"},
+    files={"common/tables.py": "DDL = '${conn.db.password}'"},
 )
 
 
 @pytest.mark.parametrize("request_", [FULL, BackfillRequest("SELECT 1")])
 def test_a_request_travels_as_json(request_: BackfillRequest) -> None:
     assert BackfillRequest.from_json(json.dumps(request_.to_dict())) == request_
+
+
+def test_placeholders_of_files_are_filled_in_too() -> None:
+    assert "DDL = '${conn.db.password}'" in FULL.texts
 
 
 def test_what_the_operator_sends_is_read() -> None:

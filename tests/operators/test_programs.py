@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat import sql
@@ -22,8 +22,10 @@ from airflow_flinkcompat.operators import (
     gated_redeploy,
     redeploy_dags,
 )
-from airflow_flinkcompat.operators.base import PROGRAMS, ScriptOperator, side_of
-from airflow_flinkcompat.sensors.change import judge
+from airflow_flinkcompat.operators.base import ScriptOperator, side_of
+from airflow_flinkcompat.operators.texts import PROGRAMS
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor, judge
+from airflow_flinkcompat.triggers.change import fingerprint_of
 from tests.operators.conftest import Site
 from tests.operators.fakes import TABLES, Run, script
 
@@ -48,14 +50,11 @@ def propose(site: Site, text: str = PROGRAM) -> None:
     (site.folder / "orders.py").write_text(text, encoding="utf-8")
 
 
-def adopt(site: Site, text: str = PROGRAM, minutes: str = "10", language: str = "python") -> LedgerEntry:
+def adopt(site: Site, text: str = PROGRAM, language: str = "python", **more: Any) -> LedgerEntry:
     """The head of the ledger, as ``ledger adopt`` writes it."""
-    given = {"MINUTES": minutes} if language == "python" else {}
-    return site.ledger.append(
-        LedgerEntry(
-            "adopted", text, language=language, variables=given, engine="flink", engine_version="2.3", job_id="a" * 32
-        )
-    )
+    given = {"MINUTES": "10"} if language == "python" else {}
+    entry = LedgerEntry("adopted", text, language=language, variables=given, engine="flink", engine_version="2.3")
+    return site.ledger.append(replace(entry, job_id="a" * 32, **more))
 
 
 def checked(site: Site, minutes: str = "10", **check: Any) -> tuple[dict[str, Any], Any, Run]:
@@ -179,6 +178,7 @@ def test_the_sensor_knows_a_program_again_by_text_and_variables(site: Site) -> N
         {"variables": {"MINUTES": "20"}},
         {"script": PROGRAM + "x = 1\n"},
         {"language": "sql", "variables": {}},
+        {"files": {"windows.py": "SIZE = 10\n"}},
     ):
         assert judge(replace(side, **other), site.ledger.entries()).offered
 
@@ -192,6 +192,74 @@ def test_a_backfill_gets_the_program_and_its_variables(site: Site) -> None:
     Run().render(task)
     request = task.request()
     assert (request.language, request.variables, request.script_text) == ("python", {"MINUTES": "10"}, PROGRAM)
+
+
+SPLIT = PROGRAM.replace("import os\n", "import os\nfrom windows import SIZE\n", 1).replace(
+    'int(os.environ["MINUTES"])', "SIZE"
+)
+
+
+def split(site: Site, size: str) -> None:
+    """The program with its window in a module beside it."""
+    propose(site, SPLIT)
+    (site.folder / "windows.py").write_text(f"SIZE = {size}\n", encoding="utf-8")
+
+
+def test_a_program_is_checked_with_its_modules_against_those_it_was_deployed_with(site: Site) -> None:
+    adopt(site, SPLIT, files={"windows.py": "SIZE = 10\n"})
+    split(site, "10")
+    assert checked(site)[0]["outcome"] == "compatible"
+    split(site, "20")
+    assert checked(site)[0]["outcome"] == "incompatible"
+
+
+def test_what_was_deployed_without_its_modules_is_unknown(site: Site) -> None:
+    adopt(site, SPLIT)
+    split(site, "10")
+    assert checked(site)[0]["outcome"] == "unknown"
+
+
+def test_the_sensor_watches_modules_too(site: Site) -> None:
+    adopt(site, SPLIT, files={"windows.py": "SIZE = 10\n"})
+    split(site, "10")
+
+    def look() -> Any:
+        with DAG("d", template_searchpath=str(site.folder)):
+            arguments: Any = {"deployment": "orders", "script": "orders.py", "ledger": str(site.folder / "ledger")}
+            return Run().execute(FlinkSqlChangeSensor(task_id="changed", variables={"MINUTES": "10"}, **arguments))
+
+    with pytest.raises(TaskDeferred) as deferred:
+        look()
+    trigger = deferred.value.trigger
+    assert trigger.paths == [str(site.folder / name) for name in ("orders.py", "windows.py")]  # type: ignore[attr-defined]
+    assert fingerprint_of(trigger.paths) == trigger.baseline  # type: ignore[attr-defined]
+    split(site, "20")
+    assert fingerprint_of(trigger.paths) != trigger.baseline  # type: ignore[attr-defined]
+    assert "orders.py differs from what entry 1 deployed" in look()["reason"]
+
+
+def test_a_module_at_the_root_that_a_path_is_given_from(site: Site) -> None:
+    """A bundle of DAGs has no ``.git`` as a rule."""
+    (site.folder / "jobs").mkdir()
+    (site.folder / "jobs" / "orders.py").write_text(SPLIT, encoding="utf-8")
+    (site.folder / "windows.py").write_text("SIZE = 10\n", encoding="utf-8")
+    absolute = str(site.folder / "jobs" / "orders.py")
+    for text, files in (("jobs/orders.py", {"windows.py": "SIZE = 10\n"}), (absolute, {}), (SPLIT, {})):
+        with DAG("backfills", template_searchpath=str(site.folder)):
+            task = FlinkBackfillOperator(
+                task_id="backfill", deployment="orders", script=text, language="python", from_="2026-01-01"
+            )
+        Run().render(task)
+        assert task.request().files == files
+
+
+def test_secrets_of_a_module_are_named_and_shown_nowhere(site: Site, logs: list[Any]) -> None:
+    adopt(site, SPLIT, files={"windows.py": "SIZE = 10\n"})
+    split(site, '10\npassword = "planted-pw"')
+    _, _, run = checked(site)
+    stored = "".join(path.read_text() for path in (site.folder / "ledger").rglob("*.*"))
+    assert "planted-pw" not in "".join([json.dumps(logs, default=str), stored, str(run.pushed)])
+    assert any("windows.py:2:12: password is a secret in plain text" in record for record in told(logs))
 
 
 def started(**arguments: Any) -> BaseOperator:

@@ -61,9 +61,11 @@ class LedgerEntry:
     settings: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Mapping[str, Any], ...] = ()
     catalog: str = ""
-    # What the script is written in (see compat.Side), and what only the environment of a program knows.
+    # What the script is written in (see compat.Side), what only the environment of a program knows, and the texts
+    # beside it, by path.
     language: str = "sql"
     variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     engine: str = ""
     engine_version: str | None = None
     sha256: str = ""

@@ -59,6 +59,7 @@ def adopt(
         catalog=side.catalog,
         language=side.language,
         variables=dict(side.variables),
+        files=dict(side.files),
         engine=side.engine,
         engine_version=side.engine_version,
         sha256=side.sha256,
