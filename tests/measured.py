@@ -8,7 +8,7 @@ older version.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -46,10 +46,11 @@ class Restore:
         )
 
 
-def load(name: str, wrap: bool = False) -> list[Restore]:
+def load(name: str, wrap: bool = False, only: Container[str] | None = None) -> list[Restore]:
     """The pairs of a file; ``wrap`` puts bare queries in front of a declared print sink, as they were run."""
     data = json.loads((FOLDER / name).read_text(encoding="utf-8"))
-    return [_restore(pair, data, data["flink"], pair["outcome"], wrap) for pair in data["pairs"]]
+    pairs = [pair for pair in data["pairs"] if only is None or pair["id"] in only]
+    return [_restore(pair, data, data["flink"], pair["outcome"], wrap) for pair in pairs]
 
 
 @cache

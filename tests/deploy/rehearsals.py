@@ -45,11 +45,8 @@ IDS = tuple(f"{_RIGHT} {_WRONG_WITHOUT_A_WORD} {_REFUSED_AT_RESTORE} {_REFUSED_A
 
 def pairs() -> list[Restore]:
     """The restores of ``IDS``, each with a sink."""
-    found = {
-        pair.id.removesuffix(" into a sink"): pair
-        for pair in measured.everything()
-        if pair.version.startswith("2.3") and "INSERT INTO" in pair.old
-    }
+    files = ("flink-2.3-restores.json", "flink-2.3-restores-wide.json")
+    found = {pair.id: pair for file in files for pair in measured.load(file, wrap=True, only=IDS)}
     return [found[each] for each in IDS]
 
 
