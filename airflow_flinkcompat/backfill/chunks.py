@@ -14,7 +14,9 @@ from airflow_flinkcompat.compat.boundary import nearest
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.plan.program import Program
 
-_MILLISECOND = timedelta(milliseconds=1)
+_MILLISECOND, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
+_MOST = 10_000
+"""Chunks of one run: each is compiled, and is a job of its own."""
 
 
 def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
@@ -45,11 +47,12 @@ def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelt
         raise BackfillError(
             f"a chunk of {shown_duration(length)} would cut windows: it has to last {shown_duration(step)} or longer"
         )
-    cuts: list[datetime] = []
-    origin, moment = EPOCH + found[0] * _MILLISECOND, from_ + length
-    while moment < to:
-        cut = origin + (moment - origin) // step * step
-        if cut > (cuts[-1] if cuts else from_):
-            cuts.append(cut)
-        moment += length
-    return cuts
+    number = -((to - from_) // -length)
+    if number > _MOST:
+        raise BackfillError(
+            f"chunks of {shown_duration(length)} would be {number} over this range, and {_MOST} is the most: they have "
+            f"to last {shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
+        )
+    origin = EPOCH + found[0] * _MILLISECOND
+    cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))
+    return [cut for cut in dict.fromkeys(cuts) if cut > from_]

@@ -73,6 +73,7 @@ def stopping_at(begin: str) -> Callable[[str], None]:
         (HOP, "8h", ["01 08:00", "01 16:00", "02 00:00"]),
         (CUMULATE, "10h", ["01 10:00", "01 20:00", "02 00:00"]),
         (TUMBLE, "30d", ["02 00:00"]),
+        (TUMBLE, "3000000d", ["02 00:00"]),
     ],
 )
 def test_chunks_begin_where_no_window_is_cut(window: str, length: str, expected: list[str]) -> None:
@@ -83,6 +84,7 @@ def test_chunks_begin_where_no_window_is_cut(window: str, length: str, expected:
     ("window", "from_", "length", "words"),
     [
         (TUMBLE, "2026-01-01", "5min", "has to last 10min or longer"),
+        (TUMBLE, "0001-01-01", "10min", r"would be 106[0-9]{6} over this range, and 10000 is the most"),
         (SESSION, "2026-01-01", "1h", "a range of sessions cannot be cut into chunks"),
         (TUMBLE, None, "1h", "need a range with both ends"),
     ],
