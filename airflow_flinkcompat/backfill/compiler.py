@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
@@ -15,14 +16,16 @@ from airflow_flinkcompat.backfill.relations import Relations
 from airflow_flinkcompat.backfill.sessions import settled
 from airflow_flinkcompat.backfill.sinking import sink_columns
 from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
+from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.nodes import Node, Scan, walk_nodes
-from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.program import Fact, Pipeline, Program
 
 # Settings that change values; what they ask for is done by nobody here.
 _REFUSED_SETTINGS = {
     "table.exec.legacy-cast-behaviour": ("disabled", "casts follow older rules"),
     "table.exec.sink.type-length-enforcer": ("ignore", "texts are cut or padded when written"),
 }
+_SYSTEM_FUNCTION = re.compile(r"CREATE TEMPORARY SYSTEM FUNCTION\b", re.IGNORECASE)
 
 
 def compile_program(program: Program, places: Places, bounds: Range, drop_late: bool = False) -> Work:
@@ -77,8 +80,30 @@ def _check_program(program: Program) -> None:
             raise Untranslatable(
                 f"{fact.text[:80]}: a backfill does not follow ALTER; declare the table as it is now", fact.span
             )
+        if fact.kind == "Drop" and (name := _dropped(fact, len(program.pipelines))):
+            raise Untranslatable(
+                f"{fact.text[:80]}: a backfill does not follow DROP of what is declared above it and queries stand "
+                f"below it; leave it out, or declare {name} once",
+                fact.span,
+            )
+    for function in program.functions:
+        # Flink looks for temporary system functions first, for those of a catalog after its own.
+        if _SYSTEM_FUNCTION.match(function.definition) and functions.lookup(function.name) is not None:
+            raise Untranslatable(
+                f"function {function.name} takes the place of Flink's own {function.name.upper()} and cannot run in "
+                f"Spark; give it a name of its own, or {FLINK_BATCH}",
+                function.span,
+            )
     if not program.pipelines:
         raise BackfillError("the script writes nothing; a backfill runs its INSERT INTO statements")
+
+
+def _dropped(fact: Fact, queries: int) -> str:
+    """The name that a DROP takes from the queries after it; empty where none follow, or it was not declared before."""
+    before, *declared = map(str, fact.after)
+    name = fact.name.replace("`", "").rpartition(".")[2]
+    known = {path.removeprefix("temporary ").rpartition(".")[2] for path in declared}
+    return name if int(before) < queries and name in known else ""
 
 
 def _check_places(work: Work) -> None:

@@ -83,6 +83,9 @@ def _check(
     if not isinstance(time, InputRef):
         raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
     column = node.input.schema[time.index]
+    if not column.type.is_known:
+        # What lies below is the cause, and says more.
+        relations.node(node.input, frozenset({time.index}))
     if column.type.name not in TIMESTAMPS:
         raise Untranslatable(
             "Flink refuses this window: The window function requires the timecol to be TIMESTAMP or TIMESTAMP_LTZ, "

@@ -412,6 +412,28 @@ def test_a_statement_that_cannot_be_read_is_no_gap_in_silence() -> None:
         plan_backfill(BackfillRequest(bids(SUM, WINDOWED) + "INSERT INTO results SELEC 1;"))
 
 
+@pytest.mark.parametrize("drop", ["DROP TABLE bid", "DROP TABLE IF EXISTS default_database.`bid`"])
+def test_what_is_dropped_is_not_read(drop: str) -> None:
+    text = bids(SUM, WINDOWED)
+    assert "does not follow DROP" in refusal(text.replace("INSERT", f"{drop};\nINSERT"))
+    plan_backfill(BackfillRequest(text + drop + ";"))
+    plan_backfill(BackfillRequest("DROP TABLE IF EXISTS bid;\n" + text))
+
+
+def test_a_function_in_the_place_of_one_of_flinks_is_not_taken_for_it() -> None:
+    query = "SELECT UPPER(item) FROM bid"
+    for kind, refused in (("TEMPORARY SYSTEM", True), ("TEMPORARY", False)):
+        text = f"CREATE {kind} FUNCTION upper AS 'com.example.Upper';\n" + bids(query, "item STRING")
+        if refused:
+            assert "takes the place of Flink's own UPPER" in refusal(text)
+        else:
+            plan_backfill(BackfillRequest(text))
+
+
+def test_a_window_over_what_is_not_declared() -> None:
+    assert "table nothing is not declared" in refusal(bids(SUM.replace("TABLE bid", "TABLE nothing"), WINDOWED))
+
+
 def test_a_script_that_writes_nothing() -> None:
     assert "writes nothing" in refusal(script(table("bid", BID_COLUMNS, "/h")))
 

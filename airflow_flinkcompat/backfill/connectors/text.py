@@ -58,7 +58,9 @@ def format_of(table: Table, part: str = "") -> Format:
     if key is None or name not in _READERS:
         declared = f"format {name}" if name else "no format"
         raise Untranslatable(
-            f"table {table.name} declares {declared}; a backfill reads and writes csv and json only", table.span
+            f"table {table.name} declares {declared}; a backfill reads and writes csv and json, as files also parquet "
+            "and orc",
+            table.span,
         )
     prefix = f"{key.removesuffix('format')}{name}."
     given = {option.removeprefix(prefix): value for option, value in options.items() if option.startswith(prefix)}
