@@ -12,7 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry, LocalFlink
-from airflow_flinkcompat.deploy.redeploy.verify import same_place
+from airflow_flinkcompat.deploy.flink.evidence import same_place
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from demo.waiting import DemoError, require, wait_for

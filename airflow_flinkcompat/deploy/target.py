@@ -11,6 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from airflow_flinkcompat.deploy.flink import evidence
+from airflow_flinkcompat.deploy.flink.course import Course, course
 from airflow_flinkcompat.deploy.flink.evidence import TakenState
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
@@ -129,6 +130,9 @@ class Target(Protocol):
 
     def restored_from(self, job_id: str) -> str | None:
         """The state the job was really restored from; None for an empty start."""
+
+    def course(self, job_id: str) -> Course:
+        """How the job went since it was accepted, as far as that is still shown."""
 
     def request_checkpoint(self, job_id: str) -> None:
         """Ask for a checkpoint beside the job's own interval."""
@@ -264,6 +268,9 @@ class SqlGatewayTarget:
 
     def restored_from(self, job_id: str) -> str | None:
         return self._jobmanager.restored_from(job_id)
+
+    def course(self, job_id: str) -> Course:
+        return course(self._jobmanager, job_id)
 
     def request_checkpoint(self, job_id: str) -> None:
         self._jobmanager.request_checkpoint(job_id)

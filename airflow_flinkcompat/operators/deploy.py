@@ -206,6 +206,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     offsets=self.source_offsets,
                     options=options,
                     resumed=Wait(**wait) if wait else None,
+                    # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
+                    asked_at=getattr(context.get("dag_run"), "start_date", None),
                     log=self._note,
                 )
         except SubmissionUnknown:

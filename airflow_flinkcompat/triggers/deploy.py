@@ -151,7 +151,10 @@ class FlinkJobTrigger(BaseTrigger):
     def _is_deferred(self) -> bool:
         """Whether the task waits as before: Airflow 3.3 takes it for a kill that another triggerer took a trigger over.
 
-        That happens to one that was too busy to be heard of. False where Airflow does not say.
+        That happens to one that was too busy to be heard of. False where Airflow does not say. Airflow tells a trigger
+        the state of its task and no more, neither its try nor its trigger's id. So a task that was cleared and waits
+        anew within the moment this takes is taken for one that waits as before, and the kill is not told: there is
+        nothing to tell then, for its new try has taken up the very stop or job of this wait.
         """
         with contextlib.suppress(Exception):
             from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from airflow_flinkcompat.deploy import LocalFlink
-from airflow_flinkcompat.deploy.redeploy.verify import same_place
+from airflow_flinkcompat.deploy.flink.evidence import same_place
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import ended, text, totals

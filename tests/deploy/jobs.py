@@ -37,6 +37,7 @@ class Side:
     source: str = "orders.sql"
     language: str = "sql"
     variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:

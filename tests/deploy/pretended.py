@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Start
+from airflow_flinkcompat.deploy.flink.course import Course
 from airflow_flinkcompat.deploy.flink.evidence import TakenState
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.flink.tables import TablePath
@@ -40,6 +41,8 @@ class Pretended:
     stops: dict[str, str] = field(default_factory=dict)
     states: dict[tuple[str, str], TakenState] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
+    # How jobs went, where that is not as smooth as can be.
+    courses: dict[str, Course] = field(default_factory=dict)
     retained: bool = False
     fail: str = ""
     error: Callable[[str], DeployError] = DeployError
@@ -126,6 +129,9 @@ class Pretended:
 
     def restored_from(self, job_id: str) -> str | None:
         return self.wrong.get(job_id, self.restored[job_id])
+
+    def course(self, job_id: str) -> Course:
+        return self.courses.get(job_id) or Course(restored=self.restored_from(job_id))
 
     def request_checkpoint(self, job_id: str) -> None:
         self._call("checkpoint")

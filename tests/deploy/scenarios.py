@@ -20,7 +20,7 @@ from tests.deploy.kills import Attempt, Point, Told
 
 OPTIONS = Options(settle_seconds=0.5, start_timeout=240, stop_timeout=240)
 PATIENCE = 600.0
-"""How long (seconds) a step of a case may take before the case is held to be wrong: eight go on at once."""
+"""How long (seconds) a step of a case may take before the case is held to be wrong: six go on at once."""
 # Rows may be ten minutes late, so that files which arrive while nothing runs may be read in any order.
 FILES = {
     "before": [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 4, "01:10"), ("ann", 100, "11:00")],  # ends minute 0

@@ -171,10 +171,11 @@ class Stage:
 
 
 class Wire:
-    """A way to a server that can be slow, break, or lose answers.
+    """A way to a server that can be slow, break, lose answers, or close one half of a connection.
 
     ``delay`` is in seconds, for every piece on its way back; ``lose`` says of a piece on its way there that the answer
-    to it is lost: the piece arrives, and the connection is closed towards the client. ``open`` False: nobody listens.
+    to it is lost: the piece arrives, and the connection is closed towards the client; ``half_close`` says of which one
+    only the sending half is closed, while the other still reads. ``open`` False: nobody listens.
     """
 
     def __init__(self, url: str, delay: float = 0.0, lose: Callable[[bytes], bool] = lambda _: False) -> None:
@@ -183,6 +184,8 @@ class Wire:
         self.delay = delay
         self.lose = lose
         self.lost = 0
+        self.half_close: Callable[[bytes], bool] = lambda _: False
+        self._half_closed: set[socket.socket] = set()
         self._closing = threading.Event()
         self._listener: socket.socket | None = None
         self._threads: list[threading.Thread] = []
@@ -237,7 +240,7 @@ class Wire:
                     piece = source.recv(65536)
                 except TimeoutError:
                     continue
-                if not piece or not passing(piece, sink):
+                if not piece or not passing(piece, source, sink):
                     break
         except OSError:
             pass
@@ -247,14 +250,21 @@ class Wire:
                 side.shutdown(socket.SHUT_RDWR)
             side.close()
 
-    def _sent(self, piece: bytes, sink: socket.socket) -> bool:
+    def _sent(self, piece: bytes, client: socket.socket, sink: socket.socket) -> bool:
         sink.sendall(piece)
+        if self.half_close(piece):
+            self.lost += 1
+            self._half_closed.add(client)
+            client.shutdown(socket.SHUT_WR)
+            return True
         if not self.lose(piece):
             return True
         self.lost += 1
         return False
 
-    def _answered(self, piece: bytes, sink: socket.socket) -> bool:
+    def _answered(self, piece: bytes, _server: socket.socket, sink: socket.socket) -> bool:
+        if sink in self._half_closed:
+            return True
         if self.delay and self._closing.wait(self.delay):
             return False
         sink.sendall(piece)

@@ -37,10 +37,11 @@ class VertexState:
 
 @dataclass(frozen=True)
 class TakenState:
-    """A checkpoint or savepoint as its job's statistics show it: where, and bytes by vertex id."""
+    """A checkpoint or savepoint as its job's statistics show it: where, bytes by vertex id, and its number."""
 
     path: str
     vertices: Mapping[str, VertexState] = field(default_factory=dict)
+    number: int | None = None
 
     @property
     def bytes(self) -> int:
@@ -55,7 +56,7 @@ class TakenState:
         if not row:
             return None
         vertices = {key: VertexState(**vertex) for key, vertex in row.get("vertices", {}).items()}
-        return cls(str(row["path"]), vertices)
+        return cls(str(row["path"]), vertices, row.get("number"))
 
 
 def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | None:
@@ -76,7 +77,16 @@ def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | 
     }
     path = str(found.get("external_path") or "")
     # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
-    return TakenState("" if path.startswith("<") else path, vertices)
+    return TakenState("" if path.startswith("<") else path, vertices, found["id"])
+
+
+def same_place(one: str | None, other: str | None) -> bool:
+    """Whether two savepoint paths name one place; Flink writes ``file:/x`` for ``file:///x``."""
+
+    def plain(path: str | None) -> str:
+        return re.sub(r"^file:/+", "file:/", path or "").rstrip("/")
+
+    return plain(one) == plain(other)
 
 
 def compare_state(saved: TakenState | None, first: TakenState | None) -> tuple[tuple[str, ...], str]:

@@ -48,6 +48,13 @@ class Progress:
         return next((entry for entry in reversed(self.steps) if entry.kind != DEPLOYING), None)
 
     @property
+    def stopped(self) -> LedgerEntry | None:
+        """The stop that ended the head's job; None where a later one was begun, or failed: the job had come back."""
+        ours = (entry for entry in reversed(self.steps) if self.head and entry.job_id == self.head.job_id)
+        last = next((entry for entry in ours if entry.kind in (STOPPING, STOPPED, FAILED)), None)
+        return last if last is not None and last.kind == STOPPED else None
+
+    @property
     def failed_start(self) -> LedgerEntry | None:
         """The failed start whose way back has not come to its end."""
         reached = self.reached

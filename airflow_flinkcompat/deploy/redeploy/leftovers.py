@@ -58,8 +58,8 @@ def done(
         raise RolledBack(head.message)
     stateless = head.start_mode == StartMode.STATELESS
     as_wanted = run.mode is StartMode.AUTO_FIRST or stateless == (run.mode is StartMode.STATELESS)
-    handed = json.dumps([head.hand_over, run.context.get("hand_over")], sort_keys=True)
-    same = as_wanted and head.sha256 == run.side.sha256 and len({json.dumps(each) for each in json.loads(handed)}) == 1
+    handed = {json.dumps(each, sort_keys=True) for each in (head.hand_over, run.context.get("hand_over"))}
+    same = as_wanted and head.sha256 == run.side.sha256 and len(handed) == 1
     if head.kind != DEPLOYED or not same:
         return None
     status = run.target.status(str(head.job_id))

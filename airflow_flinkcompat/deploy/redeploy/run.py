@@ -20,6 +20,11 @@ from airflow_flinkcompat.deploy.target import StartMode, Target
 
 T = TypeVar("T")
 _AGAIN_SECONDS = 5.0
+# What says which version an entry is about, and who let it run.
+_KEPT = (
+    "script", "settings", "functions", "catalog", "language", "variables", "files", "engine", "engine_version",
+    "sha256", "approved_by",
+)  # fmt: skip
 # A claim holds at least as long, and by so much longer than the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
@@ -53,6 +58,10 @@ class Deployable(Protocol):
     def source(self) -> str: ...
     @property
     def language(self) -> str: ...
+    @property
+    def variables(self) -> Mapping[str, str]: ...
+    @property
+    def files(self) -> Mapping[str, str]: ...
     @property
     def sha256(self) -> str: ...
 
@@ -141,6 +150,9 @@ class Run:
             settings=dict(self.side.settings),
             functions=tuple(as_mapping(function) for function in self.side.functions),
             catalog=self.side.catalog,
+            language=self.side.language,
+            variables=dict(self.side.variables),
+            files=dict(self.side.files),
             engine=self.side.engine,
             engine_version=self.side.engine_version,
             sha256=self.side.sha256,
@@ -151,8 +163,7 @@ class Run:
 
     def template_of(self, head: LedgerEntry) -> LedgerEntry:
         """An entry about the side that is in force."""
-        kept = ("script", "settings", "functions", "catalog", "engine", "engine_version", "sha256", "approved_by")
-        return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in kept})
+        return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in _KEPT})
 
     def append(self, entry: LedgerEntry) -> LedgerEntry:
         """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
@@ -225,3 +236,8 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def age_of(entry: LedgerEntry) -> float:
     """Seconds since an entry was written."""
     return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()
+
+
+def short(sha256: str | None) -> str:
+    """A side's hash, as messages name it."""
+    return (sha256 or "?")[:12]

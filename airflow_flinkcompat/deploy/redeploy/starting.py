@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.evidence import TakenState
-from airflow_flinkcompat.deploy.flink.execution import SubmissionUnknown
-from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
+from airflow_flinkcompat.deploy.redeploy.leftovers import came_back
 from airflow_flinkcompat.deploy.redeploy.run import (
-    IN_FLIGHT_SECONDS,
     RolledBack,
     Run,
     StartFailed,
-    Wait,
-    Waiting,
-    age_of,
     new_id,
 )
-from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, saved_state
-from airflow_flinkcompat.deploy.redeploy.verify import Proof, Unproven, VerificationFailed, verify_start
-from airflow_flinkcompat.deploy.sources.offsets import Beginning, settle, tables, with_state
+from airflow_flinkcompat.deploy.redeploy.stopping import Stopped
+from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, Refused, proved, submit
+from airflow_flinkcompat.deploy.sources.offsets import Beginning, settle, with_state
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown
-from airflow_flinkcompat.deploy.target import Start, StartMode
+from airflow_flinkcompat.deploy.target import StartMode
 
-# Between two submissions of one job; the client itself has tried several times before.
-_PAUSE_SECONDS = 2.0
-# What Flink says where the job does not fit the state: it would say so to every submission of that job.
-_STATE_REFUSED = re.compile(r"Cannot map checkpoint/savepoint state|Max parallelism mismatch")
-_GONE = " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
+_WHOLE = (
+    " The savepoint cannot be read: put a whole copy of it in its place first, or start stateless with ended jobs "
+    "allowed."
+)
+_NO_STATE = {
+    "FileNotFoundException": (
+        " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
+    ),
+    "EOFException": _WHOLE,
+    "Unexpected magic number": _WHOLE,
+}
+"""What Flink says of a savepoint that no job can start from, and what to do then."""
 
 
 def start(
@@ -70,10 +69,10 @@ def start(
     template = replace(template, **taken)
     try:
         if taken_up.kind == STARTING:
-            _submit(run, template, run.side.source, earlier)
+            submit(run, template, run.side.source, earlier, head)
             template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
-        proof = _proved(run, template, stopped, head)
-    except _Refused as error:
+        proof = proved(run, template, stopped, head, earlier)
+    except Refused as error:
         raise _failed(run, template, str(error), head) from None
     settings = {
         "cluster": run.target.cluster_options(),
@@ -83,6 +82,13 @@ def start(
     done = replace(template, kind=DEPLOYED, message=f"{proof.status.state}, verified", evidence=proof.lines)
     entry = run.append(replace(done, effective_settings=settings))
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
+    if proof.later and proof.status.terminal and proof.status.state != "FINISHED":
+        # It did what a deployment is to do: the former script would write again what this one has written since.
+        raise StartFailed(
+            f"job {entry.job_id} was deployed (entry {entry.number}), but {'; '.join(proof.later)}. Nothing of "
+            f"{run.ledger.deployment} runs now, and nothing was rolled back: find out why it ended, check the change "
+            "again, then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained)"
+        )
     return entry
 
 
@@ -92,6 +98,8 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     ``failed`` is the entry of the start that failed, or of the stop that failed the former job itself; ``begun`` the
     way back that an earlier run wrote down.
     """
+    if came_back(run, head, begun):
+        return _back_by_itself(run, head, failed)
     itself = failed.job_id == head.job_id
     run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
     try:
@@ -114,9 +122,9 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
     template = replace(template, job_id=begun.job_id)
     try:
-        _submit(run, template, f"ledger entry {head.number}", earlier)
-        proof = _proved(run, template, Stopped(), None)
-    except _NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
+        submit(run, template, f"ledger entry {head.number}", earlier, head)
+        proof = proved(run, template, Stopped(), None, earlier)
+    except NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
             f"{template.job_id} from {template.savepoint} and goes on, but {error}: look at it. "
@@ -124,12 +132,12 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         )
         run.append(replace(template, kind=ROLLED_BACK, message=message))
         return RolledBack(message)
-    except _Refused as error:
+    except Refused as error:
         left = _end(run, template.job_id)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(replace(template, kind=FAILED, message=message))
         runs = f"{left}, beside it nothing" if left else "Nothing"
-        gone = _GONE if "FileNotFoundException" in str(error) else ""
+        gone = next((words for reason, words in _NO_STATE.items() if reason in str(error)), "")
         return StartFailed(
             f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{_commands(run, template, head)}"
         )
@@ -137,113 +145,27 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {template.job_id}, "
         f"restored from {template.savepoint} and verified. {_doubled(run, head, failed)}"
     )
+    if proof.later:
+        message = f"{message} But {'; '.join(proof.later)}."
     run.append(replace(template, kind=ROLLED_BACK, message=message, evidence=proof.lines))
     return RolledBack(message)
 
 
-class _Refused(DeployError):
-    """The job does not run from the state it was given, for certain."""
-
-
-class _NotYet(_Refused):
-    """The time is over, and the job neither proved itself nor failed."""
-
-
-def _given(entry: LedgerEntry) -> Start:
-    stateless = entry.start_mode == StartMode.STATELESS
-    return Start(None if stateless else entry.savepoint, tables(entry.offsets))
-
-
-def _submit(run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | None) -> None:
-    """Have the job of an entry accepted, unless the cluster knows it already. Raises _Refused.
-
-    ``earlier``: the entry by which another run began it, None where its id was made a moment ago. While a submission
-    without an answer may still be at work, a refusal of the next one is none, or that job would come beside another:
-    only what the state itself is refused for holds for both.
-    """
-    job_id = str(template.job_id)
-    given = _given(template)
-    settings = run.job_settings(template.settings)
-    asked = earlier is not None
-    at_work = 0.0 if earlier is None else IN_FLIGHT_SECONDS + run.options.submit_timeout - age_of(earlier)
-    at_work_until = time.time() + at_work
-
-    def submitted() -> DeployError | None:
-        """None once the cluster has the job; else why that is not known."""
-        nonlocal asked, at_work_until
-        if asked and run.target.status(job_id) is not None:
-            return None
-        asked = True
-        run.log(f"starting job {job_id} from {given.savepoint or 'an empty state'}")
-        try:
-            run.target.submit(template.script, settings, given, job_id=job_id, source=source)
-        except DeployError as error:
-            unanswered = isinstance(error, SubmissionUnknown) or (isinstance(error, ApiError) and error.unanswered)
-            over = time.time() >= at_work_until or _STATE_REFUSED.search(str(error))
-            if not unanswered and over and _answers(run):
-                raise _Refused(f"the job was refused: {error}") from None
-            if unanswered:
-                at_work_until = time.time() + IN_FLIGHT_SECONDS
-            run.log(f"{'no answer' if unanswered else 'an earlier submission may still be at work'}: {error}")
-            return error
-        return None
-
-    try:
-        poll(submitted, lambda unknown: unknown is not None, timeout=run.options.submit_timeout, every=_PAUSE_SECONDS)
-    except Overdue as overdue:
+def _back_by_itself(run: Run, head: LedgerEntry, failed: LedgerEntry) -> StartFailed:
+    """The former job runs again after its stop: it goes on from a later state than that savepoint, and stays."""
+    left = "" if failed.job_id == head.job_id else _end(run, failed.job_id, again=True)
+    if left:
         raise DeployError(
-            f"{overdue.last}\nWhether job {job_id} was accepted is not known yet, so nothing else is started. The "
-            f"state of {run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. "
-            "Run this again when the SQL Gateway answers: the same job is submitted under the same id, so there is "
-            "never a second one"
-        ) from None
-
-
-def _answers(run: Run) -> bool:
-    """Whether the cluster can be asked. While it cannot, a refusal may mean no more than that."""
-    try:
-        run.target.running(run.ledger.deployment)
-    except DeployError:
-        return False
-    return True
-
-
-def _proved(run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None) -> Proof:
-    """Wait for the job's proof. Raises _Refused, Waiting."""
-
-    def state() -> TakenState | None:
-        # Right after the stop the cluster may have shown older statistics.
-        if former.state is not None or head is None:
-            return former.state
-        return saved_state(run, str(head.job_id), template.savepoint)
-
-    job_id = str(template.job_id)
-    given = _given(template)
-    wait = Wait(job_id, time.time(), 0)
-    left, patience = run.left(run.options.start_timeout, wait), run.options.patience
-    resumed = run.resumed
-    try:
-        return verify_start(
-            run.target,
-            job_id,
-            given,
-            state=state,
-            offsets=former.offsets,
-            settle_seconds=run.options.settle_seconds,
-            timeout=left if patience is None else min(left, patience),
-            log=run.log,
-            proven_since=resumed.proven_since if resumed and resumed.job_id == job_id else None,
+            f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}: two jobs write to one "
+            "sink. Cancel that one by hand, then run this again"
         )
-    except Unproven as error:
-        if patience is None or left <= patience:
-            whole = run.options.start_timeout
-            raise _NotYet(f"it did not prove itself within {whole:.0f} s: {error.missing}") from None
-        until = time.time() + left
-        raise Waiting(
-            str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)
-        ) from None
-    except VerificationFailed as error:
-        raise _Refused(str(error)) from None
+    message = (
+        f"{failed.message}.\nThe former job {head.job_id} (entry {head.number}) runs again by itself, so nothing was "
+        f"started from {failed.savepoint}. {_doubled(run, head, failed)}"
+    )
+    template = replace(run.template_of(head), start_mode=head.start_mode, savepoint=head.savepoint)
+    run.append(replace(template, kind=ROLLED_BACK, job_id=head.job_id, message=message))
+    return RolledBack(message)
 
 
 def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | None) -> StartFailed:

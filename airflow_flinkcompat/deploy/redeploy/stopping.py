@@ -11,14 +11,13 @@ from typing import Any
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.flink.evidence import TakenState
+from airflow_flinkcompat.deploy.flink.evidence import TakenState, same_place
 from airflow_flinkcompat.deploy.flink.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import FAILED, STOPPED, STOPPING, Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StartFailed, Wait, new_id
-from airflow_flinkcompat.deploy.redeploy.verify import same_place
 from airflow_flinkcompat.deploy.target import StartMode
 
 _BEGINS = frozenset({"INITIALIZING", "CREATED", "RUNNING"})

@@ -6,15 +6,15 @@ and with a restart strategy it goes on restarting for ever.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.evidence import TakenState, compare_offsets, compare_state
+from airflow_flinkcompat.deploy.flink.evidence import TakenState, compare_offsets, compare_state, same_place
 from airflow_flinkcompat.deploy.flink.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.redeploy.past import Past
 from airflow_flinkcompat.deploy.target import Start, Target
 
 # A job whose interval is longer than this is asked for a checkpoint, instead of being waited for.
@@ -39,10 +39,11 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Proof:
-    """How the job was last seen, and what was compared with what its predecessor left, a line each."""
+    """How the job was last seen, what was compared with what its predecessor left, a line each, and what came later."""
 
     status: JobStatus
     lines: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
 
 
 def verify_start(
@@ -56,6 +57,7 @@ def verify_start(
     state: Callable[[], TakenState | None] = lambda: None,
     offsets: Mapping[str, int] | None = None,
     proven_since: float | None = None,
+    past: Past | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Proof:
     """Wait until the job has proved itself.
@@ -63,10 +65,11 @@ def verify_start(
     Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
     a stateless start), nothing failed for ``settle_seconds`` after that, no operator's ``state`` (asked for last) was
     dropped and no source stands before ``offsets``. A job over bounded input may end by itself (FINISHED).
-    ``proven_since`` (since the epoch) is when an earlier call saw the settle time begin. Raises VerificationFailed
-    (Unproven: the time is over); other DeployErrors mean that the target could not be asked.
+    ``proven_since`` (since the epoch) is when an earlier call saw the settle time begin; ``past`` judges a start of an
+    earlier call that is not as it was any more: failures after its settle time do not undo it. Raises
+    VerificationFailed (Unproven: the time is over); other DeployErrors mean that the target could not be asked.
     """
-    watch = _Watch(target, job_id, start, settle_seconds, log, clock, proven_since=proven_since)
+    watch = _Watch(target, job_id, start, settle_seconds, log, clock, past, proven_since=proven_since)
     try:
         status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
     except Overdue:
@@ -78,6 +81,7 @@ def verify_start(
     assert status is not None
     lines = [f"restored from {start.savepoint}" if start.savepoint else "started from an empty state"]
     lines.append(f"{status.completed_checkpoints} checkpoints completed, no failure for {settle_seconds:g} s")
+    lines += watch.later
     if start.savepoint:
         found = (
             compare_state(state(), target.taken_state(job_id, "completed")),
@@ -88,16 +92,7 @@ def verify_start(
             raise VerificationFailed(f"the job {job_id} is {status.state}, but {wrong}")
     for line in lines:
         log(line)
-    return Proof(status, tuple(lines))
-
-
-def same_place(one: str | None, other: str | None) -> bool:
-    """Whether two savepoint paths name one place; Flink writes ``file:/x`` for ``file:///x``."""
-
-    def plain(path: str | None) -> str:
-        return re.sub(r"^file:/+", "file:/", path or "").rstrip("/")
-
-    return plain(one) == plain(other)
+    return Proof(status, tuple(lines), watch.later)
 
 
 @dataclass
@@ -110,6 +105,8 @@ class _Watch:
     settle_seconds: float
     log: Callable[[str], None]
     clock: Callable[[], float]
+    past: Past | None = None
+    later: tuple[str, ...] = ()
     missing: str = "it was never seen"
     running_since: float | None = None
     proven_since: float | None = None
@@ -123,9 +120,13 @@ class _Watch:
             return None
         # A job that failed once and came back by itself did fail; the reason is only late.
         if status.failure or status.state in _BAD_STATES or self.failed_since is not None:
+            if self._proved_before(status):
+                return status
             self._fail(status)
             return None
         self.missing = self._lacks(status)
+        if self.later:
+            return status
         if self.missing:
             self.proven_since = None
             return None
@@ -137,6 +138,12 @@ class _Watch:
             return status
         self.missing = "it has not been watched for long enough"
         return None
+
+    def _proved_before(self, status: JobStatus) -> bool:
+        """Whether it proved itself before it became what it is now. Raises DeployError: that cannot be told."""
+        if self.past is not None:
+            self.later = self.past.proved(status) or ()
+        return bool(self.later)
 
     def _fail(self, status: JobStatus) -> None:
         """Raises VerificationFailed, at once when the reason is known."""
@@ -158,7 +165,7 @@ class _Watch:
                 self._ask_for_checkpoint()
                 return "its tasks run, and no checkpoint has completed"
         restored = self.target.restored_from(self.job_id)
-        if not same_place(restored, self.start.savepoint):
+        if not same_place(restored, self.start.savepoint) and not self._proved_before(status):
             raise VerificationFailed(
                 f"the job {self.job_id} was restored from {restored or 'nothing'} instead of "
                 f"{self.start.savepoint or 'nothing'}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, Loc
 from airflow_flinkcompat.deploy.flink.remedies import Origin
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.failures import Cases
-from tests.deploy.jobs import wait_for
+from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kills import Attempt
 from tests.deploy.servers import rest_server
 from tests.deploy.stage import OPTIONS, Stage, wire
@@ -145,6 +146,65 @@ def stop_without_answer(stage: Stage) -> str:
     return "deployed"
 
 
+@case("connection half-closed after the job was sent")
+def submission_half_closed(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url) as way:
+        way.half_close = lambda piece: b"INSERT INTO" in piece and b"EXPLAIN" not in piece and not way.lost
+        entry = stage.run(stage.reached_by(gateway=way.url))
+        assert way.lost == 1
+    assert stage.jobs == {stage.first.job_id, entry.job_id}, "submitted again under the same id: one job"
+    stage.goes_on(entry.job_id)
+    return "deployed"
+
+
+@case("connection half-closed after the stop was asked for")
+def stop_half_closed(stage: Stage) -> str:
+    with wire(stage.flink.jobmanager_url) as way:
+        way.half_close = lambda piece: b"triggerId" in piece and b"drain" in piece and way.lost < 2
+        entry = stage.run(stage.reached_by(jobmanager=way.url))
+        assert way.lost == 2
+    assert len(stage.savepoints) == 1, "asked for three times, done once"
+    stage.goes_on(entry.job_id)
+    return "deployed"
+
+
+@case("JobManager that half-closes every connection, from the stop on")
+def always_half_closed(stage: Stage) -> str:
+    with wire(stage.flink.jobmanager_url) as way:
+        target = stage.reached_by(jobmanager=way.url)
+
+        def half_close() -> None:
+            way.half_close = lambda _: True
+
+        target.before["ask_to_stop"] = half_close
+        _, message = stage.fails(target)
+        assert f"the JobManager at {way.url} does not answer" in message
+        assert stage.kinds == ["deploying", "stopping"]
+        way.half_close = lambda _: False
+        entry = stage.run(target)
+    assert stage.kinds.count("stopping") == len(stage.savepoints) == 1, "the same stop, which had been asked for"
+    stage.goes_on(entry.job_id)
+    return message
+
+
+@case("SQL Gateway that reads and never answers")
+def never_answers(stage: Stage) -> str:
+    with wire(stage.flink.gateway_url, delay=3600) as way:
+        _, message = stage.fails(stage.reached_by(gateway=Endpoint(way.url, timeout=1.5)))
+    assert f"the SQL Gateway at {way.url} does not answer" in message
+    stage.is_untouched()
+    return message
+
+
+@case("JobManager that reads and never answers")
+def jobmanager_never_answers(stage: Stage) -> str:
+    with wire(stage.flink.jobmanager_url, delay=3600) as way:
+        _, message = stage.fails(stage.reached_by(jobmanager=Endpoint(way.url, timeout=1.5)))
+    assert f"the JobManager at {way.url} does not answer" in message
+    stage.is_untouched()
+    return message
+
+
 # -------------------------------------------------------------------------------------------------- the savepoints
 def _savepoint_cannot_be_written(stage: Stage, place: Path, **options: Any) -> str:
     kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri(), **options))
@@ -240,35 +300,93 @@ def _full(place: Path) -> Iterator[Path]:
             subprocess.run(["umount", place], check=True)
 
 
-@case("savepoint deleted between stop and retry")
-def savepoint_deleted(stage: Stage) -> str:
+def _dies(stage: Stage, when: str, **more: Any) -> None:
+    """A run that dies right before or after it submits the new job."""
     target = stage.reached_by()
 
     def die() -> None:
         raise KeyboardInterrupt
 
-    target.before["submit"] = die
+    getattr(target, when)["submit"] = die
     with pytest.raises(KeyboardInterrupt):
-        stage.run(target)
+        stage.run(target, **more)
+
+
+def _no_savepoint(stage: Stage, harm: Callable[[Path], object], reason: str, remedy: str) -> str:
+    """What a retry says whose savepoint was harmed between stop and start; with it whole again, another one starts."""
+    _dies(stage, "before")
     (savepoint,) = stage.savepoints
-    shutil.rmtree(savepoint)
+    copy = stage.root / "copy"
+    shutil.copytree(savepoint, copy)
+    harm(savepoint)
     kind, message = stage.fails()
     assert kind is StartFailed
     assert stage.kinds[-3:] == ["failed", "rolling-back", "failed"]
-    assert message.count("FileNotFoundException") >= 2, "both reasons"
+    assert len(re.findall(reason, message)) >= 2, f"both reasons: {message}"
     for part in (
         "Rolling back failed too",
-        "put it back first, or start stateless with ended jobs allowed",
+        remedy,
         f"Nothing of {stage.name} runs now",
         str(savepoint),
         "SET 'execution.",
     ):
-        assert part in message
+        assert part in message, message
     assert stage.running == ()
+    shutil.rmtree(savepoint, ignore_errors=True)
+    shutil.copytree(copy, savepoint)
+    entry = stage.run(owner="another")
+    assert entry.kind == "deployed", "with the savepoint put back it goes through"
+    stage.goes_on(entry.job_id)
     return message
 
 
+@case("savepoint deleted between stop and retry")
+def savepoint_deleted(stage: Stage) -> str:
+    return _no_savepoint(
+        stage,
+        shutil.rmtree,
+        "FileNotFoundException",
+        "put it back first, or start stateless with ended jobs allowed",
+    )
+
+
+@case("savepoint that is cut off between stop and retry")
+def savepoint_truncated(stage: Stage) -> str:
+    def cut(savepoint: Path) -> None:
+        os.truncate(savepoint / "_metadata", 100)
+
+    return _no_savepoint(stage, cut, "EOFException", "put a whole copy of it in its place first, or start stateless")
+
+
+@case("savepoint that holds something else at the retry")
+def savepoint_overwritten(stage: Stage) -> str:
+    def overwrite(savepoint: Path) -> None:
+        (savepoint / "_metadata").write_bytes(b"no savepoint at all, " * 100)
+
+    return _no_savepoint(
+        stage, overwrite, "Unexpected magic number", "put a whole copy of it in its place first, or start stateless"
+    )
+
+
 # ------------------------------------------------------------------------------------------------------ the cluster
+@case("new job that failed over by itself, long before its start is taken up")
+def failed_over_since(stage: Stage) -> str:
+    side = Side(stage.changed.script, {**stage.changed.settings, "restart-strategy.type": "exponential-delay"})
+    _dies(stage, "after", side=side)
+    (job_id,) = stage.running
+    jobmanager = stage.target._jobmanager
+    wait_for(lambda: stage.target.course(job_id).completed > 4, "its settle time is over")
+    with _full(stage.root / "full") as place, pytest.raises(DeployError):
+        jobmanager.stop_with_savepoint(job_id, place.as_uri())
+    wait_for(lambda: stage.target.course(job_id).restores == 2, "it is restored once more, from its own checkpoint")
+    entry = stage.run(side=side, options=replace(OPTIONS, start_timeout=1))
+    assert (entry.kind, entry.job_id) == ("deployed", job_id)
+    (later,) = (line for line in entry.evidence if line.startswith("after its settle time it failed 1 time"))
+    assert f"/{job_id}/chk-" in later
+    stage.goes_on(job_id)
+    return later
+
+
 @case("slots missing")
 def slots_missing(stage: Stage) -> str:
     """Another job takes them all between the stop and the start, and gives them back before the old script returns."""

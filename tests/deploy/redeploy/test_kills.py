@@ -19,7 +19,7 @@ from tests.deploy.scenarios import OPTIONS, SCENARIOS, Case, Scenario
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200 if ALL else 600)]
 
-AT_ONCE = 8 if ALL else 4
+AT_ONCE = 6 if ALL else 4
 RUN = new_id()[:6]  # in every name: no other run's jobs are taken for this one's
 _NOTES = (
     "A redeploy on a real Flink, killed (SIGKILL) before and after every request that does something, before and after "

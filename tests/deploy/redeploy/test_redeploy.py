@@ -490,7 +490,7 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     with pytest.raises(DeployError, match=r"Whether job job-3 was accepted is not known yet"):
         run(target, ledger, V1, owner="later")
     target.error = DeployError
-    monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.starting.age_of", lambda _entry: 301.0)
+    monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.submitting.age_of", lambda _entry: 301.0)
     with pytest.raises(StartFailed, match=r"the job was refused: submit does not work"):
         run(target, ledger, V1, owner="later")
 
@@ -644,9 +644,11 @@ def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: 
 
 def test_started_job_of_another_version_must_go_first(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
+    target.end("job-1", "FINISHED")
     target.run("jobX")
+    ledger.append(LedgerEntry(kind="stopped", owner="me", job_id="job-1", savepoint=STOPPED_AT))
     ledger.append(LedgerEntry(kind="started", owner="me", job_id="jobX", sha256=V2.sha256))
-    with pytest.raises(DeployRefused, match="job jobX of entry 5 runs another version"):
+    with pytest.raises(DeployRefused, match="job jobX of entry 6 runs another version"):
         run(target, ledger, V1)
     target.end("jobX", "CANCELED")
     run(target, ledger, V1)

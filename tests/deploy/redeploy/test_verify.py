@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, JobStatus, Start, Target, VerificationFailed, verify_start
-from airflow_flinkcompat.deploy.redeploy.verify import same_place
+from airflow_flinkcompat.deploy.flink.evidence import same_place
 
 
 @pytest.fixture(autouse=True)
