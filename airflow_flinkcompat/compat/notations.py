@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.program import Pipeline
 
-_ENDS = ("from_path", "insert", "execute")
+ENDS = ("from_path", "insert", "execute")
 """Steps that say where a query begins and ends."""
 
 
@@ -59,7 +59,7 @@ def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...
 
     A query in SQL on top of them all only reads what they made.
     """
-    found = [step.partition(":")[0] for step in steps if step not in _ENDS]
+    found = [step.partition(":")[0] for step in steps if step not in ENDS]
     while found and found[-1] == "sql_query":
         found.pop()
     return tuple(step for step in found if filters or step != "filter")

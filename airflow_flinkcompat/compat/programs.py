@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.compat.change import Change
 from airflow_flinkcompat.compat.flink_notations import standing
+from airflow_flinkcompat.compat.flink_within import GROUPED_ALIKE
 from airflow_flinkcompat.compat.notations import Notation
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
@@ -23,8 +24,8 @@ OF_ONE_QUERY = "statement-set-changed"
 """The rule measured on a program of one query too."""
 OF_WINDOWS = ("window-field-output", "sink-table-changed")
 """Rules measured on a window of the Table API too: its start was no longer put out."""
-OF_ROWS = "oa-range-narrower"
-"""What was measured on an over window of the Table API too, as a restore of SQL is called."""
+OF_PROGRAMS = ("oa-range-narrower", GROUPED_ALIKE)
+"""What was measured on the Table API: on its over windows too, as a restore of SQL is called, and on its keys."""
 
 
 def doubt(finding: Finding, change: Change) -> str:
@@ -74,4 +75,4 @@ def _measured(finding: Finding, pair: PipelinePair) -> bool:
     if any(side.notation is not Notation.TABLE_API for side in pair.written) or len(pair.operators) != 1:
         return False
     on_window = isinstance(pair.operators[0].new, AggregateOperator) and pair.operators[0].windowed is not None
-    return finding.source == OF_ROWS or (on_window and finding.rule in OF_WINDOWS)
+    return finding.source in OF_PROGRAMS or (on_window and finding.rule in OF_WINDOWS)

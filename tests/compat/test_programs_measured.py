@@ -56,13 +56,13 @@ def test_the_same_in_other_words_restores_right_and_is_recognised() -> None:
     assert {judged(name).outcome for name in unchanged} == {Outcome.COMPATIBLE}
 
 
-def test_three_in_four_that_restored_right_are_recognised(record_property: pytest.RecordProperty) -> None:
+def test_nine_in_ten_that_restored_right_are_recognised(record_property: pytest.RecordProperty) -> None:
     right = [name for name, entry in measured().items() if entry["outcome"] == rows.RIGHT]
     missed = [name for name in right if judged(name).outcome is not Outcome.COMPATIBLE]
     print(f"\nrecognised {len(right) - len(missed)} of {len(right)}; missed: {missed}")
     record_property("recognised", f"{len(right) - len(missed)}/{len(right)}")
     assert len(right) >= 50
-    assert len(missed) <= len(right) / 4, missed
+    assert len(missed) <= len(right) / 10, missed
 
 
 def test_the_file_holds_no_place_of_one_machine() -> None:

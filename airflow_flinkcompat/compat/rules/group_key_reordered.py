@@ -2,9 +2,11 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.clauses import group_by
 from airflow_flinkcompat.compat.examples import grouping
+from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right
+from airflow_flinkcompat.compat.flink_within import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
@@ -15,9 +17,17 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
             pair.claim("keys", "key order"),
             group_by(sides[0]),
             group_by(sides[1]),
-            verdicts={} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")},
+            verdicts=_verdicts(pair),
         )
 
+
+def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
+    if grouped_alike(pair):
+        return {"vvr": NOT_SAID, "flink": right(GROUPED_ALIKE, ON_2_3)}
+    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")}
+
+
+NOT_SAID = inferred(Outcome.UNKNOWN, "no page says in which order the Table API groups")
 
 RULE = Rule(
     code="group-key-reordered",
@@ -29,7 +39,8 @@ RULE = Rule(
             Outcome.INCOMPATIBLE, "w-keys-reorder-difftype, g-keys-swap, g-keys-swap-sametype, ga-keys-reorder-sametype"
         ),
     },
-    why="The stored key is the row of keys in their order.",
+    why="The stored key is the row of keys in their order: in SQL that of GROUP BY, in the Table API that in which the "
+    "columns come in, whatever the order in group_by.",
     example=grouping(
         "customer, region, SUM(amount)",
         "customer, region, window_start, window_end",

@@ -3,6 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.clauses import values
 from airflow_flinkcompat.compat.flink_notations import standing
 from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.flink_within import merged
 from airflow_flinkcompat.compat.notations import operations
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.pairs import COLUMNS_BELOW, STEPS, PipelinePair
@@ -18,7 +19,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         return
     old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
     if verdict is None:
-        rest = AS_IT_WAS if same_places(pair) else unmeasured("conditions in another place were not measured")
+        rest = AS_IT_WAS if same_places(pair) else merged(pair)
         said = "other conditions, columns or views between the operations of the Table API"
         yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
     elif not pair.moved:

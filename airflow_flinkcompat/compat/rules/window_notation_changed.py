@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.flink_notations import computed_below
+from airflow_flinkcompat.compat.flink_plain import computed_below
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
