@@ -28,8 +28,9 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
 )
 from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of
+from airflow_flinkcompat.plan.result_types import common_type
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, overs_in, time_attribute_of, unread
-from airflow_flinkcompat.plan.types import UNKNOWN, Column
+from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
     define_window,
@@ -92,7 +93,7 @@ class QueryBinder(OrderBinder):
         if len(left.schema) != len(right.schema):
             raise BindError("construct", "both sides of a set operation need as many columns", self.span(tree))
         schema = tuple(
-            Column(a.name, a.type if a.type.is_known else b.type, a.time_attribute if b.time_attribute else None)
+            Column(a.name, _either(a.type, b.type), a.time_attribute if b.time_attribute else None)
             for a, b in zip(left.schema, right.schema, strict=True)
         )
         span = self.span(tree)
@@ -458,6 +459,13 @@ def renamed(node: Node, names: list[str]) -> Node:
         raise BindError("construct", f"{len(names)} names for {len(node.schema)} columns")
     columns = tuple(replace(column, name=name) for column, name in zip(node.schema, names, strict=True))
     return Project(node, tuple(InputRef(i, c.type) for i, c in enumerate(columns)), columns, span=node.span)
+
+
+def _either(left: DataType, right: DataType) -> DataType:
+    """The type of a column that comes from both sides of a set operation."""
+    if not (left.is_known and right.is_known):
+        return left if left.is_known else right
+    return common_type((left, right))
 
 
 def _distinct(node: Node, span: Span) -> Node:

@@ -470,3 +470,21 @@ def test_intervals_hold_the_digits_flink_takes(literal: str, words: str) -> None
     """Measured with Flink 2.3, in its words."""
     opaque = found(program(f"SELECT placed + INTERVAL {literal} AS v FROM orders;").pipelines[0].sink.input, Opaque)
     assert [words in str(node.reason) for node in opaque] == ([True] if words else [])
+
+
+# Types and rows measured with Flink 2.3: the first branch's type alone would cut 17.94 to 17.
+@pytest.mark.parametrize(
+    ("branches", "expected"),
+    [
+        (("i", "d", "b"), "DECIMAL(21, 2)"),
+        (("d", "i"), "DECIMAL(12, 2)"),
+        (("i", "b"), "BIGINT"),
+        (("'a'", "'bcd'"), "VARCHAR(3) NOT NULL"),
+        (("i", "'a'"), "UNKNOWN"),
+    ],
+)
+def test_a_union_has_the_type_all_its_branches_go_into(branches: tuple[str, ...], expected: str) -> None:
+    table = "CREATE TABLE numbers (i INT, b BIGINT, d DECIMAL(10, 2)) WITH ('connector' = 'filesystem');\n"
+    query = " UNION ALL ".join(f"SELECT {branch} FROM numbers" for branch in branches)
+    (pipeline,) = build_program(parse_script(f"{table}{query};")).pipelines
+    assert [str(column.type) for column in pipeline.sink.input.schema] == [expected]
