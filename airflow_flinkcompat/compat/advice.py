@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.entries import ending
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Report
 from airflow_flinkcompat.compat.rule import Fate
-from airflow_flinkcompat.sql import PROGRAM
+from airflow_flinkcompat.sql import PROGRAM, language_of
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -103,6 +103,17 @@ def _is_refused(report: Report) -> bool:
     return any(finding.rule == "program-refused" for finding in report.deciding)
 
 
+def _is_program(report: Report) -> bool:
+    return report.new_source.endswith(PROGRAM)
+
+
+def _by_client(report: Report, options: str) -> tuple[str, ...]:
+    """A program is started by Flink's own client; what is written in FLIP-11's notation by none."""
+    stop = "flink stop --savepointPath '<folder>' '<job id>'"
+    runs = language_of(report.new_source) == "python"
+    return (stop, f"flink run {options} -py {report.new_source}") if runs else ()
+
+
 def _question(report: Report) -> str:
     """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
@@ -123,6 +134,13 @@ def _resume(report: Report, lead: str) -> Step:
         return Step(
             f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
             "(in Airflow the branch `resume`)."
+        )
+    if _is_program(report):
+        return Step(
+            f"{lead}: stop the job with a savepoint, never with --drain, and start {report.new_source} from it "
+            "(in Airflow the branch `resume`).",
+            _by_client(report, "-d -s '<savepoint>'"),
+            "sh",
         )
     return Step(
         f"{lead}: stop the job with a savepoint, never WITH DRAIN, and start {report.new_source} from it "
@@ -148,6 +166,7 @@ def _asked_again(report: Report) -> Iterator[Step]:
         )
     elif (
         report.engine == "flink"
+        and not any(source.endswith(PROGRAM) for source in (report.old_source, report.new_source))
         and all(map(planner.shows_in_plans, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
@@ -178,12 +197,15 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
     if whole:
         words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
-    words += (
-        " Without state a source does not go on where the job stood, but begins where source_offsets tells it "
-        f"(as-stored, earliest, latest, a moment), else by the script{': ' if begins else ''}{begins}."
-    )
+    told = "where source_offsets tells it (as-stored, earliest, latest, a moment), else by the script"
+    if _is_program(report):
+        told = "as the program says"  # nothing starts it but its own client
+    words += f" Without state a source does not go on where the job stood, but begins {told}{': ' if begins else ''}"
+    words += f"{begins}."
     if report.engine != "flink":
         return Step(words)
+    if _is_program(report):
+        return Step(words, _by_client(report, "-d"), "sh")
     return Step(
         words,
         (
@@ -195,8 +217,7 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
 
 
 def _backfill(report: Report) -> Step:
-    program = report.new_source.endswith(PROGRAM)
-    given = "--set, --var and --catalog" if program else "--set and --catalog"
+    given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
     return Step(
         f"Then backfill what the fresh start does not cover, with the same {given} as this check.",
         (

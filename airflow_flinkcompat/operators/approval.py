@@ -76,7 +76,7 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         self.branches = _checked_branches(branches)
         super().__init__(
             deployment=deployment,
-            subject=subject or f"Flink SQL: a change to {deployment} needs a decision",
+            subject=subject or f"Flink: a change to {deployment} needs a decision",
             body=body,
             options=list(_OPTIONS.values()),
             defaults=defaults or None,

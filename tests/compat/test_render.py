@@ -208,3 +208,40 @@ def test_a_missing_parallelism_is_asked_for() -> None:
     assert PLANNER not in words
     at_one = "SET 'parallelism.default' = '1';\n"
     assert DOUBT not in advice(at_one + top("DESC"), at_one + top("ASC"))
+
+
+PROGRAM = """\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.execute_sql("CREATE TABLE t (a BIGINT) WITH ('connector' = 'kafka', 'format' = 'json')")
+t_env.execute_sql("CREATE TABLE o (s BIGINT) WITH ('connector' = 'blackhole')")
+t_env.execute_sql("INSERT INTO o SELECT {query}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "commands"),
+    [
+        ("SUM(a) * 2 FROM t", ["flink stop", "flink run -d -s '<savepoint>' -py new.py"]),
+        (
+            "SUM(a) FROM t GROUP BY a + 1",
+            ["flink stop", "flink run -d -py new.py", "flinkcompat backfill new.py \\", "  --from"],
+        ),
+        (
+            "SUM(a) FROM t WHERE undeclared(a)",
+            ["flink stop", "flink run -d -py new.py", "flinkcompat backfill new.py \\", "  --from"],
+        ),
+    ],
+)
+def test_a_program_is_started_by_flinks_own_client(query: str, commands: list[str]) -> None:
+    """The SQL Gateway starts and plans none, nor does anything that takes source_offsets."""
+    old, new = (
+        Side(PROGRAM.replace("{query}", text), engine="flink", source=f"{name}.py", language="python")
+        for name, text in (("old", "SUM(a) FROM t"), ("new", query))
+    )
+    told = steps(check(old, new))
+    given = [line for step in told for line in step.commands]
+    assert len(given) == len(commands)
+    assert all(line.startswith(start) for line, start in zip(given, commands, strict=True)), given
+    assert "source_offsets" not in "".join(step.text for step in told)

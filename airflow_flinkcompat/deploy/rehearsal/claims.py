@@ -37,7 +37,8 @@ def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
 
 
 _NUMBER = re.compile(r"\[\d+\]")
-_QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\()")
+# The planner puts the inserter in front of some connectors' sinks, not of others, where a row's time is written.
+_QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")
 # Calc( and select=[ are open.
 _IN_SELECT = 2
 _NAME_OF_QUERY_OPERATOR = re.compile(r"Source: .*|\w+\[\d+\]")
@@ -47,7 +48,8 @@ def query_of(plan: Mapping[str, Any]) -> Counter[str]:
     """The operators of the query in a job's plan as REST describes them, sinks apart.
 
     A line of the description reads ``[12]:GlobalWindowAggregate(groupBy=[…], …)``; what a sink's connector adds has no
-    number before it. Left out are the numbers, and the names a Calc gives: before a sink they are the sink's.
+    number before it, or is known by its name. Left out are the numbers, and the names a Calc gives: before a sink they
+    are the sink's.
     """
     lines = (line for node in plan["plan"]["nodes"] for line in str(node.get("description", "")).split("<br/>"))
     texts = (line.lstrip(" +-:|") for line in lines)

@@ -112,6 +112,7 @@ def test_queries_are_told_from_sinks() -> None:
     assert sum(live.values()) == 3
     assert live == query_of(plan("[15]:Sink(table=[blackhole])", 13))
     assert live != query_of(plan("[15]:Sink(table=[blackhole])", 13, keys="b"))
+    assert live == query_of(plan("[15]:StreamRecordTimestampInserter(rowtime field: 2)<br/> +- [16]:Sink(…)", 13))
     named, renamed, cast = (
         query_of(
             {"plan": {"nodes": [{"description": f"[4]:Calc(select=[UPPER(a){first}, CAST(b AS {kind}){second}])"}]}}
