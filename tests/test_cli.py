@@ -275,6 +275,14 @@ def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("what", ["table", "sink"])
+def test_a_backfill_s_places_are_given_once(run: Run, what: str) -> None:
+    pytest.importorskip("pyspark")
+    save(ok=V1)
+    result = run("backfill", "ok.sql", f"--{what}", "orders=/a", f"--{what}", "orders=/b")
+    assert (result.code, result.err) == (2, f"flinkcompat: {what} orders is given twice, with other values\n")
+
+
+@pytest.mark.parametrize("what", ["table", "sink"])
 @pytest.mark.parametrize("pair", ["x", "=file:///x"])
 def test_a_backfill_s_places_are_asked_for_by_their_name(run: Run, what: str, pair: str) -> None:
     pytest.importorskip("pyspark")

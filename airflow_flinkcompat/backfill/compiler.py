@@ -74,7 +74,11 @@ def compile_program(program: Program, places: Places, bounds: Range, drop_late: 
 
 def _check_program(program: Program) -> None:
     if program.problems:
-        raise combined([Untranslatable(f"{problem.message}", problem.span) for problem in program.problems])
+        # What the parser says holds its own, more exact place.
+        spans = [None if problem.reason == "statement" else problem.span for problem in program.problems]
+        raise combined(
+            [Untranslatable(problem.message, span) for problem, span in zip(program.problems, spans, strict=True)]
+        )
     for fact in program.facts:
         if fact.kind.startswith("Alter"):
             raise Untranslatable(

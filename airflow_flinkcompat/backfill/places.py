@@ -58,6 +58,8 @@ class Places:
 
     def source(self, table: Table) -> Source:
         """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
+        if any(name and _names(table.path, name) for name in self.orders):
+            self.order(table)
         for name, uri in self.tables.items():
             if _names(table.path, name):
                 return _given_source(table, uri, f"--table {name}")

@@ -168,6 +168,10 @@ def aggregate_rows(relations: Relations, node: Aggregate) -> Step:
 
 def group_window(relations: Relations, node: GroupWindowAggregate) -> Step:
     """The legacy group window is the same window, with its start as one more key."""
+    if node.mismatched:
+        raise Untranslatable(
+            f"Flink refuses {node.mismatched[0]}: it names another window than the GROUP BY", node.span
+        )
     if counts_rows(node):
         return counted_windows(relations, node)
     check_sets(node)

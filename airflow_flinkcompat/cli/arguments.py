@@ -14,12 +14,13 @@ LANGUAGES = ("java", "scala", "python")
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:
     """``K=V`` pairs as a mapping. Raises :class:`InputError` naming the one that is none, as ``what`` of ``form``."""
-    settings = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise InputError(f"{what} {mask_secrets(pair)!r} is not of the form {form}")
-        settings[key.strip()] = value.strip()
+        if settings.setdefault(key.strip(), value.strip()) != value.strip():
+            raise InputError(f"{what} {key.strip()} is given twice, with other values")
     return settings
 
 

@@ -117,6 +117,11 @@ def test_columns_that_tell_no_order(orders: dict[str, str], words: str) -> None:
     assert words in refused(bids(over(), COLUMNS), order_by=orders)
 
 
+def test_columns_are_looked_at_where_no_order_is_needed() -> None:
+    text = bids("SELECT item, price FROM bid", "item STRING, price INT")
+    assert "--order-by seq: table bid has no column seq" in refused(text, order_by={"bid": "seq"})
+
+
 def test_a_lake_needs_columns() -> None:
     place = "'filesystem', 'path' = '/history', 'format' = 'csv'"
     for text in (program(), bids(over("PROCTIME()"), COLUMNS)):

@@ -388,6 +388,17 @@ def test_two_inserts_into_one_sink_are_one_write() -> None:
     assert len(write.inputs) == 2
 
 
+def test_a_field_of_another_window_is_refused() -> None:
+    query = "SELECT TUMBLE_START(bidtime, INTERVAL '5' MINUTE), SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
+    columns = "s TIMESTAMP(3), total DECIMAL(38, 2)"
+    plan_backfill(BackfillRequest(bids(query.format(5), columns)))
+    assert "it names another window than the GROUP BY" in refusal(bids(query.format(10), columns))
+
+
+def test_what_cannot_be_parsed_says_where_once() -> None:
+    assert refusal(bids("SELEC item FROM bid", "item STRING")) == "job.sql:3:21: Expected a query"
+
+
 def test_windows_on_instants_need_a_time_zone() -> None:
     text = bids(SUM, WINDOWED).replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP_LTZ(3)", 1)
     for settings in ({}, {"table.local-time-zone": "default"}):
