@@ -389,7 +389,8 @@ def test_two_inserts_into_one_sink_are_one_write() -> None:
 
 
 def test_a_field_of_another_window_is_refused() -> None:
-    query = "SELECT TUMBLE_START(bidtime, INTERVAL '5' MINUTE), SUM(price) FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
+    select = "SELECT TUMBLE_START(bidtime, INTERVAL '5' MINUTE), SUM(price)"
+    query = select + " FROM bid GROUP BY TUMBLE(bidtime, INTERVAL '{}' MINUTE)"
     columns = "s TIMESTAMP(3), total DECIMAL(38, 2)"
     plan_backfill(BackfillRequest(bids(query.format(5), columns)))
     assert "it names another window than the GROUP BY" in refusal(bids(query.format(10), columns))
