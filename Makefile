@@ -67,10 +67,10 @@ docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the r
 	@flinkcompat rules --write docs/rules
 
 test-fast: $(VENV)/.core-ready ## The tests that need no JVM
-	@pytest -m "not slow" --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE=quick pytest -m "not slow" --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
-	@$(WITH_JAVA) FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(WITH_JAVA) FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-full: export HYPOTHESIS_PROFILE := thorough
 test-full: export FLINKCOMPAT_FUZZ_CASES := 10000

@@ -34,6 +34,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 # Real parts share the machine with the tests, so a slow example is no failure. CI draws the same examples every time.
 settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
@@ -92,17 +93,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return RealPartsTogether(config, log)
 
 
+DAYS = 3
+"""In how many days ``make test`` runs every slow test marked ``turns`` once."""
+
+
 def _other_days(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of ``make test``, every second of the slow tests marked ``turns``: they take turns, day by day."""
+    """Of ``make test``, the slow tests marked ``turns`` that are not due today: they take turns, day by day."""
     marked = [item for item in items if item.get_closest_marker("turns") and item.get_closest_marker("slow")]
-    return marked[date.today().toordinal() % 2 :: 2] if _skips_fail() else []
+    today = date.today().toordinal() % DAYS
+    return [item for number, item in enumerate(marked) if number % DAYS != today] if _skips_fail() else []
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not THOROUGH:
-        left = [item for item in items if item.get_closest_marker("full")] + _other_days(items)
-        config.hook.pytest_deselected(items=left)
+        left = dict.fromkeys([item for item in items if item.get_closest_marker("full")] + _other_days(items))
+        config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]
     kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values()]
     items.sort(key=lambda item: kinds.index(_scope(item.nodeid)) if _scope(item.nodeid) in kinds else len(kinds))

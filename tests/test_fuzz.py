@@ -29,7 +29,7 @@ BIG_SECONDS, MEBIBYTES = 45, 2_048
 """Processor time and memory that no command on a big script comes near."""
 RESULT = "FLINKCOMPAT_FUZZ_RESULT"
 """The file that the slow run writes its result to, if named."""
-SLOW_SAMPLE, FAST_SAMPLE = 650, 52
+SLOW_SAMPLE, FAST_SAMPLE = 260, 26
 
 
 @dataclass
@@ -172,6 +172,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, usage.ru_utime
 
 
 @pytest.mark.slow
+@pytest.mark.turns
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", list(BIG))
 def test_big_scripts_are_answered_in_bounded_time_and_memory(name: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from math import prod
 
 import pytest
 from hypothesis import given
@@ -223,19 +224,21 @@ def test_the_first_window_that_ends_later(definition: Window, moment: int) -> No
 
 @given(some=st.lists(definitions(), min_size=1, max_size=3), moment=st.integers(-100, 100))
 def test_the_nearest_moments_divide_every_window(some: list[Window], moment: int) -> None:
+    periods = [(w.slide if w.kind is WindowKind.HOP else w.size) or 0 for w in some]
+
     def divides(at: int) -> bool:
-        periods = [(w.slide if w.kind is WindowKind.HOP else w.size) or 0 for w in some]
         return all((at - w.offset) % period == 0 for w, period in zip(some, periods, strict=True))
 
     found = nearest(some, moment)
-    around = [at for at in range(moment - 100_000, moment + 100_000) if divides(at)] if found is None else None
-    assert around is None or around == []
+    own = periods[0]
+    if found is None:  # nor does any of the first window's own moments, until all periods begin again
+        assert not any(divides(at) for at in range(some[0].offset, some[0].offset + prod(periods), own))
     if found is not None:
         before, after = found
         assert divides(before)
         assert divides(after)
         assert before <= moment < after
-        assert not any(divides(at) for at in range(before + 1, after))
+        assert not any(divides(at) for at in range(before + own, after, own))
 
 
 def test_the_start_loses_no_row_of_an_owned_window() -> None:

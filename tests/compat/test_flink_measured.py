@@ -29,8 +29,8 @@ def restores(version: str) -> list[Restore]:
     return [restore for restore in everything() if restore.version.startswith(version)]
 
 
-# The pairs on 1.20 are those of 2.3; the other operators and the sinks come with make test.
-@pytest.mark.parametrize("version", [pytest.param("2.3", marks=pytest.mark.slow), "1.20"])
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["2.3", "1.20"])
 def test_what_did_not_restore_right_is_never_compatible(version: str) -> None:
     pairs = restores(version)
     assert len(pairs) > 130
@@ -72,6 +72,7 @@ def test_nine_in_ten_of_the_other_operators_are_recognised() -> None:
     assert len(missed) <= len(right) / 10, missed
 
 
+@pytest.mark.slow
 def test_the_stated_consequence_is_the_measured_one(record_property: pytest.RecordProperty) -> None:
     said = [
         (pair, stated_consequence(judged(pair))) for pair in narrow() if judged(pair).outcome is Outcome.INCOMPATIBLE
@@ -85,6 +86,7 @@ def test_the_stated_consequence_is_the_measured_one(record_property: pytest.Reco
     assert len(right) >= 0.85 * len(said)
 
 
+@pytest.mark.slow
 def test_a_version_nobody_measured_is_not_called_compatible() -> None:
     """But for an unchanged script, which every version restores."""
     seen: Counter[Outcome] = Counter()

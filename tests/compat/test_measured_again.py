@@ -65,6 +65,7 @@ def test_the_readme_says_what_was_measured() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", VERSIONS)
 def test_every_pair_was_run_as_it_is_written(line: str) -> None:
     """Else run `make measure-flink` for this line, with MEASURE_ARGS='--only …' where that is enough."""

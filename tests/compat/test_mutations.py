@@ -114,6 +114,7 @@ def neutral(name: str, changed: Changed) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.turns
 @pytest.mark.parametrize("name", ["tables", *SCRIPTS])
 def test_every_mutation_is_a_difference(name: str) -> None:
     found = cases(name)
@@ -154,6 +155,8 @@ def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
         assert all(f.outcome is not Outcome.PARTIAL for f in report.findings)
 
 
+@pytest.mark.slow
+@pytest.mark.turns
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_order_and_number_of_statements_are_compared(name: str) -> None:
     """A statement taken away, doubled or moved is told, unless it declares the same all the same."""

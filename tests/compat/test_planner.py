@@ -59,6 +59,7 @@ def test_nearly_every_measured_pair_has_plans() -> None:
     assert set(planned()) | set(unplanned()) == set(pairs())
 
 
+@pytest.mark.slow
 def test_no_pair_refused_or_wrong_comes_out_all_equal() -> None:
     equal = {name for name in planned() if worst(name) is None and pairs()[name].outcome != RIGHT}
     assert equal == BESIDE_THE_PLAN

@@ -37,6 +37,7 @@ def judged(pair: str, engine: str = "flink") -> Report:
     return check(old, new)
 
 
+@pytest.mark.slow
 def test_the_stated_consequence_is_the_measured_one() -> None:
     said = {pair: stated_consequence(judged(pair)) for pair in PAIRS if measured().get(pair) in CONSEQUENCES}
     stated = {pair: one for pair, one in said.items() if one is not None}

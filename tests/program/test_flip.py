@@ -413,6 +413,7 @@ def test_any_string_is_expressions_or_a_reason(text: str) -> None:
         assert all(isinstance(each, Expr) for each in strings(text, _method, _function))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -224,6 +224,7 @@ def test_what_cannot_touch_tables_is_no_finding(body: str) -> None:
     assert said(body + "\nt.execute_insert('s')")[-1] == "INSERT INTO `s` SELECT * FROM `t`"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

@@ -183,6 +183,7 @@ def test_an_option_shows_what_is_no_secret(key: str, value: str, expected: str) 
     assert mask_option(key, value) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)  # a scan that goes back and forth takes minutes for one of these
 @pytest.mark.parametrize(
     "text",

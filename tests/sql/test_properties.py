@@ -5,6 +5,7 @@ import re
 from html import escape
 from itertools import pairwise
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -146,7 +147,6 @@ STATEMENTS = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(STATEMENTS)
 def test_generated_statements_round_trip(text: str) -> None:
     tree = parse_statement(text)
@@ -171,7 +171,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(NOISE, PIECES, NOISE), min_size=1, max_size=5), st.booleans())
 def test_splitting_survives_comments_strings_and_semicolons(parts: list[tuple[str, str, str]], last: bool) -> None:
     script = "".join(f"{before}{piece}{after}\n;" for before, piece, after in parts)
@@ -185,7 +184,6 @@ def test_splitting_survives_comments_strings_and_semicolons(parts: list[tuple[st
         assert lines[statement.span.line - 1][statement.span.column - 1 :].startswith(statement.text.split("\n")[0])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from("';`-/*+ \n\rab\\\"0(){}$END"), max_size=40))
 def test_any_text_can_be_split_and_masked(text: str) -> None:
     chunks = list(split(text))
@@ -262,7 +260,6 @@ WRAPPERS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
 @given(CORES, ANY, ANY, ANY, SECRET_KEYS, st.sampled_from(sorted(QUOTED_PLACES)), st.sampled_from(sorted(WRAPPERS)))
 def test_planted_secrets_in_quotes_never_show(
     core: str, before: str, between: str, after: str, key: str, place: str, wrapper: str
@@ -274,7 +271,6 @@ def test_planted_secrets_in_quotes_never_show(
     assert mask_secrets(masked) == masked
 
 
-@settings(max_examples=200, deadline=None)
 @given(CORES, ANY, ANY, ANY, SECRET_KEYS, st.sampled_from(sorted(WRAPPERS)))
 def test_options_masked_by_their_key_never_show(
     core: str, before: str, between: str, after: str, key: str, wrapper: str
@@ -284,7 +280,6 @@ def test_options_masked_by_their_key_never_show(
     assert core not in mask_secrets(WRAPPERS[wrapper](shown))
 
 
-@settings(max_examples=200, deadline=None)
 @given(CORES, WORD, WORD, SECRET_KEYS, st.sampled_from(sorted(WORD_PLACES)), st.sampled_from(sorted(WRAPPERS)))
 def test_planted_secrets_without_quotes_never_show(
     core: str, before: str, after: str, key: str, place: str, wrapper: str
@@ -296,7 +291,6 @@ def test_planted_secrets_without_quotes_never_show(
     assert mask_secrets(masked) == masked
 
 
-@settings(max_examples=100, deadline=None)
 @given(CORES, ANY, SECRET_KEYS, st.sampled_from(["option", "set", "hint", "view", "jaas", "lines", "map"]))
 def test_planted_secrets_are_found(core: str, before: str, key: str, place: str) -> None:
     script = parse_script(f"SELECT 1;\n{QUOTED_PLACES[place](key, before + core)};")
@@ -306,13 +300,13 @@ def test_planted_secrets_are_found(core: str, before: str, key: str, place: str)
     assert all(secret.span.line >= 2 for secret in secrets)
 
 
-@settings(max_examples=50, deadline=None)
 @given(STATEMENTS.filter(lambda text: not HINTS_OF_SECRETS.search(text)))
 def test_statements_without_secrets_stay_as_they_are(text: str) -> None:
     assert mask_secrets(text) == text
     assert find_secrets(parse_script(text)) == ()
 
 
+@pytest.mark.slow
 def test_generated_statements_reach_the_interesting_nodes() -> None:
     """The generator above would prove nothing if it only made trivial statements."""
     seen: set[type[exp.Expr]] = set()

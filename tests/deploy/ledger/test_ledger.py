@@ -221,6 +221,7 @@ def _append_many(root: str, writer: int, count: int) -> None:
         Ledger(root, "orders").append(LedgerEntry(kind="deployed", message=f"{writer}-{index}"))
 
 
+@pytest.mark.slow
 def test_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_append_many, args=(str(tmp_path), number, 15)) for number in range(4)]

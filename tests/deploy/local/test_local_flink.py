@@ -173,6 +173,7 @@ def _run(work_dir: Path) -> tuple[subprocess.Popen[str], list[psutil.Process], d
 
 
 @pytest.mark.slow
+@pytest.mark.turns
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_jvm_outlives_its_owner(how: signal.Signals, tmp_path: Path) -> None:
     owner, jvms, addresses = _run(tmp_path)

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, deploy
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turns]
 
 OPTIONS = Options(settle_seconds=1, start_timeout=90)
 FIRST = [("ann", 1, "00:10"), ("ann", 5, "01:10")]
