@@ -61,6 +61,7 @@ print(json.dumps(seen))
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in IMPORTS if name != "sqlglot"])
 def test_parsing_pulls_in_nothing_heavy(heavy_imports: dict[str, list[str]], name: str) -> None:
     assert heavy_imports[name] == []
