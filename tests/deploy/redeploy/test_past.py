@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from airflow_flinkcompat.deploy import DeployError, JobStatus, Ledger, LedgerEnt
 from airflow_flinkcompat.deploy.flink.course import Course
 from airflow_flinkcompat.deploy.flink.evidence import TakenState, VertexState
 from airflow_flinkcompat.deploy.redeploy.past import number_of
+from airflow_flinkcompat.deploy.redeploy.verify import verify_start
 from tests.deploy.pretended import Pretended
 from tests.deploy.redeploy.test_redeploy import STOPPED_AT, V1, V2, Killed, kinds, no_pauses, run
 
@@ -22,6 +24,21 @@ OPTIONS = {"settle_seconds": 10, "start_timeout": 300}
 FAILED_LATER = Course(
     restored=CHECKPOINT, restored_number=130, restores=2, newest=170, completed=68, triggered=70
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def pauses_pass_at_once(no_pauses: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settle time is over after as many pauses as fill it."""
+    slept = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal slept
+        slept += seconds
+
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=sleep))
+    defaults = verify_start.__kwdefaults__ or {}
+    assert "clock" in defaults
+    monkeypatch.setitem(defaults, "clock", lambda: time.time() + slept)
 
 
 @pytest.fixture
