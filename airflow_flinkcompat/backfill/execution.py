@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
+from airflow_flinkcompat.backfill.merging import in_open_sessions, in_sessions
 from airflow_flinkcompat.backfill.native import Natives, pieces, reason
 from airflow_flinkcompat.backfill.ordered import (
     ARRIVAL,
@@ -20,7 +21,6 @@ from airflow_flinkcompat.backfill.ordered import (
     PLACE,
     STREAM,
     along,
-    in_sessions,
     in_time,
     not_overtaken,
     ranked,
@@ -130,6 +130,9 @@ class Execution:
             case Assign():
                 return in_windows(self.frame(step.input), step, self._nulls_seen())
             case Sessions():
+                if step.counted is not None:
+                    self._late.append(Observation())
+                    return in_open_sessions(self.frame(step.input), step, self._nulls_seen(), self._late[-1])
                 return in_sessions(self.frame(step.input), step, self._nulls_seen())
             case Late():
                 self._late.append(Observation())

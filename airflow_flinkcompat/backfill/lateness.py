@@ -73,23 +73,54 @@ def in_time(relations: Relations, node: Aggregate | GroupWindowAggregate | Over,
     if window is None or not _may_be_late(window.input):
         return below
     if window.window.kind is WindowKind.SESSION:
-        raise Untranslatable(
-            f"whether a row came late for a SESSION depends on the sessions open at that moment; {_INCLUDE}, or "
-            "compute these rows with Flink",
-            node.span,
-        )
+        return below  # without them: see session_drops
     end = _end(node)
     fires = f"{end} - INTERVAL '0.001' SECOND"
-    if isinstance(window.time, InputRef) and window.input.schema[window.time.index].type.name == "TIMESTAMP_LTZ":
-        zone = relations.settings["table.local-time-zone"]
-        if zone != "UTC" and not zone.startswith("GMT"):
-            raise Untranslatable(
-                f"which rows came late for windows that {zone} cuts, whose clocks change, is not known; {_INCLUDE}, or "
-                "SET 'table.local-time-zone' = 'UTC' as for the job",
-                node.span,
-            )
+    if zone := _zone(relations, node, window):
         fires = f"to_utc_timestamp({fires}, {quoted(zone)})"
     return Late(below, fires, _inside(Aligned.of(window.window), end, relations.own))
+
+
+def session_drops(relations: Relations, node: WindowAssign | GroupWindowAggregate) -> bool:
+    """Whether sessions leave out rows that came late, for which rows have to come with their arrival.
+
+    A row is late that comes after a watermark has reached the last millisecond of the session it would be alone in,
+    unless it touches one still open; what would touch one that was closed begins another (Flink's operators, which cut
+    sessions as rows come; measured). Raises :class:`Untranslatable` where that is not known.
+    """
+    if not relations.drop_late or relations.batch:
+        return False
+    _check_settings(relations, node)
+    _zone(relations, node, node)
+    below = node.input
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if isinstance(below, Union):
+        raise Untranslatable(_UNION, node.span)
+    if not isinstance(below, Scan):
+        raise Untranslatable(
+            "which rows came late for a SESSION is known where it is of the rows of a table, not of what another "
+            f"operator wrote; {_INCLUDE}, or compute these rows with Flink",
+            node.span,
+        )
+    return True
+
+
+def _zone(relations: Relations, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
+    """The time zone that cuts a window, "" where its time is without one.
+
+    Raises :class:`Untranslatable` where clocks change.
+    """
+    if not isinstance(window.time, InputRef) or window.input.schema[window.time.index].type.name != "TIMESTAMP_LTZ":
+        return ""
+    zone = relations.settings["table.local-time-zone"]
+    if zone != "UTC" and not zone.startswith("GMT"):
+        raise Untranslatable(
+            f"which rows came late for windows that {zone} cuts, whose clocks change, is not known; {_INCLUDE}, or "
+            "SET 'table.local-time-zone' = 'UTC' as for the job",
+            node.span,
+        )
+    return zone
 
 
 def over_in_time(relations: Relations, node: Over, below: Step, time: InputRef | None) -> Step:
@@ -163,6 +194,8 @@ _UNION = (
 def _may_be_late(node: Node) -> bool:
     """Whether rows may come after a watermark that completes a window; what closes windows emits in time."""
     while isinstance(node, Project | Filter | WindowAssign):
+        if isinstance(node, WindowAssign) and node.window.kind is WindowKind.SESSION:
+            return False
         node = node.input
     match node:
         case Scan():

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.expressions import quoted
-from airflow_flinkcompat.backfill.steps import Along, Late, Overtaken, Rank, Read, Sessions
+from airflow_flinkcompat.backfill.steps import Along, Late, Overtaken, Rank, Read
 from airflow_flinkcompat.backfill.windows import MILLISECOND, micros_of
 from airflow_flinkcompat.plan.translations import ERROR
 
@@ -16,7 +16,7 @@ from airflow_flinkcompat.plan.translations import ERROR
 # rows that arrived.
 MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
 HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
-_MICROS, _BEGINS, _SESSION, _CLASH = "micros", "begins", "session", "clash"
+_MICROS, _CLASH = "micros", "clash"
 _RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
 
 
@@ -40,36 +40,6 @@ def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
     rows = rows.observe(seen, F.count_if((F.col(_RANK) == 1) & F.col(_SOME)).alias("ties"))
     rows = rows.withColumns({f"c{i}": F.col(_RANK).cast("bigint") for i in step.numbers})
     return rows.drop(_RANK, _DECIDED, _SOME)
-
-
-def in_sessions(rows: DataFrame, step: Sessions, seen: Observation) -> DataFrame:
-    """The rows in their sessions; ``seen`` counts those without an event time (``nulls``), which are dropped."""
-    column = f"c{step.time}"
-    rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
-    time = f"from_utc_timestamp({column}, {quoted(step.zone)})" if step.zone else f"CAST({column} AS TIMESTAMP_LTZ)"
-    rows = rows.where(f"{column} IS NOT NULL").withColumn(_MICROS, F.expr(f"unix_micros({time})"))
-    keys = [F.expr(key) for key in step.partition]
-    before = Window.partitionBy(*keys).orderBy(_MICROS)
-    apart = F.col(_MICROS) - F.lag(_MICROS).over(before)
-    # Sessions that touch are one. Rows of one time are peers: all of them see the same sum.
-    rows = rows.withColumn(_BEGINS, F.when(apart > step.gap, 1).otherwise(0))
-    rows = rows.withColumn(_SESSION, F.sum(_BEGINS).over(before))
-    session = Window.partitionBy(*keys, _SESSION)
-    start, end = F.min(_MICROS).over(session), F.max(_MICROS).over(session) + step.gap
-    first, last = f"c{step.width}", f"c{step.width + 1}"
-    rows = rows.withColumns({first: start, last: end})
-    demand = step.demand
-    for condition, moment in (
-        (f"{first} >=", demand.starts),
-        (f"{last} >=", demand.ends),
-        (f"{last} <=", demand.until),
-    ):
-        rows = rows if moment is None else rows.where(f"{condition} {moment}")
-    time = f"timestamp_micros({last} - {MILLISECOND})"
-    time = f"to_utc_timestamp({time}, {quoted(step.zone)})" if step.zone else f"CAST({time} AS TIMESTAMP_NTZ)"
-    rows = rows.withColumn(f"c{step.width + 2}", F.expr(time))
-    fields = {name: F.expr(f"CAST(timestamp_micros({name}) AS TIMESTAMP_NTZ)") for name in (first, last)}
-    return rows.withColumns(fields).drop(_MICROS, _BEGINS, _SESSION)
 
 
 def along(rows: DataFrame, step: Along, seen: Observation | None) -> DataFrame:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill import lateness
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
 from airflow_flinkcompat.backfill.expressions import grouped, references
 from airflow_flinkcompat.backfill.origins import window_fields
@@ -47,9 +48,11 @@ def session_rows(
     width = len(below.schema)
     wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
     # Rows before and after the windows in demand decide where these begin and end.
-    body = relations.under({}).node(below, wanted)
+    drops = lateness.session_drops(relations, node)
+    body = relations.under({}).following_arrival(drops).node(below, wanted)
     partition = tuple(grouped(key) for key in keys)
-    return Sessions(body, time.index, width, gap * 1000, partition, relations.demand(node), zone)
+    counted = relations.own if drops else None
+    return Sessions(body, time.index, width, gap * 1000, partition, relations.demand(node), zone, counted)
 
 
 # --- aggregations that cut sessions themselves ------------------------------------------------------------------------

@@ -77,6 +77,9 @@ class Sessions:
     ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
     put together in local time. All rows are read, because rows before and after the windows in ``demand`` decide
     where these begin and end; rows of the others are then left out.
+
+    With ``counted``, sessions are those of a job that closes one as soon as a watermark reaches its last millisecond,
+    and rows that come too late for any are left out; those of ``counted`` are counted.
     """
 
     input: Step
@@ -86,6 +89,7 @@ class Sessions:
     partition: tuple[str, ...]
     demand: Demand
     zone: str = ""
+    counted: Demand | None = None
 
 
 @dataclass(frozen=True)
