@@ -36,6 +36,8 @@ class Body:
     def node(self, node: ast.AST, frame: Frame) -> None:
         """A piece of source, and what its names stand for."""
         self._text(node, frame)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Lambda) and self._set_elsewhere(node):
+            self._everything()
         for name in _free(node):
             self._name(name, frame)
 
@@ -44,6 +46,30 @@ class Body:
         self.spend(1 + len(text) // 100)
         place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         self.texts[frame.module.file, *place, text] = None
+
+    def _set_elsewhere(self, node: ast.ClassDef | ast.FunctionDef | ast.Lambda) -> bool:
+        """Whether an attribute that the source reads may be set outside of it: under any name, in any module.
+
+        Of a class, what it binds itself may also be changed by whoever calls its methods, or takes its lists.
+        """
+        inside = set(map(id, ast.walk(node)))
+        self.spend(1 + len(inside) // 10)
+        read = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+        own = _own(node) if isinstance(node, ast.ClassDef) else set()
+        for tree in self.trees.values():
+            parts = list(ast.walk(tree))
+            self.spend(1 + len(parts) // 50)
+            for part in parts:
+                if id(part) in inside:
+                    continue
+                match part:
+                    case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name in read | own:
+                        return True
+                    case ast.Attribute(attr=name) if name in own or name == "__dict__":
+                        return True
+                    case ast.Name(id="setattr" | "delattr" | "vars"):
+                        return True
+        return False
 
     def _name(self, name: str, frame: Frame) -> None:
         scope: Frame | None = frame
@@ -107,6 +133,9 @@ class Body:
                 for other in _all(each) & scope.names.keys():
                     self._name(other, scope)
         self._given()
+        others = (tree for file, tree in self.trees.items() if file != scope.module.file)
+        if any(_names(name, part) for tree in others for part in ast.walk(tree)):
+            self._everything()
         if not statements or (isinstance(scope.names[name], Unknown) and "*" in scope.names):
             self._everything()
 
@@ -140,6 +169,30 @@ class Body:
         self.say(repr(sorted(self.given.items())))
 
     _done: set[tuple[str, str]] = field(default_factory=set)
+
+
+_OF_FLINK = frozenset(
+    """
+    eval open close accumulate retract merge create_accumulator get_value emit_value get_accumulator_type
+    get_result_type is_deterministic __init__
+    """.split()  # noqa: SIM905 -- a list of names
+)
+"""Methods that Flink calls."""
+
+
+def _own(node: ast.ClassDef) -> set[str]:
+    """What the body of a class binds, and is not for Flink to call."""
+    return {name for statement in node.body for name in _bound(statement)} - _OF_FLINK
+
+
+def _names(name: str, part: ast.AST) -> bool:
+    """Whether a piece of another module means a name of this one."""
+    match part:
+        case ast.Attribute(attr=found):
+            return found == name
+        case ast.ImportFrom(names=aliases):
+            return any(alias.name in (name, "*") for alias in aliases)
+    return False
 
 
 def _alters(name: str, node: ast.stmt) -> bool:

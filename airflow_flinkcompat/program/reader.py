@@ -10,15 +10,17 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.program.objects import File, Function, Instance
+from airflow_flinkcompat.program.objects import Function
 from airflow_flinkcompat.program.python import containers, paths
+from airflow_flinkcompat.program.python.attempts import GOES_ON
 from airflow_flinkcompat.program.python.files import Files, Loader, loader
-from airflow_flinkcompat.program.python.modules import Modules, parsed
+from airflow_flinkcompat.program.python.leaving import Ended, Jumped, Leaving, Returned
+from airflow_flinkcompat.program.python.modules import parsed
 from airflow_flinkcompat.program.python.operators import CHANGES
 from airflow_flinkcompat.program.table_api.session import Session
 from airflow_flinkcompat.program.table_api.validation import Refused
 from airflow_flinkcompat.program.touching import Reach, changed, loaded, within
-from airflow_flinkcompat.program.values import Frame, Items, Known, NotRead, Ref, TooMuch, Unknown, Value
+from airflow_flinkcompat.program.values import Frame, Items, Known, NotRead, TooMuch, Unknown, Value
 from airflow_flinkcompat.sql import Script, ScriptError
 
 SIZE_LIMIT = 1_000_000
@@ -26,22 +28,6 @@ SIZE_LIMIT = 1_000_000
 ROUNDS_LIMIT = 100
 """Rounds of a loop that only its condition ends."""
 _ENDS = (ast.Return, ast.Break, ast.Continue)
-
-
-class _Returned(Exception):
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-
-class _Ended(Exception):
-    """The program ends here."""
-
-
-class _Jumped(Exception):
-    """A loop ends here, or goes on with its next round."""
-
-    def __init__(self, ends: bool) -> None:
-        self.ends = ends
 
 
 def parse_program(
@@ -77,12 +63,15 @@ def read_program(
     names: dict[str, Value] = {"__name__": Known("__main__"), "__file__": Known(f"{paths.PROGRAM}/{name}")}
     try:
         reader.block(module.body, Frame(names))
-    except _Ended:
+    except Ended:
         pass
     except TooMuch as error:
         session.report(reader.at, f"the program is not read any further: {error}")
     except RecursionError:
         session.report(reader.at, "the program is not read any further: it is nested too deeply")
+    for node, said in reader.passed:
+        if session.said[:3] != said:
+            session.report(node, GOES_ON)
     for inserts in session.sets:
         if inserts.inserts:
             session.report(inserts.node, "this statement set is never executed, as far as the program was read")
@@ -90,7 +79,7 @@ def read_program(
 
 
 @dataclass(eq=False)
-class _Reader(Modules):
+class _Reader(Leaving):
     """Reads statements; ``at`` is the one that is being read."""
 
     at: ast.AST = field(default_factory=lambda: ast.Module([], []))
@@ -107,8 +96,10 @@ class _Reader(Modules):
         value: Value = Known(None)
         try:
             self.block(statements, frame)
-        except _Returned as returned:
+        except Returned as returned:
             value = returned.value
+        if frame.doubt:
+            value = Unknown(frame.doubt, self.touches(value))
         if function.how == "cached":
             function.answers[:] = [value]
         return value
@@ -124,15 +115,15 @@ class _Reader(Modules):
                 where = error.node or statement
                 self.session.report(where, str(error), refused=True)
                 why = f"Flink refuses it at {self.session.place(where)}"
-                self._forget(statement, frame, Unknown(why, tables=True))
+                self.forget(statement, frame, Unknown(why, tables=True))
             except NotRead as error:
                 self.session.report(statement, str(error))
-                self._forget(statement, frame, Unknown("it was not read where it was made", tables=True))
+                self.forget(statement, frame, Unknown("it was not read where it was made", tables=True))
 
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         match node:
             case ast.Expr():
-                self._ended(node.value, frame)
+                self.ended(node.value, frame)
                 self.eval(node.value, frame)
             case ast.Assign():
                 value = self.eval(node.value, frame)
@@ -154,20 +145,20 @@ class _Reader(Modules):
             case ast.For():
                 self._for(node, frame)
             case ast.Try():
-                self._try(node, frame)
+                self.try_(node, frame)
             case ast.With():
-                self._with(node, frame)
+                self.with_(node, frame)
             case ast.While():
                 self._while(node, frame)
             case ast.Break() | ast.Continue():
-                raise _Jumped(isinstance(node, ast.Break))
+                raise Jumped(isinstance(node, ast.Break))
             case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-                self._forget(node, frame, Unknown("it was deleted"))
+                self.forget(node, frame, Unknown("it was deleted"))
             case ast.Return():
-                raise _Returned(Known(None) if node.value is None else self.eval(node.value, frame))
+                raise Returned(Known(None) if node.value is None else self.eval(node.value, frame))
             case ast.Raise():
-                self._before_the_end(node.exc, frame)
-                raise _Ended
+                self.before_the_end(node.exc, frame)
+                raise Ended
             case ast.Global():
                 frame.elsewhere |= dict.fromkeys(node.names, frame.module)
             case ast.Nonlocal():
@@ -227,7 +218,7 @@ class _Reader(Modules):
         """One round of a loop; True where it ends the loop."""
         try:
             self.block(body, frame)
-        except _Jumped as jump:
+        except Jumped as jump:
             return jump.ends
         return False
 
@@ -255,97 +246,15 @@ class _Reader(Modules):
                 raise NotRead("a nonlocal name that is not there")
             frame.elsewhere[name] = scope
 
-    def _try(self, node: ast.Try, frame: Frame) -> None:
-        """Read as if nothing failed: a program that fails starts no job."""
-        left: _Returned | _Jumped | None = None
-        stored = (p.id for p in ast.walk(node) if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store))
-        before = {name: value for name in stored if isinstance(value := frame.find(name), Known)}
-        try:
-            self.block([*node.body, *node.orelse], frame)
-        except (_Returned, _Jumped) as error:
-            left = error
-        except _Ended:
-            raise NotRead("the program may end here, or go on where the exception is handled") from None
-        for handler in node.handlers:
-            leaves = bool(handler.body) and self._leaves(handler.body[-1], frame)
-            self._forget(handler, frame, Unknown("whether an exception set it is not known"), bound=not leaves)
-            for name, value in before.items() if not leaves else ():
-                if (after := frame.find(name)) != value and isinstance(after, Known):
-                    frame.bind(name, Unknown("whether an exception came before it was set is not known"))
-        self.block(node.finalbody, frame)
-        for handler in node.handlers:
-            if self.mentions(handler, frame):
-                raise NotRead("tables are touched where an exception is handled: whether it runs is not known")
-        if left is not None:
-            raise left
-
-    def _with(self, node: ast.With, frame: Frame) -> None:
-        opened: list[Instance] = []
-        for item in node.items:
-            value = self.eval(item.context_expr, frame)
-            entered: Value = value
-            if isinstance(value, Instance):
-                entered = self._entered(value, "__enter__")
-                opened.append(value)
-            elif self.touches(value):
-                raise NotRead("a with statement on something that touches a table is not read")
-            elif not isinstance(value, File):
-                entered = Unknown("what with opens is not known")
-            if item.optional_vars is not None:
-                self.bind(item.optional_vars, entered, frame)
-        left: _Returned | _Jumped | None = None
-        try:
-            self.block(node.body, frame)
-        except (_Returned, _Jumped) as error:
-            left = error
-        except _Ended:
-            raise NotRead("the program may end here, or go on behind the with statement") from None
-        for each in reversed(opened):
-            self._entered(each, "__exit__", *(Known(None) for _ in range(3)))
-        if left is not None:
-            raise left
-
-    def _entered(self, value: Instance, name: str, *args: Value) -> Value:
-        method = self.member(value, name)
-        if not isinstance(method, Function):
-            raise NotRead(f"{name} of an object in a with statement is not read")
-        return self.inlined(method, args, {})
-
-    def _ended(self, node: ast.expr, frame: Frame) -> None:
-        """Ends the program at ``sys.exit()``."""
-        if isinstance(node, ast.Call) and self._exits(node.func, frame):
-            self._before_the_end(node, frame)
-            raise _Ended
-
-    def _before_the_end(self, node: ast.expr | None, frame: Frame) -> None:
-        """What ``sys.exit(main())`` and ``raise SystemExit(main())`` do first."""
-        for arg in node.args if isinstance(node, ast.Call) else ():
-            self.eval(arg.value if isinstance(arg, ast.Starred) else arg, frame)
-        for word in node.keywords if isinstance(node, ast.Call) else ():
-            self.eval(word.value, frame)
-
-    def _exits(self, node: ast.expr, frame: Frame) -> bool:
-        written = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
-        first = written.partition(".")[0]
-        found = frame.find(first) if first else None
-        if written in ("exit", "quit"):
-            return found is None
-        path = f"{found.path}{written.removeprefix(first)}" if isinstance(found, Ref) else ""
-        return path in ("sys.exit", "os._exit")
-
-    def _leaves(self, node: ast.stmt, frame: Frame) -> bool:
-        called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-        return isinstance(node, ast.Raise) or (called is not None and self._exits(called, frame))
-
     # -------------------------------------------------------------------------------------------- what is not read
     def _havoc(self, node: ast.stmt, frame: Frame, reason: str) -> None:
         """A statement that may run in any way: whatever it binds or changes is not known any more."""
         tabled = self.mentions(node, frame)
-        self._forget(node, frame, Unknown(reason, tabled))
+        self.forget(node, frame, Unknown(reason, tabled))
         if tabled or any(isinstance(part, _ENDS) for part in within(node)):
             raise NotRead(reason)
 
-    def _forget(self, node: ast.AST, frame: Frame, value: Unknown, bound: bool = True) -> None:
+    def forget(self, node: ast.AST, frame: Frame, value: Unknown, bound: bool = True) -> None:
         """Every name the source binds stands for ``value``, and every list and object it could change is unknown."""
         reach = Reach(self.step)
         reach.source(node, frame)

@@ -104,6 +104,8 @@ class Frame:
     """Of a module, where its text lies: empty for the program itself."""
     package: str = ""
     """Of a module, the package that ``from . import`` starts at."""
+    doubt: str = ""
+    """Of a call, why what it returns is not known, whatever that is."""
     of_class: bool = False
     """Whether these are the names of a class while its body is read: no function in it sees them."""
 

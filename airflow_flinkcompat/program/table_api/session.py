@@ -86,6 +86,14 @@ class Session:
         inserts = sum(len(each.inserts) for each in self.sets)
         return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
 
+    @property
+    def carried(self) -> tuple[int, ...]:
+        """How much was said that later statements stand on: options, names that came to mean something else, INSERTs
+        that are not executed yet.
+        """
+        options = sum(isinstance(each.tree, nodes.SetOption | nodes.ResetOption) for each in self.statements)
+        return options, self.epoch, sum(len(each.inserts) for each in self.sets)
+
     def place(self, node: ast.AST) -> Span:
         """Where a node stands in its source."""
         line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
