@@ -33,7 +33,8 @@ esac
 job=$(jq -r '.entry.job_id // empty' <<<"$shown")
 from=()
 if [ -n "$job" ]; then
-  stopped=$(flink stop --savepointPath "$SAVEPOINTS" "$job")
+  echo "stopping job $job with a savepoint in $SAVEPOINTS"
+  stopped=$(flink stop --savepointPath "$SAVEPOINTS" "$job") || { echo "$stopped"; exit 1; }
   savepoint=$(sed -n 's/^Savepoint completed. Path: //p' <<<"$stopped")
   [ -n "$savepoint" ] || { echo "job $job has not stopped with a savepoint: $stopped"; exit 1; }
   echo "the way back: $savepoint"
@@ -41,7 +42,8 @@ if [ -n "$job" ]; then
 elif [ "$START_MODE" = savepoint ]; then
   echo "nothing is deployed: there is no state to resume from"; exit 1
 fi
-started=$(flink run -d "${from[@]}" -py "$PROGRAM")
+echo "starting $PROGRAM ${from[*]:-without state}"
+started=$(flink run -d "${from[@]}" -py "$PROGRAM") || { echo "$started"; exit 1; }
 new=$(sed -n 's/.*JobID //p' <<<"$started")
 [ -n "$new" ] || { echo "no job was started: $started"; exit 1; }
 flinkcompat ledger adopt "$DEPLOYMENT" --job-id "$new" --script "$PROGRAM" --jobmanager "$JOBMANAGER" \

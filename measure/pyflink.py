@@ -29,9 +29,10 @@ _PACKAGES = (
     "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time",
     "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
 )  # fmt: skip
-_JAVA_OPTIONS = " ".join(
+JAVA_OPTIONS = " ".join(
     ["-Xmx700m", "-XX:+UseSerialGC", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES)]
 )
+"""Of a JVM that Flink's client runs in, on Java 17."""
 
 
 class PyFlinkError(DeployError):
@@ -65,7 +66,7 @@ class PyFlink:
         java = find_java().parents[1]
         configuration = self._work_dir / "conf"
         configuration.mkdir(parents=True, exist_ok=True)
-        (configuration / "config.yaml").write_text(f"env.java.opts.all: {_JAVA_OPTIONS}\n", encoding="utf-8")
+        (configuration / "config.yaml").write_text(f"env.java.opts.all: {JAVA_OPTIONS}\n", encoding="utf-8")
         own = {"FLINK_CONF_DIR": str(configuration), "FLINK_LOG_DIR": str(self._work_dir), "JAVA_HOME": str(java)}
         with (self._work_dir / "pyflink.out").open("ab") as output:
             self._process = subprocess.Popen(

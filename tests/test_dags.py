@@ -302,7 +302,7 @@ STOPPED = 'echo "Suspending job."; echo "Savepoint completed. Path: file:/savepo
          ["flink stop", "flink run -d -s file:/savepoints/savepoint-1 -py programs/visits.py", "adopt"]),
         ("savepoint", False, STOPPED, 1, []),
         ("savepoint", True, "echo nothing", 1, ["flink stop"]),
-        ("stateless", True, "echo refused; exit 3", 3, ["flink stop"]),
+        ("stateless", True, "echo refused; exit 3", 1, ["flink stop"]),
         ("stateless", None, STOPPED, 1, []),
     ],
 )  # fmt: skip
