@@ -93,7 +93,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return RealPartsTogether(config, log)
 
 
-DAYS = 3
+DAYS = 4
 """In how many days ``make test`` runs every slow test marked ``turns`` once."""
 
 

@@ -170,6 +170,7 @@ def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Led
     assert any(line.startswith("state: ") for line in back.evidence) is False, "a way back has nothing to compare with"
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("restart", ["disable", "exponential-delay"])
 def test_refused_at_restore_is_rolled_back(
     restart: str, run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
@@ -275,6 +276,7 @@ class Interrupted(SqlGatewayTarget):
         raise KeyboardInterrupt
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("at", ["submit", "verify"])
 def test_interrupted_run_is_taken_up(
     at: str, run: Deploy, files: Files, ledger: Ledger, local_flink: LocalFlink, target: SqlGatewayTarget
@@ -310,6 +312,7 @@ def test_reset_in_the_script_does_not_take_the_savepoint_away(
     assert resumed.savepoint == target.restored_from(str(resumed.job_id)) is not None
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("opening", ["EXECUTE STATEMENT SET BEGIN", "BEGIN STATEMENT SET;"])
 def test_statement_set_is_one_job(
     opening: str, run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
