@@ -7,10 +7,10 @@ from functools import reduce
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows
+from airflow_flinkcompat.backfill.aligned import SLICE, by_slices, in_pieces, in_windows, nulls_of
 from airflow_flinkcompat.backfill.connectors.base import Arrival, Rows
 from airflow_flinkcompat.backfill.merging import in_open_sessions, in_sessions
 from airflow_flinkcompat.backfill.native import Natives, pieces, reason
@@ -128,7 +128,7 @@ class Execution:
             case Where():
                 return self.frame(step.input).where(F.expr(step.condition))
             case Assign():
-                return in_windows(self.frame(step.input), step, self._nulls_seen())
+                return in_windows(*self._to_windows(step))
             case Sessions():
                 if step.counted is not None:
                     self._late.append(Observation())
@@ -165,13 +165,25 @@ class Execution:
             step.source.check_sequence(self.session)
         return step.source.arriving(self.session)
 
-    def _read(self, step: Read) -> DataFrame:
+    def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
+        """The rows that go into windows, and what counts those without a time: None where their reader does, because
+        a second look at each row is dear."""
+        read = step.input
+        known = dict(read.columns) if isinstance(read, Read) and read not in self._shared else {}
+        if isinstance(read, Read) and step.time in known and not read.condition:
+            return self._read(read, nulls_of(step)), step, None
+        return self.frame(read), step, self._nulls_seen()
+
+    def _read(self, step: Read, nulls: Column | None = None) -> DataFrame:
         raw = self._raw(step)
         seen = Observation()
         self._reads.append((step.table, step.source.place, seen))
         count = F.expr("count(1)").alias("rows")
         if step.condition:  # below the count, which keeps conditions from the reader
             rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
+        elif nulls is not None:
+            rows = _select(raw, step.columns).observe(seen, count, nulls)
+            self._nulls.append(seen)
         else:
             rows = _select(raw.observe(seen, count), step.columns)
         if step.computed:
@@ -192,8 +204,8 @@ class Execution:
             if (native := self._native_pieces(step)) is not None:
                 return by_slices(native, assign, slices)
             if self._sliced(assign, slices):
-                pieces = in_pieces(self.frame(assign.input), assign, slices, self._nulls_seen())
-                return by_slices(pieces, assign, slices)
+                rows, _, nulls = self._to_windows(assign)
+                return by_slices(in_pieces(rows, assign, slices, nulls), assign, slices)
         rows = self.frame(step.input)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
         if not step.aggregates:

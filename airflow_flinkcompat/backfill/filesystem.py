@@ -22,6 +22,10 @@ class FileSystem:
     def exists(self, place: str) -> bool:
         return bool(self._system.exists(self._path(place)))
 
+    def is_bare(self, place: str) -> bool:
+        """Whether no file lies at a place that is there, nor anywhere below; looks no further than to the first."""
+        return not self._system.listFiles(self._path(place), True).hasNext()
+
     def is_file(self, place: str) -> bool:
         return bool(self._system.exists(self._path(place)) and self._system.getFileStatus(self._path(place)).isFile())
 

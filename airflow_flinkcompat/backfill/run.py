@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
 from airflow_flinkcompat.backfill.secrets import hidden
 from airflow_flinkcompat.backfill.session import is_local, spark_session
-from airflow_flinkcompat.backfill.startup import little
+from airflow_flinkcompat.backfill.startup import Effort, effort
 from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.sql import mask_secrets
@@ -47,8 +47,10 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
         planned = plan(request)
         native = Natives(request.native == "auto" and is_local(request.master or "local"), progress)
         # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
-        brief = little(source.place for source in planned.work.sources) or native.covers(planned.work)
-        with spark_session(request.master, planned.work.needs, brief) as session:
+        work = effort(source.place for source in planned.work.sources)
+        if work is Effort.MUCH and native.covers(planned.work):
+            work = Effort.LITTLE
+        with spark_session(request.master, planned.work.needs, work) as session:
             if not is_local(session.sparkContext.master or ""):
                 native = Natives(False)
             with pinned(session):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.base import Needs
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.startup import makes_archive, started_fast, warm
+from airflow_flinkcompat.backfill.startup import Effort, makes_archive, started_fast, warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +42,13 @@ _LOCAL = {
     "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     "spark.log.level": "FATAL",
 }
+# To interpret a query and plan it once is done before its Java is compiled, where there are hardly any rows.
+_TINY = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 def submit_configuration(master: str) -> dict[str, str]:
@@ -63,12 +70,12 @@ def needs_configuration(needs: Needs) -> dict[str, str]:
 def spark_session(
     master: str | None = None,
     needs: Needs = Needs(),  # noqa: B008
-    brief: bool = False,
+    effort: Effort = Effort.MUCH,
 ) -> Iterator[SparkSession]:
     """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
 
-    ``needs`` is what the connectors want of a new session; an active one must have been started with it. ``brief``
-    says that Spark's own operators will have little to do.
+    ``needs`` is what the connectors want of a new session; an active one must have been started with it. ``effort``
+    says how much Spark's own operators will have to do where it is local.
 
     An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
     """
@@ -83,9 +90,10 @@ def spark_session(
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
-    start: AbstractContextManager[dict[str, str]] = started_fast(brief) if is_local(master) else nullcontext({})
+    start: AbstractContextManager[dict[str, str]] = started_fast(effort) if is_local(master) else nullcontext({})
     with start as fast:
-        session = _new_session(master, needs, fast)
+        local = _TINY if is_local(master) and effort is Effort.TINY else {}
+        session = _new_session(master, needs, local, fast)
         try:
             yield session
             if makes_archive(fast):
@@ -94,12 +102,12 @@ def spark_session(
             session.stop()
 
 
-def _new_session(master: str, needs: Needs, fast: Mapping[str, str]) -> SparkSession:
+def _new_session(master: str, needs: Needs, own: Mapping[str, str], fast: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("flinkcompat backfill")
-    settings = {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs)}
+    settings = {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs), **own}
     settings |= {key: f"{settings.get(key, '')} {value}".strip() for key, value in fast.items()}
     for key, value in settings.items():
         builder = builder.config(key, value)

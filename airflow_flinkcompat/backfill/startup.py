@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import IO, TYPE_CHECKING
@@ -30,13 +31,29 @@ _BRIEF = "-XX:TieredStopAtLevel=1"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DUMP_SECONDS = 120
 _MAKING = "making-"
-_LITTLE_BYTES = 16 << 20
 _LAUNCHER = "SPARK_LAUNCHER_OPTS"  # options of the small JVM with which spark-submit works out its command line
 
 
-def little(places: Iterable[str]) -> bool:
-    """Whether all places are local and hold so few bytes that Spark's own operators have little to do."""
-    left = _LITTLE_BYTES
+class Effort(IntEnum):
+    """How much Spark's own operators will have to do, by which a local session is set up; a matter of speed only."""
+
+    TINY = 0  # less than it costs to compile a query to Java and that to machine code
+    LITTLE = 1  # too little for the JVM's second compiler
+    MUCH = 2
+
+
+_MOST = {Effort.TINY: 1 << 20, Effort.LITTLE: 16 << 20}  # bytes
+
+
+def effort(places: Iterable[str]) -> Effort:
+    """That of reading these places: as many bytes as they hold where all are local."""
+    known = list(places)
+    return next((effort for effort, most in _MOST.items() if _within(known, most)), Effort.MUCH)
+
+
+def _within(places: Iterable[str], most: int) -> bool:
+    """Whether all places are local and hold no more bytes."""
+    left = most
     for place in places:
         address = urlsplit(place)
         if address.scheme != "file":
@@ -103,9 +120,13 @@ class Archive:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def keep(self, made: Path) -> None:
-        """Takes in an archive that is complete; runs that overlap each bring one."""
+        """Takes in an archive that is complete, in place of any other: runs that overlap each bring one."""
         with suppress(OSError):
-            made.replace(self.folder / f"{self.name}-{made.stat().st_size}.jsa")
+            others = list(self.folder.glob(f"{self.name}-*.jsa"))
+            made.replace(kept := self.folder / f"{self.name}-{made.stat().st_size}.jsa")
+            for path in others:
+                if path != kept:
+                    path.unlink(missing_ok=True)
 
 
 def _locked(folder: Path) -> IO[str] | None:
@@ -122,18 +143,17 @@ def _locked(folder: Path) -> IO[str] | None:
 
 
 @contextmanager
-def started_fast(brief: bool) -> Iterator[dict[str, str]]:
+def started_fast(effort: Effort) -> Iterator[dict[str, str]]:
     """The settings for a local session that is started inside, by a process whose JVM does not run yet.
 
-    ``brief``: little is left to Spark's own operators. At the end the archive is made where there was none, which ends
-    the JVM as well.
+    At the end the archive is made where there was none, which ends the JVM as well.
     """
     from pyspark import SparkContext
 
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         yield {}
         return
-    options, unmade = [_ALWAYS, *([_BRIEF] if brief else [])], None
+    options, unmade = [_ALWAYS, *([_BRIEF] if effort < Effort.MUCH else [])], None
     archive = Archive.here()
     with ExitStack() as stack:
         if archive is not None:

@@ -10,19 +10,30 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import startup
+from airflow_flinkcompat.backfill.startup import Effort
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from tests.backfill.scripts import script, table
 
 
-def test_little_work_is_little_data_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effort_is_that_of_reading_files_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a b" / "deep").mkdir(parents=True)
     (tmp_path / "a b" / "deep" / "rows.csv").write_bytes(b"x" * 100)
-    place = (tmp_path / "a b").as_uri()
-    assert startup.little([place])
-    assert startup.little([])
-    assert not startup.little([place, "s3a://bucket/orders"])
-    monkeypatch.setattr(startup, "_LITTLE_BYTES", 99)
-    assert not startup.little([place])
+    place = (tmp_path / "a b" / "deep").as_uri()
+    assert startup.effort([place]) is startup.effort([]) is Effort.TINY
+    assert startup.effort([place, "s3a://bucket/orders"]) is Effort.MUCH
+    monkeypatch.setattr(startup, "_MOST", {Effort.TINY: 99, Effort.LITTLE: 100})
+    assert startup.effort(iter([place])) is Effort.LITTLE
+    assert startup.effort([place, place]) is Effort.MUCH
+
+
+def test_an_archive_takes_the_place_of_others_of_its_name(tmp_path: Path) -> None:
+    archive = startup.Archive(tmp_path, "4-abc")
+    for name in ("4-abc-5.jsa", "4-abcd-5.jsa"):
+        (tmp_path / name).write_bytes(b"older")
+    (tmp_path / "made").write_bytes(b"newest")
+    archive.keep(tmp_path / "made")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["4-abc-6.jsa", "4-abcd-5.jsa"]
+    assert archive.whole() == tmp_path / "4-abc-6.jsa"
 
 
 def test_without_java_or_a_folder_there_is_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.lakes import Span, column_type, identifier, within
 from airflow_flinkcompat.backfill.connectors.reading import ORDER, ordered_rows
 from airflow_flinkcompat.backfill.expressions import quoted, spark_type
+from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import Column
 
@@ -31,12 +32,7 @@ def columns(
     """
     calendar = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"} if format == "parquet" else {}
     reader = session.read.format(format).options(recursiveFileLookup=not partitions, **calendar)
-    try:
-        found = {field.name: field.dataType.simpleString() for field in reader.load(place).schema.fields}
-    except AnalysisException as error:
-        if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
-            raise
-        found = {}  # no files, no rows
+    found = {} if FileSystem(session, place).is_bare(place) else _found(reader, place)
     wanted = {column.name: column_type(column.type) for column in stored}
     real = {name: found.get(name, kind) for name, kind in wanted.items() if kind}
     held = {name: real[name] for name in real if real[name] in _alike(wanted[name])}
@@ -52,6 +48,16 @@ def columns(
         text = f"CAST({identifier(name)} AS {kind})" if name in held else f"raise_error({quoted(message)})"
         values.append(F.expr(text).alias(name) if kind and held.get(name) != wanted[name] else F.col(identifier(name)))
     return rows.select(*values, *(identifier(name) for name in partitions), *(ORDER if ordered else ()))
+
+
+def _found(reader: DataFrameReader, place: str) -> dict[str, str]:
+    """The types of the columns that are in the files; none where all files are hidden ones."""
+    try:
+        return {field.name: field.dataType.simpleString() for field in reader.load(place).schema.fields}
+    except AnalysisException as error:
+        if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+            raise
+        return {}
 
 
 def _alike(kind: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.base import Source
@@ -96,11 +97,9 @@ class Natives:
 
 
 def _check_installed() -> None:
-    try:
-        import duckdb  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise NotNative(f"{error.name} is not installed (pip install 'airflow-flinkcompat[native]')") from None
+    for name in ("duckdb", "pyarrow"):
+        if find_spec(name) is None:
+            raise NotNative(f"{name} is not installed (pip install 'airflow-flinkcompat[native]')")
 
 
 def _dense(partials: Partials, slice_: int) -> float:
