@@ -131,6 +131,7 @@ def test_what_two_statements_say_is_told_apart(one: str, other: str, same: bool)
     assert (content(one) == content(other)) is same
 
 
+@pytest.mark.slow
 def test_a_sample_of_mutated_scripts(tmp_path: Path) -> None:
     assert fuzz(FAST_SAMPLE, tmp_path).outcomes.total() == FAST_SAMPLE
 

@@ -208,6 +208,7 @@ def test_no_file_names_a_place_on_one_machine() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 class TestNoSkips:
     """The rule of tests/conftest.py, run on a small suite of its own."""
 
