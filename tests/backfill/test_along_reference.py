@@ -160,7 +160,7 @@ MANY = st.integers(0, 2**16).map(lambda seed: [event for event in _many(seed) if
 
 @pytest.mark.slow
 @settings(
-    max_examples=30 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1,
+    max_examples=100 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(events=st.one_of(MANY, EVENTS), asked=DRAWN)
