@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.origins import origins, window_is_grouped
 from airflow_flinkcompat.backfill.sessions import session_rows
 from airflow_flinkcompat.backfill.slices import legacy_slices_of, slices_of
 from airflow_flinkcompat.backfill.steps import Assign, Group, Select, Sessions, Step
-from airflow_flinkcompat.backfill.windows import DAY, Aligned, Demand, refusal
+from airflow_flinkcompat.backfill.windows import DAY, Aligned, Demand
 from airflow_flinkcompat.compat import zones
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
@@ -31,6 +31,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
 )
 from airflow_flinkcompat.plan.types import TIMESTAMPS, TimeAttribute
+from airflow_flinkcompat.plan.windows import refusal
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.relations import Relations

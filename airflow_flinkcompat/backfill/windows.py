@@ -180,32 +180,3 @@ class Aligned:
     def slice_of(self, micros: str) -> str:
         """Spark SQL of the start of the slice a time lies in; its windows are those of all its times."""
         return f"{micros} - pmod({micros} - {self.offset}, {self.slice})"
-
-
-def refusal(window: Window) -> str | None:
-    """Why Flink refuses a windowing function with these lengths, in its own words; None when it does not."""
-    kind, size, slide, offset = window.kind, window.size, window.slide, window.offset
-    match kind:
-        case WindowKind.TUMBLE if size is not None and size <= 0:
-            return f"TUMBLE table function based aggregate requires size to be positive, but got {size} ms"
-        case WindowKind.TUMBLE if size is not None and abs(offset) >= size:
-            return (
-                "TUMBLE table function parameters must satisfy abs(offset) < size, "
-                f"but got size {size} ms and offset {offset} ms"
-            )
-        case WindowKind.HOP if size is not None and slide is not None and min(size, slide) <= 0:
-            return (
-                "HOP table function based aggregate requires slide and size to be positive, "
-                f"but got slide {slide} ms and size {size} ms"
-            )
-        case WindowKind.CUMULATE if size is not None and slide is not None and min(size, slide) <= 0:
-            return (
-                "CUMULATE table function based aggregate requires maxSize and step to be positive, "
-                f"but got maxSize {size} ms and step {slide} ms"
-            )
-        case WindowKind.CUMULATE if size is not None and slide is not None and size % slide:
-            return (
-                "CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, "
-                f"but got maxSize {size} ms and step {slide} ms"
-            )
-    return None

@@ -7,12 +7,22 @@ time is a time attribute, and which clock it is. FLIP-11's rules V2 and V3 as Py
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
-from airflow_flinkcompat.plan.nodes import GroupWindowAggregate, Measure, Node, Opaque, Over, WindowKind, walk_nodes
+from airflow_flinkcompat.plan.nodes import (
+    GroupWindowAggregate,
+    Measure,
+    Node,
+    Opaque,
+    Over,
+    WindowAggregate,
+    WindowKind,
+    walk_nodes,
+)
 from airflow_flinkcompat.plan.program import REFUSED, Pipeline, Program
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.plan.windows import refusal
 from airflow_flinkcompat.sql import Span, WindowUse
 
 _CALLS = {WindowKind.TUMBLE: "TUMBLE", WindowKind.HOP: "HOP", WindowKind.SESSION: "SESSION"}
@@ -28,14 +38,23 @@ class Refusal:
 
     message: str
     span: Span | None
+    what: str = "program"
 
 
 def refusals(program: Program) -> tuple[Refusal, ...]:
-    """Everything of a program that Flink refuses, each once, in the order of its queries. None for a script of SQL."""
+    """Everything of a program that Flink refuses, each once, in the order of its queries.
+
+    Of SQL: windowing functions whose lengths do not go together.
+    """
     found = [Refusal(problem.message, problem.span) for problem in program.problems if problem.reason == REFUSED]
     for pipeline in program.pipelines:
         if pipeline.steps:
             found += _of_query(pipeline, program.windows)
+        for node in walk_nodes(pipeline.sink.input):
+            # Offsets have a rule of their own.
+            if isinstance(node, WindowAggregate) and (words := refusal(replace(node.window, offset=0))):
+                what = "program" if pipeline.steps else "script"
+                found.append(Refusal(f"{words}; give it other lengths", node.span or pipeline.span, what))
     return tuple(dict.fromkeys(found))
 
 

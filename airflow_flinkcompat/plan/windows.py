@@ -221,3 +221,32 @@ def _computes_on_window(node: Node, expression: Expression) -> bool:
         else:
             return False
     return isinstance(expression, Call) and _computes_on_window(node, expression)
+
+
+def refusal(window: Window) -> str | None:
+    """Why Flink refuses a windowing function with these lengths, in its own words; None when it does not."""
+    kind, size, slide, offset = window.kind, window.size, window.slide, window.offset
+    match kind:
+        case WindowKind.TUMBLE if size is not None and size <= 0:
+            return f"TUMBLE table function based aggregate requires size to be positive, but got {size} ms"
+        case WindowKind.TUMBLE if size is not None and abs(offset) >= size:
+            return (
+                "TUMBLE table function parameters must satisfy abs(offset) < size, "
+                f"but got size {size} ms and offset {offset} ms"
+            )
+        case WindowKind.HOP if size is not None and slide is not None and min(size, slide) <= 0:
+            return (
+                "HOP table function based aggregate requires slide and size to be positive, "
+                f"but got slide {slide} ms and size {size} ms"
+            )
+        case WindowKind.CUMULATE if size is not None and slide is not None and min(size, slide) <= 0:
+            return (
+                "CUMULATE table function based aggregate requires maxSize and step to be positive, "
+                f"but got maxSize {size} ms and step {slide} ms"
+            )
+        case WindowKind.CUMULATE if size is not None and slide is not None and size % slide:
+            return (
+                "CUMULATE table function based aggregate requires maxSize must be an integral multiple of step, "
+                f"but got maxSize {size} ms and step {slide} ms"
+            )
+    return None

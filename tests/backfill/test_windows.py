@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill.windows import Aligned, Demand, from_micros, refusal, to_micros
+from airflow_flinkcompat.backfill.windows import Aligned, Demand, from_micros, to_micros
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
+from airflow_flinkcompat.plan.windows import refusal
 
 MINUTE = 60_000
 SOON = st.integers(-200_000, 200_000)

@@ -8,15 +8,19 @@ from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
+OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of a window function")
+
 
 def find(change: Change) -> Iterable[Hit]:
     old, new = map(refusals, change.programs)
     claims = change.claim("unread") if old or new else ()
     for refusal in new:
-        yield Hit(f"Flink refuses the proposed program: {refusal.message}", claims, after_span=refusal.span)
+        said = f"Flink refuses the proposed {refusal.what}: {refusal.message}"
+        verdicts = {"flink": OF_SQL} if refusal.what == "script" else {}
+        yield Hit(said, claims, after_span=refusal.span, verdicts=verdicts)
     for refusal in old:
         yield Hit(
-            f"Flink refuses the deployed program: {refusal.message}",
+            f"Flink refuses the deployed {refusal.what}: {refusal.message}",
             claims,
             before_span=refusal.span,
             verdicts={"vvr": DEPLOYED, "flink": DEPLOYED},
