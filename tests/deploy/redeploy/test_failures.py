@@ -8,201 +8,25 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, LocalFlink, RolledBack, Start, StartFailed
-from airflow_flinkcompat.deploy.flink.remedies import Origin
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, LocalFlink, RolledBack, Start, StartFailed
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from tests.deploy.failures import Cases
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kills import Attempt
-from tests.deploy.servers import rest_server
-from tests.deploy.stage import OPTIONS, Stage, wire
+from tests.deploy.redeploy.failing_connections import case
+from tests.deploy.stage import OPTIONS, Stage
 
 pytestmark = pytest.mark.slow
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 GIVES_UP = {"restart-strategy.type": "disable", RETENTION: "DELETE_ON_CANCELLATION"}
 KEEPS_NOTHING = {"restart-strategy.type": "disable", RETENTION: "NO_EXTERNALIZED_CHECKPOINTS"}
-case = Cases("failures", "Failures around redeploys")
-
-
-# ------------------------------------------------------------------------------------------------- the SQL Gateway
-@case("Gateway down before the validation")
-def gateway_down_before(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url) as way:
-        target = stage.reached_by(gateway=way.url)
-        way.shut()
-        kind, message = stage.fails(target)
-        assert (kind.__name__, f"the SQL Gateway at {way.url} does not answer" in message) == ("GatewayError", True)
-        assert "does it run, and is the address right?" in message
-        stage.is_untouched()
-        way.open()
-        assert stage.run(target).kind == "deployed"
-    return message
-
-
-@case("Gateway down after the stop")
-def gateway_down_after(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url) as way:
-        target = stage.reached_by(gateway=way.url)
-        target.before["submit"] = way.shut
-        kind, message = stage.fails(target)
-        assert kind is DeployError
-        starting = stage.ledger.entries()[-1]
-        assert stage.kinds == ["deploying", "stopping", "stopped", "starting"]
-        for part in (way.url, str(starting.job_id), str(starting.savepoint), "is safe in", "Run this again"):
-            assert part in message
-        assert stage.running == ()
-        way.open()
-        entry = stage.run(target)
-        assert entry.job_id == starting.job_id, "the same job is submitted, not a second one"
-        stage.goes_on(entry.job_id)
-    return message
-
-
-@case("Gateway wants credentials")
-def gateway_401(stage: Stage) -> str:
-    with rest_server(authorization="Bearer another") as server:
-        target = stage.reached_by(gateway=Endpoint(server.url, headers={"Authorization": "Bearer planted-token"}))
-        _, message = stage.fails(target)
-    assert f"the SQL Gateway at {server.url} answered 401" in message
-    assert "set login and password" in message
-    assert "planted-token" not in message
-    stage.is_untouched()
-    return message
-
-
-@case("JobManager wants credentials")
-def jobmanager_401(stage: Stage) -> str:
-    with rest_server(authorization="Bearer another") as server:
-        target = stage.reached_by(
-            jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=Origin(credentials=True))
-        )
-        _, message = stage.fails(target)
-    assert f"the JobManager at {server.url} answered 401" in message
-    assert "check login and password" in message
-    assert "planted-word" not in message
-    stage.is_untouched()
-    return message
-
-
-# -------------------------------------------------------------------------------------------------------- the wire
-@case("slow connections")
-def slow_wires(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url, delay=0.2) as slow, wire(stage.flink.jobmanager_url, delay=0.2) as slower:
-        entry = stage.run(stage.reached_by(slow.url, slower.url))
-    stage.goes_on(entry.job_id)
-    return "deployed"
-
-
-@case("answers that come after the time-out")
-def answer_too_late(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url) as way:
-        target = stage.reached_by(gateway=Endpoint(way.url, timeout=1.5))
-
-        def slow(piece: bytes) -> bool:
-            way.delay = 4.0 if b"INSERT INTO" in piece and not way.delay else way.delay
-            return False
-
-        def late() -> None:
-            way.lose = slow
-
-        target.before["submit"] = late
-        with suppress(DeployError):  # after three submissions nobody has answered yet
-            stage.run(target)
-        way.lose, way.delay = lambda _: False, 0.0
-        entry = stage.run(target)
-    assert stage.jobs == {stage.first.job_id, entry.job_id}, "one id is one job, however often it is submitted"
-    stage.goes_on(entry.job_id)
-    return f"deployed; {stage.kinds.count('starting')} start was written down"
-
-
-@case("connection closed after the job was sent")
-def submission_without_answer(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url) as way:
-        way.lose = lambda piece: b"INSERT INTO" in piece and b"EXPLAIN" not in piece and not way.lost
-        entry = stage.run(stage.reached_by(gateway=way.url))
-        assert way.lost == 1
-    assert stage.jobs == {stage.first.job_id, entry.job_id}, "submitted again under the same id: one job"
-    assert stage.kinds == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
-    stage.goes_on(entry.job_id)
-    return "deployed"
-
-
-@case("connection closed after the stop was asked for")
-def stop_without_answer(stage: Stage) -> str:
-    with wire(stage.flink.jobmanager_url) as way:
-        way.lose = lambda piece: b"triggerId" in piece and b"drain" in piece and way.lost < 2
-        entry = stage.run(stage.reached_by(jobmanager=way.url))
-        assert way.lost == 2
-    assert len(stage.savepoints) == 1, "asked for three times, done once"
-    stage.goes_on(entry.job_id)
-    return "deployed"
-
-
-@case("connection half-closed after the job was sent")
-def submission_half_closed(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url) as way:
-        way.half_close = lambda piece: b"INSERT INTO" in piece and b"EXPLAIN" not in piece and not way.lost
-        entry = stage.run(stage.reached_by(gateway=way.url))
-        assert way.lost == 1
-    assert stage.jobs == {stage.first.job_id, entry.job_id}, "submitted again under the same id: one job"
-    stage.goes_on(entry.job_id)
-    return "deployed"
-
-
-@case("connection half-closed after the stop was asked for")
-def stop_half_closed(stage: Stage) -> str:
-    with wire(stage.flink.jobmanager_url) as way:
-        way.half_close = lambda piece: b"triggerId" in piece and b"drain" in piece and way.lost < 2
-        entry = stage.run(stage.reached_by(jobmanager=way.url))
-        assert way.lost == 2
-    assert len(stage.savepoints) == 1, "asked for three times, done once"
-    stage.goes_on(entry.job_id)
-    return "deployed"
-
-
-@case("JobManager that half-closes every connection, from the stop on")
-def always_half_closed(stage: Stage) -> str:
-    with wire(stage.flink.jobmanager_url) as way:
-        target = stage.reached_by(jobmanager=way.url)
-
-        def half_close() -> None:
-            way.half_close = lambda _: True
-
-        target.before["ask_to_stop"] = half_close
-        _, message = stage.fails(target)
-        assert f"the JobManager at {way.url} does not answer" in message
-        assert stage.kinds == ["deploying", "stopping"]
-        way.half_close = lambda _: False
-        entry = stage.run(target)
-    assert stage.kinds.count("stopping") == len(stage.savepoints) == 1, "the same stop, which had been asked for"
-    stage.goes_on(entry.job_id)
-    return message
-
-
-@case("SQL Gateway that reads and never answers")
-def never_answers(stage: Stage) -> str:
-    with wire(stage.flink.gateway_url, delay=3600) as way:
-        _, message = stage.fails(stage.reached_by(gateway=Endpoint(way.url, timeout=1.5)))
-    assert f"the SQL Gateway at {way.url} does not answer" in message
-    stage.is_untouched()
-    return message
-
-
-@case("JobManager that reads and never answers")
-def jobmanager_never_answers(stage: Stage) -> str:
-    with wire(stage.flink.jobmanager_url, delay=3600) as way:
-        _, message = stage.fails(stage.reached_by(jobmanager=Endpoint(way.url, timeout=1.5)))
-    assert f"the JobManager at {way.url} does not answer" in message
-    stage.is_untouched()
-    return message
 
 
 # -------------------------------------------------------------------------------------------------- the savepoints
