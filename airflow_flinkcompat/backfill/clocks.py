@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from airflow_flinkcompat.backfill.compiling.windowing import zone_of
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.windowing import zone_of
-from airflow_flinkcompat.compat import zones
+from airflow_flinkcompat.compat.handovers import zones
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import outermost_windows
 from airflow_flinkcompat.plan.program import Program

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.compiling.steps import Work
 from airflow_flinkcompat.backfill.connectors.base import Publication, Range
-from airflow_flinkcompat.backfill.counts import Counts
-from airflow_flinkcompat.backfill.execution import Execution
+from airflow_flinkcompat.backfill.executing.counts import Counts
+from airflow_flinkcompat.backfill.executing.execution import Execution
 from airflow_flinkcompat.backfill.journal import Chunk, Journal
 from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan
-from airflow_flinkcompat.backfill.steps import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

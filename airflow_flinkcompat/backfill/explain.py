@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from airflow_flinkcompat.backfill.compiling.origins import windows_of
+from airflow_flinkcompat.backfill.compiling.steps import Write, reads_of
 from airflow_flinkcompat.backfill.connectors.base import Source
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.journal import journal_place
-from airflow_flinkcompat.backfill.origins import windows_of
 from airflow_flinkcompat.backfill.planning import Plan
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.steps import Write, reads_of
-from airflow_flinkcompat.compat import clauses
+from airflow_flinkcompat.compat.changes import clauses
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,

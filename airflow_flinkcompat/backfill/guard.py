@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.compiling.relations import Relations
+from airflow_flinkcompat.backfill.compiling.steps import Step
 from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.connectors.places import Places
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.places import Places
-from airflow_flinkcompat.backfill.relations import Relations
-from airflow_flinkcompat.backfill.steps import Step
-from airflow_flinkcompat.backfill.windows import timestamp
-from airflow_flinkcompat.compat.handover import HandOver
+from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
+from airflow_flinkcompat.compat.handovers.record import HandOver
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.program import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
 
 @dataclass(frozen=True)

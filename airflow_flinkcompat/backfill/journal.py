@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat import __version__
+from airflow_flinkcompat.backfill.compiling.steps import Work
 from airflow_flinkcompat.backfill.connectors.base import Stated
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.secrets import variables
-from airflow_flinkcompat.backfill.steps import Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
     decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
     key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
     if request.journal is not None:
-        from airflow_flinkcompat.backfill.places import normalised
+        from airflow_flinkcompat.backfill.connectors.places import normalised
 
         return f"{normalised(request.journal, '--journal')}/backfill-{key}"
     for write in work.writes:

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 from airflow_flinkcompat.backfill.chunks import chunk_ranges
 from airflow_flinkcompat.backfill.clocks import settled
-from airflow_flinkcompat.backfill.compiler import compile_program
+from airflow_flinkcompat.backfill.compiling.compiler import compile_program
+from airflow_flinkcompat.backfill.compiling.steps import Work, Write
 from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.connectors.places import Places
 from airflow_flinkcompat.backfill.errors import BackfillError, combined
 from airflow_flinkcompat.backfill.guard import Guard, guards
-from airflow_flinkcompat.backfill.places import Places
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.steps import Work, Write
-from airflow_flinkcompat.compat.boundary import hand_over
-from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, fingerprint
+from airflow_flinkcompat.compat.handovers.boundary import hand_over
+from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
 from airflow_flinkcompat.compat.side import InputError, Side
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.sql import ScriptError

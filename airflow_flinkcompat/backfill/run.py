@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.compiling.steps import Work
 from airflow_flinkcompat.backfill.connectors.base import Publication
 from airflow_flinkcompat.backfill.connectors.pins import pinned
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.executing.session import is_local, spark_session
+from airflow_flinkcompat.backfill.executing.startup import Effort, effort
 from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan, plan
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
 from airflow_flinkcompat.backfill.secrets import hidden
-from airflow_flinkcompat.backfill.session import is_local, spark_session
-from airflow_flinkcompat.backfill.startup import Effort, effort
-from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.sql import mask_secrets
 
@@ -65,7 +65,7 @@ def _run(session: SparkSession, planned: Plan, progress: Progress, native: Nativ
     from pyspark.errors import PySparkException
 
     from airflow_flinkcompat.backfill.computing import stage_at_once, stage_in_chunks
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
     from airflow_flinkcompat.backfill.journal import Journal, filled_in, history_of, journal_place
 
     work, journal = planned.work, None

@@ -12,7 +12,7 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.planner import Plans
-from airflow_flinkcompat.compat.render import WIDTH
+from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.program.beside import texts_beside
 from airflow_flinkcompat.sql import PROGRAM, language_of, read_script, read_text
 

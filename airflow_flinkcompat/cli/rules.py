@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome
-from airflow_flinkcompat.compat.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.compat.pages import write_pages
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.sql import mask_secrets
 
 

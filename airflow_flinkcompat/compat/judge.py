@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.compat import flink, not_covered
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.clauses import plain
-from airflow_flinkcompat.compat.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.flink_jobs import disturbs
-from airflow_flinkcompat.compat.flink_keys import keys_may_move
+from airflow_flinkcompat.compat import not_covered
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.changes.ranking import WINDOW_TOP_N_DECIDES
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink.jobs import disturbs
+from airflow_flinkcompat.compat.flink.keys import keys_may_move
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, contests
 from airflow_flinkcompat.compat.programs import beyond_the_pages, by_rows, doubt
-from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
+from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, InputError, Side

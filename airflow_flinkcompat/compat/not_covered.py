@@ -1,8 +1,8 @@
 """What a difference is called that no rule claims. It has its page in the catalogue, but nothing looks for it."""
 
-from airflow_flinkcompat.compat.examples import windowed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 SINK = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
 TOTAL = windowed("customer, SUM(amount)")

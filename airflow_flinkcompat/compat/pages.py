@@ -7,10 +7,17 @@ from errno import EEXIST
 from functools import cache
 from pathlib import Path
 
-from airflow_flinkcompat.compat.catalogue import BY_CODE, ENTRIES, SCOPES, basis_text, example_parts, outcome_text
 from airflow_flinkcompat.compat.judge import check
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
+from airflow_flinkcompat.compat.reports.catalogue import (
+    BY_CODE,
+    ENTRIES,
+    SCOPES,
+    basis_text,
+    example_parts,
+    outcome_text,
+)
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Rule
 from airflow_flinkcompat.compat.side import ENGINES, Side
 

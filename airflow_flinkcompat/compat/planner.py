@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import (
     QUERY_SINK,
     Aspect,
@@ -24,11 +24,11 @@ from airflow_flinkcompat.compat.compiled import (
     read_plan,
     sinks_of,
 )
-from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.flink import STATELESS_SINKS
+from airflow_flinkcompat.compat.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.compat.side import MEASURED_VERSIONS, InputError
 
 Plans = tuple[Sequence[Plan], Sequence[Plan]]

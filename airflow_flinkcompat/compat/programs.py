@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.flink_notations import standing
-from airflow_flinkcompat.compat.flink_within import GROUPED_ALIKE
-from airflow_flinkcompat.compat.notations import Notation
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.notations import Notation
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.flink.notations import standing
+from airflow_flinkcompat.compat.flink.within import GROUPED_ALIKE
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Window

@@ -7,7 +7,7 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.handover import BoundaryError, HandOver
+from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver
 from airflow_flinkcompat.deploy.errors import DeployRefused
 
 

@@ -214,7 +214,7 @@ class FlinkBackfillOperator(ScriptOperator):
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-        from airflow_flinkcompat.backfill.session import submit_configuration
+        from airflow_flinkcompat.backfill.executing.session import submit_configuration
 
         given = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]

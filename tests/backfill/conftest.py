@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
-    from airflow_flinkcompat.backfill.session import spark_session
+    from airflow_flinkcompat.backfill.executing.session import spark_session
     from tests.backfill.packages import NEEDS, ivy_directory
 
     ivy_directory().mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
     """Without what pays for many rows only (generated code, plans that change on the way): four times as fast."""
-    from airflow_flinkcompat.backfill.session import configured
+    from airflow_flinkcompat.backfill.executing.session import configured
 
     plain = {
         "spark.sql.adaptive.enabled": "false",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
-from airflow_flinkcompat.backfill.expressions import typed
+from airflow_flinkcompat.backfill.spark_sql.expressions import typed
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Project
 from airflow_flinkcompat.sql import parse_script

@@ -167,7 +167,7 @@ MANY = st.integers(0, 2**16).map(lambda seed: [event for event in _many(seed) if
 def test_any_row_windows_over_any_history(
     plain_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, events: list[Event], asked: tuple[Drawn, ...]
 ) -> None:
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     folder: Path = tmp_path_factory.mktemp("drawn")
     _history(folder / "t", events)

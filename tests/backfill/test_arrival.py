@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, parse_orders, plan, plan_backfill
-from airflow_flinkcompat.backfill.steps import Along, Overtaken, Read, Step, Together, reads_of
+from airflow_flinkcompat.backfill.compiling.steps import Along, Overtaken, Read, Step, Together, reads_of
 from tests.backfill.scripts import BID_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
 pytestmark = pytest.mark.turns

@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.chunks import chunk_ranges
 from airflow_flinkcompat.backfill.connectors.base import Range
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
-from airflow_flinkcompat.backfill.windows import Aligned, Demand, to_micros
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, Demand, to_micros
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.sql import parse_script

@@ -84,7 +84,7 @@ def test_both_engines_read_what_both_write(
 def test_only_needed_columns_and_rows_reach_the_reader(
     run: Run, spark: SparkSession, history: Path, tmp_path: Path
 ) -> None:
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     archive = tmp_path / "archive"
     kept = table("kept", BID_COLUMNS.rpartition(",")[0], archive, "parquet", **INT64)
@@ -197,7 +197,7 @@ def test_static_partitions_as_in_flink(flink: FlinkBatch, run: Run, tmp_path: Pa
 
 
 def test_only_asked_partitions_are_read(run: Run, spark: SparkSession, tmp_path: Path, results: Path) -> None:
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "rows.csv").write_text(PARTED_ROWS, encoding="utf-8")

@@ -8,9 +8,9 @@ from datetime import datetime
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan_backfill
+from airflow_flinkcompat.backfill.compiling.steps import Assign, Group, Read, Select, Step, Together, reads_of
 from airflow_flinkcompat.backfill.connectors.files import Files
-from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Step, Together, reads_of
-from airflow_flinkcompat.backfill.windows import from_micros, to_micros
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, to_micros
 from tests.backfill.scripts import BID_COLUMNS, TUMBLE, bids, script, table
 
 WINDOWED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
+from airflow_flinkcompat.backfill.compiling.steps import reads_of
 from airflow_flinkcompat.backfill.connectors.jdbc import Jdbc, identifier, is_read_as, is_written_as, qualified
 from airflow_flinkcompat.backfill.planning import plan
-from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, timestamp
 from tests.backfill.scripts import script, table
 

@@ -20,7 +20,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.handover import HandOver
+from airflow_flinkcompat.compat.handovers.record import HandOver
 from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, Start, deploy
 from tests.backfill.engines import turns
 from tests.backfill.scripts import lines, script, table

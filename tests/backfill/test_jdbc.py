@@ -243,9 +243,9 @@ def test_a_password_is_shown_nowhere(
     run: Run, postgres: Postgres, bid: str, spark: SparkSession, capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    from airflow_flinkcompat.backfill.compiling.steps import reads_of
     from airflow_flinkcompat.backfill.connectors.jdbc import Jdbc
     from airflow_flinkcompat.backfill.run import plan_backfill
-    from airflow_flinkcompat.backfill.steps import reads_of
 
     postgres.run(f"CREATE TABLE results ({RESULTS})")
     text = script(bid, declared("results", SUM_COLUMNS, postgres), f"INSERT INTO results {SUM}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
+from airflow_flinkcompat.backfill.compiling.steps import reads_of
 from airflow_flinkcompat.backfill.run import plan_backfill
-from airflow_flinkcompat.backfill.steps import reads_of
 from tests.backfill.engines import by_both
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
 from tests.backfill.topics import held, topic_table

@@ -164,7 +164,7 @@ def test_killed_between_any_two_changes(
     spark: SparkSession, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:
     """Rows of an earlier run, with other values, are replaced; what no run wrote stays beside a declared place's."""
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     planned = plan(ask(history, results))
     (write,) = planned.work.writes

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
+from airflow_flinkcompat.backfill.compiling.steps import reads_of
 from airflow_flinkcompat.backfill.connectors.delta import Delta
 from airflow_flinkcompat.backfill.connectors.lakes import Span
 from airflow_flinkcompat.backfill.run import plan_backfill
-from airflow_flinkcompat.backfill.steps import reads_of
-from airflow_flinkcompat.backfill.windows import to_micros
+from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lines, script, table
 
 if TYPE_CHECKING:

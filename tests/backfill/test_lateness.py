@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.steps import Late, Step, Together
+from airflow_flinkcompat.backfill.compiling.steps import Late, Step, Together
 from tests.backfill.engines import by_both, turns
 from tests.backfill.scripts import SUM, SUM_COLUMNS, TUMBLE, Run, bids, filled, lines, script, table
 

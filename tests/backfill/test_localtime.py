@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill.compiler import compile_program
+from airflow_flinkcompat.backfill.compiling.compiler import compile_program
 from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.connectors.places import Places
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.localtime import localised
-from airflow_flinkcompat.backfill.places import Places
+from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.sql import parse_script
 from tests.backfill.scripts import script, table

@@ -13,7 +13,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
 from airflow_flinkcompat.backfill.native import Natives, deciding, held
 from airflow_flinkcompat.backfill.native.held import NotNative
-from airflow_flinkcompat.backfill.windows import EPOCH
+from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from tests.backfill.twice import BOUNDS, FILTER, QUERY, WINDOWS, decided, job, twice
 
 if TYPE_CHECKING:

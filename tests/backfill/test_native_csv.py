@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.connectors.text import CsvFormat
 from airflow_flinkcompat.backfill.native import deciding, tasks
 from airflow_flinkcompat.backfill.native.csv import Csv
 from airflow_flinkcompat.backfill.native.held import filled_in, text
-from airflow_flinkcompat.backfill.windows import EPOCH
+from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.plan.types import Column, DataType
 from tests.backfill.twice import BOUNDS, COLUMNS, FILTER, QUERY, WINDOWS, decided, files, job, twice
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg
 from airflow_flinkcompat.backfill.connectors.lake_tables import configure
-from airflow_flinkcompat.backfill.execution import Execution
+from airflow_flinkcompat.backfill.executing.execution import Execution
 from airflow_flinkcompat.backfill.native import Natives, deciding
 from tests.backfill.twice import BOUNDS, WINDOWS, job, twice
 

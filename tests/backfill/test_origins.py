@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.backfill.compiling.origins import published
 from airflow_flinkcompat.backfill.connectors.base import WindowColumns
-from airflow_flinkcompat.backfill.origins import published
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.sql import parse_script
 from tests.backfill.scripts import BID_COLUMNS, SUM, TUMBLE, bids, script, table

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.places import Places, nested, normalised
+from airflow_flinkcompat.backfill.connectors.places import Places, nested, normalised
 from airflow_flinkcompat.plan.nodes import Table
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.steps import Rank, Step, Together
+from airflow_flinkcompat.backfill.compiling.steps import Rank, Step, Together
 from tests.backfill.engines import by_both, turns
 from tests.backfill.scripts import TUMBLE, Run, bids, filled, lines, script, table
 

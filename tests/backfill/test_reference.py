@@ -21,7 +21,7 @@ from tests.backfill.scripts import script, table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_flinkcompat.backfill.steps import Write
+    from airflow_flinkcompat.backfill.compiling.steps import Write
 
 NULL = "~"
 TYPES = {"ts": "TIMESTAMP(3)", "nr": "INT", "k": "STRING", "f": "BOOLEAN", "v": "INT"}
@@ -224,7 +224,7 @@ def _value(text: str | None, kind: str) -> object:
 
 
 def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Query], way: str) -> list[list[Row]]:
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     execution = Execution(spark, **WAYS[way])
     frames = [_as_texts(execution.rows(write)[0], number, asked[number]) for number, write in enumerate(writes)]

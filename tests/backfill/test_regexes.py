@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill.compiler import compile_program
+from airflow_flinkcompat.backfill.compiling.compiler import compile_program
 from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.connectors.places import Places
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.places import Places
-from airflow_flinkcompat.backfill.regexes import RegexRefused, read
+from airflow_flinkcompat.backfill.spark_sql.regexes import RegexRefused, read
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.sql import parse_script
 from tests.backfill.scripts import script, table

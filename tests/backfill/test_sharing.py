@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.sharing import shared
-from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, Where
+from airflow_flinkcompat.backfill.compiling.sharing import shared
+from airflow_flinkcompat.backfill.compiling.steps import Group, Read, Select, Step, Where
 from tests.backfill.scripts import BID_COLUMNS, BIDS, TUMBLE, Run, lines, script, table
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill, run_backfill
-from airflow_flinkcompat.backfill.slices import DENSE, density
-from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Together, Work
-from airflow_flinkcompat.backfill.windows import Aligned, from_micros, to_micros
+from airflow_flinkcompat.backfill.compiling.slices import DENSE, density
+from airflow_flinkcompat.backfill.compiling.steps import Group, Read, Slices, Step, Together, Work
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, from_micros, to_micros
 from airflow_flinkcompat.plan.nodes import WindowKind
 from tests.backfill.scripts import script, table
 
@@ -188,7 +188,7 @@ OLDER = "HOP(ts, INTERVAL '4' MINUTE, INTERVAL '10' MINUTE)"
 def test_slices_give_the_rows_of_the_plain_way(
     spark: SparkSession, events: Path, window: str, range: tuple[str | None, ...]
 ) -> None:
-    from airflow_flinkcompat.backfill.execution import Execution
+    from airflow_flinkcompat.backfill.executing.execution import Execution
 
     bounds = {
         key: datetime.fromisoformat(at) for key, at in zip(("from_", "to"), range, strict=False) if at is not None

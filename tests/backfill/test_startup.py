@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill import startup
-from airflow_flinkcompat.backfill.startup import Effort
+from airflow_flinkcompat.backfill.executing import startup
+from airflow_flinkcompat.backfill.executing.startup import Effort
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from tests.backfill.scripts import script, table
 
@@ -56,7 +56,7 @@ def test_what_a_killed_run_had_begun_to_make_goes(tmp_path: Path) -> None:
     (tmp_path / "making-older").mkdir()
     (tmp_path / "making-older" / "classes.jsa").write_bytes(b"half")
     code = (
-        "import os, sys; from pathlib import Path; from airflow_flinkcompat.backfill.startup import Archive\n"
+        "import os, sys; from pathlib import Path; from airflow_flinkcompat.backfill.executing.startup import Archive\n"
         "with Archive(Path(sys.argv[1]), '4-abc').making() as path:\n"
         "    path.write_bytes(b'half'); print(path.parent.name, flush=True); sys.stdin.read(); os._exit(1)"
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.backfill.windows import Aligned, Demand, from_micros, to_micros
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, Demand, from_micros, to_micros
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.plan.windows import refusal
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.compat.boundary import first_start, hand_over, nearest
-from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, fingerprint
+from airflow_flinkcompat.compat.handovers.boundary import first_start, hand_over, nearest
+from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 

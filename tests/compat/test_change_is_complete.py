@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.parts import operator_parts, output_parts, table_parts
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.parts import operator_parts, output_parts, table_parts
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Literal
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Table, Watermark, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import (

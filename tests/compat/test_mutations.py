@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import InputError, Outcome, Side, check
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from tests.mutations import Mutation, mutations, printed, statements, words_of
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "mutations"

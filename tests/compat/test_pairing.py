@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 
 TABLES = """\
 CREATE TABLE orders (customer STRING, region STRING, amount BIGINT, placed TIMESTAMP(3), WATERMARK FOR placed AS placed)

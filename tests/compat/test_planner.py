@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import InputError, Outcome, Reason, Report, Side, check
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import Aspect, PlanError, compare_plans, read_plan
 from airflow_flinkcompat.compat.planner import SHOWN_IN_PLANS, Explained, example_plans
 from airflow_flinkcompat.compat.report import Finding

@@ -9,8 +9,8 @@ from dataclasses import fields
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.parts import operator_parts
-from airflow_flinkcompat.compat.ranking import WINDOW_TOP_N_DECIDES
+from airflow_flinkcompat.compat.changes.parts import operator_parts
+from airflow_flinkcompat.compat.changes.ranking import WINDOW_TOP_N_DECIDES
 from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.plan.operators import RankOperator, operators
 from airflow_flinkcompat.plan.unfolding import view

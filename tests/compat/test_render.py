@@ -8,10 +8,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
-from airflow_flinkcompat.compat.advice import if_resumed, steps
-from airflow_flinkcompat.compat.catalogue import ENTRIES
 from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.planner import SHOWN_IN_PLANS
+from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
+from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import Rule
 
 TABLES = """\

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from airflow_flinkcompat.compat import ENGINES, Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.catalogue import ENTRIES
 from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.report import OperatorReport
+from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Fate, KeyFate, Rule
 
 TABLES = EXAMPLE_TABLES + "".join(

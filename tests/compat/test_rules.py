@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import ENGINES, Basis, Outcome, Reason, check
-from airflow_flinkcompat.compat.catalogue import BY_CODE, ENTRIES, as_data, explain, near, overview, page_name, select
 from airflow_flinkcompat.compat.not_covered import RULE as NOT_COVERED
 from airflow_flinkcompat.compat.pages import GENERATED, example_sides, judged, pages, write_pages
+from airflow_flinkcompat.compat.reports.catalogue import (
+    BY_CODE,
+    ENTRIES,
+    as_data,
+    explain,
+    near,
+    overview,
+    page_name,
+    select,
+)
 from airflow_flinkcompat.compat.rule import Rule, Scope
 from airflow_flinkcompat.compat.rules import ALL
 

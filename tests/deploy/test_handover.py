@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.compat.handover import BoundaryError, HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy, read_hand_over
 from tests.deploy.jobs import Side
 from tests.deploy.redeploy.test_redeploy import SCRIPT, Pretended

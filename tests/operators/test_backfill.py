@@ -16,7 +16,7 @@ from airflow.sdk import DAG, BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.handover import HandOver
+from airflow_flinkcompat.compat.handovers.record import HandOver
 from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.fakes import Run, script
 

@@ -9,7 +9,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
-from airflow_flinkcompat.compat.handover import HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy.sources.reading import Sources, SourceTable
 from airflow_flinkcompat.deploy.target import TargetError
 from airflow_flinkcompat.operators import FlinkSqlDeployOperator

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan
-from airflow_flinkcompat.compat import Side, check, clauses
-from airflow_flinkcompat.compat.boundary import hand_over
-from airflow_flinkcompat.compat.handover import BoundaryError
+from airflow_flinkcompat.compat import Side, check
+from airflow_flinkcompat.compat.changes import clauses
+from airflow_flinkcompat.compat.handovers.boundary import hand_over
+from airflow_flinkcompat.compat.handovers.record import BoundaryError
 from airflow_flinkcompat.compat.rules.over_changed import shown
 from airflow_flinkcompat.plan.nodes import Over
 from airflow_flinkcompat.plan.operators import AggregateOperator, OtherOperator, OverOperator, operators

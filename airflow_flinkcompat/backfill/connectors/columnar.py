@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.connectors.lakes import value
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import TIMESTAMPS, Column

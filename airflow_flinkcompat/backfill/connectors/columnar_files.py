@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.lakes import Span, column_type, identifier, within
 from airflow_flinkcompat.backfill.connectors.reading import ORDER, ordered_rows
-from airflow_flinkcompat.backfill.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import Column
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column

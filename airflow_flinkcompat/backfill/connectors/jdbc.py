@@ -14,7 +14,7 @@ from airflow_flinkcompat.backfill.connectors.base import Needs, Range, Rows
 from airflow_flinkcompat.backfill.connectors.packages import POSTGRESQL
 from airflow_flinkcompat.backfill.connectors.ranges import replaced
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.expressions import spark_type
+from airflow_flinkcompat.backfill.spark_sql.expressions import spark_type
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column, DataType
 

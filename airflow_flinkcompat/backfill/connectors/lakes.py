@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.connectors.ranges import Comparison, replaced_with_keys
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted, spark_type
-from airflow_flinkcompat.backfill.windows import from_micros, micros_of, timestamp
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, micros_of, timestamp
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, DataType

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.connectors.jdbc import DRIVER, Database, identifier, is_read_as, qualified
 from airflow_flinkcompat.backfill.connectors.lakes import MICROSECONDS, finer
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.secrets import resolve
-from airflow_flinkcompat.backfill.windows import from_micros, micros_of, timestamp
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, micros_of, timestamp
 from airflow_flinkcompat.plan.translations import ERROR
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.windows import timestamp
+from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
 
 
 class Comparison(NamedTuple):

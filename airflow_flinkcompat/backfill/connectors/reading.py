@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from airflow_flinkcompat.backfill.connectors.lakes import identifier
 from airflow_flinkcompat.backfill.connectors.text import CsvFormat, Format, JsonFormat
-from airflow_flinkcompat.backfill.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.plan.translations import ERROR
 
 _LINE = "flinkcompat_line"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.expressions import quoted, spark_type
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import APPROXIMATE, CHARACTERS, INTEGERS, Column, DataType

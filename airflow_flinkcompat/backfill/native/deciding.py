@@ -6,6 +6,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.compiling.slices import density
+from airflow_flinkcompat.backfill.compiling.steps import Group, Read, Slices, Step, Together, Work, reads_of
 from airflow_flinkcompat.backfill.connectors.base import Source
 from airflow_flinkcompat.backfill.connectors.delta import Delta
 from airflow_flinkcompat.backfill.connectors.files import Files
@@ -15,8 +17,6 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.native.csv import Csv
 from airflow_flinkcompat.backfill.native.held import Held, NotNative, Parquet, filled_in, listed
 from airflow_flinkcompat.backfill.native.queries import Partials, partials_of, wanted_by, windows_of
-from airflow_flinkcompat.backfill.slices import density
-from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Together, Work, reads_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from airflow_flinkcompat.backfill.compiling.steps import Assign, Group, Read, Select, Slices, Where
 from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.connectors.delta import Delta
 from airflow_flinkcompat.backfill.connectors.files import Files
 from airflow_flinkcompat.backfill.connectors.iceberg import Iceberg
 from airflow_flinkcompat.backfill.connectors.text import CsvFormat
-from airflow_flinkcompat.backfill.expressions import spark_type
 from airflow_flinkcompat.backfill.native.held import Held, NotNative, floored, kind_of
-from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Slices, Where
+from airflow_flinkcompat.backfill.spark_sql.expressions import spark_type
 from airflow_flinkcompat.plan.types import Column
 
 _COLUMN = re.compile(r"c(\d+)")

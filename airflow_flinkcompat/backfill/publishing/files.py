@@ -20,9 +20,9 @@ from airflow_flinkcompat.backfill.connectors.base import Range, Rows
 from airflow_flinkcompat.backfill.connectors.columnar import ColumnarFormat
 from airflow_flinkcompat.backfill.connectors.text import encode_line
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.executing.session import configured
 from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.backfill.publishing.claims import Claim
-from airflow_flinkcompat.backfill.session import configured
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.files import Folder

@@ -22,7 +22,7 @@ from airflow_flinkcompat.backfill.connectors.jdbc import identifier, is_written_
 from airflow_flinkcompat.backfill.connectors.postgres import CLOCKS, Connection, connect, literal, spark_options
 from airflow_flinkcompat.backfill.connectors.ranges import Comparison, order
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.execution import counted
+from airflow_flinkcompat.backfill.executing.execution import counted
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.jdbc import Database

@@ -22,7 +22,7 @@ from airflow_flinkcompat.backfill.connectors.ranges import Comparison, order
 from airflow_flinkcompat.backfill.connectors.text import decode, encode_line
 from airflow_flinkcompat.backfill.connectors.topics import client, offsets, records
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import Column
 

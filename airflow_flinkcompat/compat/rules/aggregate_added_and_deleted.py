@@ -1,8 +1,8 @@
-from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.examples import selecting
-from airflow_flinkcompat.compat.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import measured
+from airflow_flinkcompat.compat.shapes.examples import selecting
+from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
 
 RULE = metrics_rule(
     code="aggregate-added-and-deleted",

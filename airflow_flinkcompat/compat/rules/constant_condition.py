@@ -1,12 +1,12 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.references import expressions
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.references import expressions
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.expressions import Expression, Literal, walk
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.origins import leaves

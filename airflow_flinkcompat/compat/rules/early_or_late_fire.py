@@ -1,10 +1,11 @@
 from collections.abc import Container, Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, sinks
-from airflow_flinkcompat.compat.clauses import setting
-from airflow_flinkcompat.compat.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
+from airflow_flinkcompat.compat.changes.clauses import setting
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink import sinks
+from airflow_flinkcompat.compat.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators

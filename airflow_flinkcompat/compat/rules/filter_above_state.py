@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import conditions
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.projections import on_vvr
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
+from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.shapes.projections import on_vvr
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

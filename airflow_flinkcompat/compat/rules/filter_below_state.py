@@ -1,14 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import conditions
-from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.outcome import Basis, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.shapes.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.plan.operators import Region
-
-IGNORE = "table.optimizer.state-compatibility.ignore-filter"
-IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGNORE} = true")}
 
 # EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
 MOVED = dict.fromkeys(("vvr", "flink"), inferred(Outcome.UNKNOWN, "a condition above a session ends no session"))

@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 COMES_OR_GOES = {
     engine: Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "judged where it is called") for engine in ("vvr", "flink")

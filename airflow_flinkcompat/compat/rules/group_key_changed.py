@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import group_by
-from airflow_flinkcompat.compat.examples import grouping
+from airflow_flinkcompat.compat.changes.clauses import group_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.compat.rules.window_bounds_in_keys_changed import BOUNDS
+from airflow_flinkcompat.compat.shapes.examples import grouping
 from airflow_flinkcompat.plan.operators import AggregateOperator
 from airflow_flinkcompat.plan.origins import describe, uses_window_field
 

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import group_by
-from airflow_flinkcompat.compat.examples import grouping
-from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right
-from airflow_flinkcompat.compat.flink_within import GROUPED_ALIKE, grouped_alike
+from airflow_flinkcompat.compat.changes.clauses import group_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right
+from airflow_flinkcompat.compat.flink.within import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import grouping
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

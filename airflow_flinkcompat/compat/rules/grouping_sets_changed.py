@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import group_by
-from airflow_flinkcompat.compat.examples import grouping
+from airflow_flinkcompat.compat.changes.clauses import group_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import grouping
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import group_by
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import group_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", Consequence.SILENTLY_WRONG)}
 

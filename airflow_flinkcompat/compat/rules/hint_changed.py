@@ -1,13 +1,13 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.clauses import plain
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.sinks import Materialized, materialized
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.sinks import Materialized, materialized
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")

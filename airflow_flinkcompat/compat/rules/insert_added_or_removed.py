@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked

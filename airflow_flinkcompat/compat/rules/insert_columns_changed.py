@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import sinks
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

@@ -1,10 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, sinks
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
 from airflow_flinkcompat.plan.program import Program
 

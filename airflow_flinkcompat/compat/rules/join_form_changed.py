@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 

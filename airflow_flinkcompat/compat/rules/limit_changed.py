@@ -1,9 +1,9 @@
-from airflow_flinkcompat.compat.flink_ranking import appends_only, unmeasured, wrong
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import appends_only, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import Row, filters_row, parts_rule, refused, right, row_types
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right, row_types
 from airflow_flinkcompat.plan.operators import OtherOperator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn
 

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import sinks
-from airflow_flinkcompat.compat.clauses import plain
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.flink import sinks
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import gathered_above, right
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, right
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Source
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"

@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 

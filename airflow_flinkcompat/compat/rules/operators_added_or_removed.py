@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.projections import coming_or_going
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.shapes.projections import coming_or_going
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

@@ -1,13 +1,15 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, flink_ranking, sinks
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import selecting
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import is_number
+from airflow_flinkcompat.compat.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.projections import on_vvr, seen_above
-from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import selecting
+from airflow_flinkcompat.compat.shapes.projections import on_vvr, seen_above
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Call, Expression, walk
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source

@@ -1,11 +1,11 @@
-from airflow_flinkcompat.compat.clauses import definition, plain, values
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
-from airflow_flinkcompat.compat.metric_pages import computed
+from airflow_flinkcompat.compat.changes.clauses import definition, plain, values
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import Row, filters_row, parts_rule, refused, right
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.metric_pages import computed
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right
 from airflow_flinkcompat.plan.nodes import Frame
 from airflow_flinkcompat.plan.operators import OverOperator, Source
 from airflow_flinkcompat.plan.origins import duration

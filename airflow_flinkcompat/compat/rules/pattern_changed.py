@@ -1,10 +1,10 @@
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import Row, filters_row, parts_rule, refused, right
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right
 
 PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
 

@@ -1,6 +1,6 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.refusals import refusals
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured

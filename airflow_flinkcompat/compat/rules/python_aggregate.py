@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.aggregates import listed
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, documented, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
 

@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import conditions
-from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import regions_above
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.ranking import regions_above
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import ranked
 from airflow_flinkcompat.plan.operators import RankOperator, Region
 
 KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows")}

@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.ranking import Ranking
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 

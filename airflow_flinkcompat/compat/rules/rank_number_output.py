@@ -1,13 +1,13 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import flink_ranking
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import is_number, rankings
+from airflow_flinkcompat.compat.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.ranking import is_number, rankings
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.shapes.examples import ranked
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

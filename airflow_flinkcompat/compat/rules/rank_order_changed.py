@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import flink_ranking
-from airflow_flinkcompat.compat.clauses import order_by
-from airflow_flinkcompat.compat.examples import ranked
+from airflow_flinkcompat.compat.changes.clauses import order_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.ranking import Ranking
+from airflow_flinkcompat.compat.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.ranking import Ranking
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
+from airflow_flinkcompat.compat.shapes.examples import ranked
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

@@ -1,8 +1,8 @@
-from airflow_flinkcompat.compat.flink_ranking import wrong
-from airflow_flinkcompat.compat.joins import conditions_judge, join_rows, keys_judge
+from airflow_flinkcompat.compat.flink.ranking import wrong
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.part_rules import Row, parts_rule, refused
 from airflow_flinkcompat.compat.rule import Example, documented, measured
+from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge
+from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, refused
 from airflow_flinkcompat.plan.operators import JoinForm
 
 PAGE = "Join page: type, condition or input schema"

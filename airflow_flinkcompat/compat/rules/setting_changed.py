@@ -1,11 +1,12 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import emission, flink_settings
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.clauses import setting
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import setting
+from airflow_flinkcompat.compat.flink import emission
+from airflow_flinkcompat.compat.flink import settings as flink_settings
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no page of the vendor's speaks of this setting", Reason.NOT_COVERED)
 ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "nobody measured a restore across it here", Reason.NOT_COVERED)

@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 
 def _target(difference: Difference, change: Change) -> str | None:

@@ -1,10 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, sinks
-from airflow_flinkcompat.compat.change import Change
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.parts import table_parts
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.parts import table_parts
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"

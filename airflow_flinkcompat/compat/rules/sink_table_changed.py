@@ -1,11 +1,11 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat import flink, sinks
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink import restores as flink
+from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import (
@@ -15,6 +15,7 @@ from airflow_flinkcompat.compat.rules.sink_changed import (
     sink_state_checked,
 )
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, shown
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")

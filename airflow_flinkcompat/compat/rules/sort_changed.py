@@ -1,7 +1,9 @@
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import (
+from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.part_rules import (
     Row,
     by_processing_time,
     filters_row,
@@ -10,8 +12,6 @@ from airflow_flinkcompat.compat.part_rules import (
     refused,
     right,
 )
-from airflow_flinkcompat.compat.parts import Difference
-from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.operators import OtherOperator
 from airflow_flinkcompat.plan.types import TimeAttribute
 

@@ -1,13 +1,13 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.clauses import plain
-from airflow_flinkcompat.compat.columns import retyped_on_flink, retyped_on_vvr, uses
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.columns import retyped_on_flink, retyped_on_vvr, uses
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
 from airflow_flinkcompat.plan.nodes import Watermark
 from airflow_flinkcompat.plan.operators import operators, sources

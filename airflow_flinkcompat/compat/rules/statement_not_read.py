@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.program import REFUSED
 
 

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.flink_notations import standing
-from airflow_flinkcompat.compat.flink_ranking import ON_2_3, right, unmeasured
-from airflow_flinkcompat.compat.flink_within import merged
-from airflow_flinkcompat.compat.notations import operations
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.notations import operations
+from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
+from airflow_flinkcompat.compat.flink.notations import standing
+from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.flink.within import merged
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.pairs import COLUMNS_BELOW, STEPS, PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")

@@ -1,10 +1,10 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.shapes.examples import MINUTE, windowed
 
 
 def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:

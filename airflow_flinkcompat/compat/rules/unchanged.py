@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.emission import fires
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.flink.emission import fires
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.operators import AggregateOperator
 
 

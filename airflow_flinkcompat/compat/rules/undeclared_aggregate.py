@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan import Program, functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, walk
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output

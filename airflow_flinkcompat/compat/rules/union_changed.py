@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import sinks
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.flink import sinks
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import STATELESS, gathered_above, refused, right
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.shapes.part_rules import STATELESS, gathered_above, refused, right
 from airflow_flinkcompat.plan.operators import OtherOperator, Source, operators
 
 UNION = "UNION ALL"

@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

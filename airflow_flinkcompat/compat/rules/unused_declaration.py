@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, functions were not")}
 

@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.aggregates import listed
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.change import Change
-from airflow_flinkcompat.compat.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.shapes.examples import MINUTE, windowed
 
 
 def find(change: Change) -> Iterable[Hit]:

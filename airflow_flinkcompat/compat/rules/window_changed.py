@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import window
-from airflow_flinkcompat.compat.examples import MINUTE, reading
-from airflow_flinkcompat.compat.flink_ranking import REFUSED, wrong
+from airflow_flinkcompat.compat.changes.clauses import window
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.flink.ranking import REFUSED, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict, documented, measured
+from airflow_flinkcompat.compat.shapes.examples import MINUTE, reading
 from airflow_flinkcompat.plan.nodes import Measure
 from airflow_flinkcompat.plan.operators import Windowing
 

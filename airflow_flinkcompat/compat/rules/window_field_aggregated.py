@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.aggregates import listed
-from airflow_flinkcompat.compat.examples import selecting
+from airflow_flinkcompat.compat.changes.aggregates import listed
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Basis, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+from airflow_flinkcompat.compat.shapes.examples import selecting
 
 CHANGED = {"flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-agg-on-window-start")}
 

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import values
-from airflow_flinkcompat.compat.examples import selecting
+from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import is_number
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
-from airflow_flinkcompat.compat.ranking import is_number
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
+from airflow_flinkcompat.compat.shapes.examples import selecting
 
 
 def only_window_fields(pair: PipelinePair) -> bool:

@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import conditions
-from airflow_flinkcompat.compat.examples import windowed
+from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
+from airflow_flinkcompat.compat.shapes.examples import windowed
 
 CHANGED = {"flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-filter-window-add")}
 ADDED = {

@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import conditions
+from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 

@@ -1,10 +1,10 @@
-from airflow_flinkcompat.compat.flink_ranking import unmeasured, wrong
-from airflow_flinkcompat.compat.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
-from airflow_flinkcompat.compat.part_rules import Row, parts_rule, right
-from airflow_flinkcompat.compat.parts import Difference
 from airflow_flinkcompat.compat.rule import Example, Verdict, inferred, measured
+from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
+from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, right
 from airflow_flinkcompat.plan.operators import JoinForm
 
 NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")

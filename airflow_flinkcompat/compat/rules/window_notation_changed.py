@@ -1,11 +1,11 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.examples import windowed
-from airflow_flinkcompat.compat.flink_plain import computed_below
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.flink.plain import computed_below
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
 from airflow_flinkcompat.compat.rules.window_changed import PARTS
+from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.nodes import WindowKind
 
 

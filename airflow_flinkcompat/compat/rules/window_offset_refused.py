@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import window
-from airflow_flinkcompat.compat.examples import MINUTE, reading
+from airflow_flinkcompat.compat.changes.clauses import window
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.shapes.examples import MINUTE, reading
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import Windowing
 

@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.clauses import window
-from airflow_flinkcompat.compat.examples import MINUTE
+from airflow_flinkcompat.compat.changes.clauses import window
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import MINUTE
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

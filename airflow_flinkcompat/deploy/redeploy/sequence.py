@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_flinkcompat.compat.handover import HandOver, fingerprint
+from airflow_flinkcompat.compat.handovers.record import HandOver, fingerprint
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.execution import TargetError
 from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY, ScriptRefused

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.handover import HandOver
+from airflow_flinkcompat.compat.handovers.record import HandOver
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat.compat.handover import HandOver, SourceStart
+from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart
 from airflow_flinkcompat.compat.source_starts import CONNECTORS, ISO, MILLIS, by_itself, options_that_count
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.tables import TablePath

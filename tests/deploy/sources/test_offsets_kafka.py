@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.handover import HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy import (
     DeployRefused,
     JobManager,

@@ -1,0 +1,1 @@
+"""Steps are run on Spark, and what they met is counted."""

@@ -1,0 +1,48 @@
+"""A look at the first rows before they are aggregated: whether slices have enough of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from airflow_flinkcompat.backfill.compiling.slices import density
+from airflow_flinkcompat.backfill.compiling.steps import Assign, Slices
+from airflow_flinkcompat.backfill.executing.aligned import keys_and_times
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.executing.execution import Sample
+
+ROWS = 20_000
+_BYTES = 8  # of a field as it is stored, about
+
+
+def rows_per_slice(sample: Sample, step: Assign, slices: Slices) -> float:
+    """Estimated rows per key and slice; 0 where the rows cannot be read, which the work itself will say."""
+    try:
+        rows = keys_and_times(sample.frame(step.input), step, slices)
+        total = sum(_total(raw) for raw in sample.raw)
+        if total == 0:
+            return 0.0
+        return density([(row[0], row[1], row[2]) for row in rows.collect()], step.windows.slice, total)
+    except (PySparkException, Py4JError):
+        return 0.0
+
+
+def _total(raw: DataFrame) -> float:
+    """How many rows a source has, about, by what Spark knows of it without reading; infinite where it knows nothing."""
+    plan = raw._jdf.queryExecution().optimizedPlan()
+    leaves = plan.collectLeaves()
+    total = 0.0
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        statistics = leaf.stats()
+        if statistics.rowCount().isDefined():
+            total += float(str(statistics.rowCount().get()))
+        else:
+            size = float(str(statistics.sizeInBytes()))
+            total += size / (_BYTES * max(leaf.output().size(), 1)) if size < 2**62 else math.inf
+    return total

@@ -1,0 +1,150 @@
+"""Functions that see a TIMESTAMP_LTZ as the local time of ``table.local-time-zone``.
+
+Flink formats it, takes it apart and casts it in that zone (measured): the same as of the TIMESTAMP a clock there shows.
+So that is put in its place before anything is translated; only here is known which settings are in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.compat.handovers import zones
+from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
+from airflow_flinkcompat.plan.nodes import Node, Sink, Table
+from airflow_flinkcompat.plan.translations import ERROR
+from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataType, timestamp
+from airflow_flinkcompat.sql import Span
+
+LOCAL = "LOCAL TIME"
+"""The call that stands for the TIMESTAMP or DATE a clock in a zone (its second argument) shows at an instant."""
+OF_SECONDS = "LOCAL TIME OF SECONDS"
+"""The same of a number of seconds since 1970."""
+SECONDS = "SECONDS OF LOCAL TIME"
+"""The seconds since 1970 when a clock in a zone shows a text."""
+CALLS = (LOCAL, OF_SECONDS, SECONDS)
+
+_PARTS = ("EXTRACT", "YEAR", "QUARTER", "MONTH", "WEEK", "DAYOFYEAR", "DAYOFMONTH", "DAYOFWEEK", "HOUR", "MINUTE")
+_LOCAL = (*_PARTS, "SECOND", "DATE_FORMAT", "CAST", "TRY_CAST")
+_PLAIN = "yyyy-MM-dd HH:mm:ss"
+_YEAR_9999 = 253_370_764_800  # seconds since 1970
+
+
+def localised(sink: Sink, settings: Mapping[str, str], done: dict[tuple[int, str], Any]) -> Sink:
+    """The plan with local times in place of instants where functions see them so.
+
+    ``done`` remembers nodes by identity and zone, so that what several sinks read stays one node.
+    """
+    found = _Rewriting(settings.get("table.local-time-zone", "default"), done).of(sink)
+    assert isinstance(found, Sink)
+    return found
+
+
+class _Rewriting:
+    def __init__(self, zone: str, done: dict[tuple[int, str], Any]) -> None:
+        self.zone = zone
+        self.done = done
+
+    def of(self, value: Any) -> Any:
+        """The value with every expression in it rewritten; the same object where there is none to rewrite."""
+        if isinstance(value, Call):
+            return self.call(value)
+        if isinstance(value, tuple):
+            parts = tuple(self.of(part) for part in value)
+            return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+        if not is_dataclass(value) or isinstance(value, type | Literal | DataType | Span):
+            return value
+        if not isinstance(value, Node | Table):
+            return self.fields(value)
+        key = (id(value), self.zone)
+        if key not in self.done:
+            self.done[key] = (value, self.fields(value))  # the value too, so that nothing else gets its identity
+        return self.done[key][1]
+
+    def fields(self, value: Any) -> Any:
+        changed = {}
+        for field in fields(value):
+            if not field.init:
+                continue
+            old = getattr(value, field.name)
+            new = self.of(old)
+            if new is not old:
+                changed[field.name] = new
+        return replace(value, **changed) if changed else value
+
+    def call(self, call: Call) -> Expression:
+        args = self.of(call.args)
+        if args is not call.args:
+            call = replace(call, args=args)
+        if call.function == "FROM_UNIXTIME" and call.args:
+            return self.text_of_seconds(call)
+        if call.function == "UNIX_TIMESTAMP" and len(call.args) == 1:
+            return replace(call, function=SECONDS, args=(*call.args, Literal(self.zone, SYMBOL)))
+        if call.function not in _LOCAL or call.type.name == "TIMESTAMP_LTZ":
+            return call
+        if call.type.name == "DATE" and call.args[0].type.name == "TIMESTAMP_LTZ":
+            # Not by way of the TIMESTAMP, whose days before 1970 Flink counts otherwise (measured).
+            return replace(self.local(call.args[0], call.span), type=call.type)
+        seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
+        return replace(call, args=seen) if seen != call.args else call
+
+    def local(self, instant: Expression, span: Span | None) -> Call:
+        kind = DataType("TIMESTAMP", instant.type.parameters, nullable=instant.type.nullable)
+        return Call(LOCAL, (instant, Literal(self.zone, SYMBOL)), kind, span)
+
+    def text_of_seconds(self, call: Call) -> Call:
+        shown = Call(OF_SECONDS, (call.args[0], Literal(self.zone, SYMBOL)), timestamp(0), call.span)
+        shape = call.args[1] if len(call.args) > 1 else Literal(_PLAIN, DataType("CHAR", (len(_PLAIN),)))
+        return Call("DATE_FORMAT", (shown, shape), call.type, call.span)
+
+
+def _zone(call: Call) -> str:
+    """The zone of a call that depends on it. Raises :class:`Untranslatable` where nothing says which."""
+    zone = call.args[1]
+    name = str(zone.value) if isinstance(zone, Literal) else ""
+    if name == "default":
+        raise Untranslatable(
+            "this is computed in table.local-time-zone, which is not set, so Flink takes that of its machine: "
+            "SET 'table.local-time-zone' = 'UTC' or what that is",
+            call.span,
+        )
+    if zones.zone(name) is None:
+        raise Untranslatable(f"table.local-time-zone is {name}, which Flink refuses", call.span)
+    return name
+
+
+def translated(call: Call, argument: str) -> str:
+    """Spark SQL of one of :data:`CALLS`; the session's own zone is UTC.
+
+    Raises :class:`Untranslatable` without a zone, and for a text in one whose clocks change: some times come twice.
+    """
+    zone = _zone(call)
+    if call.function == LOCAL:
+        time = _local(argument, zone)
+        return f"CAST({time} AS DATE)" if call.type.name == "DATE" else time
+    if call.args[0].type.name not in (INTEGERS if call.function == OF_SECONDS else CHARACTERS):
+        raise Untranslatable(f"this of {call.args[0].type} has no exact translation to Spark", call.span)
+    if call.function == OF_SECONDS:
+        beyond = f"{argument} < 0 OR {argument} >= {_YEAR_9999}"
+        message = f"{ERROR}FROM_UNIXTIME of seconds before 1970 or after 9998 is computed by Flink in a way of its own"
+        return _local(f"timestamp_seconds(IF({beyond}, raise_error('{message}'), {argument}))", zone)
+    if zone != "UTC" and not zone.startswith("GMT"):
+        raise Untranslatable(
+            f"UNIX_TIMESTAMP of a text has no exact translation in {zone}, whose clocks change", call.span
+        )
+    time = f"try_cast({argument} AS TIMESTAMP_NTZ)"
+    instant = f"CAST({time} AS TIMESTAMP_LTZ)"
+    instant = instant if zone == "UTC" else f"to_utc_timestamp({instant}, '{zone}')"
+    plain = f"{argument} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\\\\z'"
+    message = f"concat('{ERROR}', {argument}, ' is no time of the form {_PLAIN} since 1583')"
+    return (
+        f"CASE WHEN {plain} AND {argument} >= '1583' AND {time} IS NOT NULL THEN CAST({instant} AS BIGINT) "
+        f"WHEN {argument} IS NOT NULL THEN raise_error({message}) END"
+    )
+
+
+def _local(instant: str, zone: str) -> str:
+    shifted = instant if zone == "UTC" else f"from_utc_timestamp({instant}, '{zone}')"
+    return f"CAST({shifted} AS TIMESTAMP_NTZ)"

@@ -1,0 +1,267 @@
+"""A change, paired once: sinks, stateful operators and declarations of both sides, and every difference between them.
+
+Nothing here judges. A difference is what is unequal in one named part of a pair; the parts of a pair together hold
+everything the plan holds, so a change without differences is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from airflow_flinkcompat.compat.changes import sharing
+from airflow_flinkcompat.compat.changes.declarations import declared_differences
+from airflow_flinkcompat.compat.changes.pairing import Pairing, paired
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.parts import Difference, operator_parts
+from airflow_flinkcompat.compat.changes.references import expressions, function_names
+from airflow_flinkcompat.compat.refusals import refusals
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
+from airflow_flinkcompat.plan.operators import Output, operators, sources
+from airflow_flinkcompat.plan.origins import SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Problem, Program
+
+
+@dataclass(frozen=True)
+class Change:
+    """The deployed side against the proposed side, paired."""
+
+    old: Side
+    new: Side
+
+    @property
+    def engine(self) -> str:
+        return self.new.engine
+
+    @property
+    def versions(self) -> tuple[str, str]:
+        return self.old.version, self.new.version
+
+    @cached_property
+    def programs(self) -> tuple[Program, Program]:
+        return self.old.program, self.new.program
+
+    @cached_property
+    def unchanged(self) -> bool:
+        """Both sides equal after canonicalisation: every statement, setting, function, engine and version."""
+        a, b = self.programs
+        if (self.old.engine, self.old.version) != (self.new.engine, self.new.version):
+            return False
+        if any(problem.reason == "program" for problem in (*a.problems, *b.problems)):
+            # The same words may stand for something else: what a program reads from outside is not seen.
+            return False
+        if refusals(a) or refusals(b) or self.old.not_run or self.new.not_run:
+            return False
+        if a.problems or b.problems:
+            # What was not read may look at anything, a setting after the last query or a view nobody else reads too.
+            return a == b and not self.differences and not self.failures
+        return not self.differences and not self.failures
+
+    @property
+    def _outputs(self) -> tuple[Mapping[int, Output], Mapping[int, Output]]:
+        return self.old.outputs[0], self.new.outputs[0]
+
+    @property
+    def failures(self) -> tuple[Problem, ...]:
+        """Pipelines that could not be unfolded."""
+        return (*self.old.outputs[1], *self.new.outputs[1])
+
+    @cached_property
+    def _pairing(self) -> Pairing:
+        return paired(*self._outputs)
+
+    @cached_property
+    def pipelines(self) -> tuple[PipelinePair, ...]:
+        a, b = self.programs
+        old, new = self._outputs
+        names = [new[j].sink or "query" for _, j in self._pairing.pairs]
+        first = dict(zip(reversed(names), reversed(range(len(names))), strict=True))
+        places = (name if first[name] == n else f"{name} ({n + 1})" for n, name in enumerate(names))
+        return tuple(
+            PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b)
+            for (i, j), place in zip(self._pairing.pairs, places, strict=True)
+        )
+
+    def pipelines_into(self, sink: str | None) -> Sequence[PipelinePair]:
+        """The pairs that write into a sink."""
+        return () if sink is None else self._by_sink.get(sink, ())
+
+    @cached_property
+    def _by_sink(self) -> Mapping[str, Sequence[PipelinePair]]:
+        found: dict[str, list[PipelinePair]] = {}
+        for pair in self.pipelines:
+            found.setdefault(pair.sink, []).append(pair)
+        return found
+
+    def position(self, pair: PipelinePair) -> int:
+        """The place of a pair among the queries of the proposed script, from 0."""
+        return self._positions[id(pair.new_pipeline)]
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        """The queries of the proposed script by identity: two may be equal."""
+        return {id(pipeline): n for n, pipeline in enumerate(self.programs[1].pipelines)}
+
+    @property
+    def own_jobs(self) -> tuple[frozenset[int], frozenset[int]]:
+        """For both sides, by id, the outputs that come or go as a job of their own: outside of any statement set that
+        also holds a query of both sides, or one that cannot be told apart.
+        """
+        found = []
+        alone = (self._pairing.removed, self._pairing.added)
+        for program, outputs, places in zip(self.programs, self._outputs, alone, strict=True):
+            shared = {p.statement_set for n, p in enumerate(program.pipelines) if n not in places}
+            found.append(
+                frozenset(
+                    id(outputs[n])
+                    for n in places
+                    if (number := program.pipelines[n].statement_set) is None or number not in shared
+                )
+            )
+        return found[0], found[1]
+
+    @property
+    def removed(self) -> tuple[Output, ...]:
+        """Outputs only the deployed side has."""
+        return tuple(self._outputs[0][i] for i in self._pairing.removed)
+
+    @property
+    def added(self) -> tuple[Output, ...]:
+        return tuple(self._outputs[1][j] for j in self._pairing.added)
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """Sinks into which queries lead that cannot be told apart."""
+        return self._pairing.ambiguous
+
+    @property
+    def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
+        """For every pair, on both sides, which pair is the first of its statement set; None outside of any."""
+        old = [pair.old_pipeline.statement_set for pair in self.pipelines]
+        new = [pair.new_pipeline.statement_set for pair in self.pipelines]
+        first_of_old, first_of_new = ([None if n is None else side.index(n) for n in side] for side in (old, new))
+        return first_of_old, first_of_new
+
+    @cached_property
+    def script_differences(self) -> tuple[Difference, ...]:
+        """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
+        come or go.
+        """
+        found = list(declared_differences(*self.programs, self.engine, self._pairing.pairs))
+        if self.removed or self.added:
+            found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
+        if self.ambiguous:
+            found.append(Difference("pairing", "pairing", self.ambiguous, self.ambiguous))
+        order = [self.position(pair) for pair in self.pipelines]
+        if order != sorted(order):
+            found.append(Difference("insert order", "insert order", None, None))
+        found += sharing.taken_apart(self.pipelines)
+        for pair, *sets in zip(self.pipelines, *self._statement_sets, strict=True):
+            if sets[0] != sets[1]:
+                found.append(Difference(f"{pair.place}/statement set", "statement set", sets[0], sets[1]))
+        if self.versions[0] != self.versions[1] or self.old.engine != self.new.engine:
+            found.append(
+                Difference(
+                    "engine",
+                    "engine",
+                    f"{self.old.engine} {self.versions[0]}",
+                    f"{self.new.engine} {self.versions[1]}",
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def operators(self) -> tuple[OperatorPair, ...]:
+        """Every operator pair once: what several queries of one job read is one operator."""
+        return sharing.once(self.pipelines)
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Every difference between the sides."""
+        found = list(self.script_differences)
+        for pipeline in self.pipelines:
+            found += pipeline.differences
+            for pair in pipeline.operators:
+                found += pair.differences
+        return tuple(found)
+
+    @cached_property
+    def tables_of_sides(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of the tables the pipelines of each side read or write."""
+        old, new = (
+            frozenset(name for output in side.values() for name in (output.sink, *(s.table for s in sources(output))))
+            for side in self._outputs
+        )
+        return old, new
+
+    @property
+    def used_tables(self) -> frozenset[str]:
+        """Names of the tables any pipeline of either side reads or writes."""
+        return self.tables_of_sides[0] | self.tables_of_sides[1]
+
+    @cached_property
+    def source_tables(self) -> frozenset[str]:
+        """Names of the tables that are read."""
+        return frozenset(
+            source.table for outputs in self._outputs for output in outputs.values() for source in sources(output)
+        )
+
+    @cached_property
+    def opaque(self) -> tuple[Opaque, ...]:
+        """Constructs of either side that were kept whole."""
+        return tuple(
+            node
+            for program in self.programs
+            for pipeline in program.pipelines
+            for node in walk_nodes(pipeline.sink)
+            if isinstance(node, Opaque)
+        )
+
+    @cached_property
+    def _functions_by_side(self) -> tuple[frozenset[str], ...]:
+        found = []
+        for program, outputs in zip(self.programs, self._outputs, strict=True):
+            names: set[str] = set()
+            for output in outputs.values():
+                for operator in operators(output):
+                    names |= set(function_names(tuple(operator_parts(operator).values())))
+                names |= set(function_names(tuple(expressions(output))))
+            for table in program.tables:
+                names |= set(function_names(tuple(e for _, e in table.computed)))
+                if table.watermark is not None:
+                    names |= set(function_names((table.watermark.expression,)))
+            found.append(frozenset(names))
+        return tuple(found)
+
+    @property
+    def used_functions(self) -> frozenset[str]:
+        """Lower-case names of everything any query or computed column of either side calls."""
+        return self._functions_by_side[0] | self._functions_by_side[1]
+
+    def uses_function(self, name: str) -> tuple[bool, bool]:
+        """Whether each side calls a declared function; a call may leave out the database the declaration names."""
+        names = {name.lower(), name.lower().rpartition(".")[2]}
+        old, new = (bool(names & used) for used in self._functions_by_side)
+        return old, new
+
+    def used_columns(self, table: str) -> frozenset[str]:
+        """The columns of a table that any resolved expression of either side reads."""
+        return frozenset(
+            leaf.column
+            for outputs in self._outputs
+            for output in outputs.values()
+            if table in {source.table for source in sources(output)}
+            for expression in expressions(output)
+            for leaf in leaves(expression)
+            if isinstance(leaf, SourceColumn)
+        )
+
+    def claim(self, *keys: str) -> tuple[str, ...]:
+        """The keys of script differences in these parts."""
+        return tuple(d.key for d in self.script_differences if d.part in keys)
+
+    def parts(self, part: str) -> tuple[Difference, ...]:
+        """The script differences of one part."""
+        return tuple(d for d in self.script_differences if d.part == part)

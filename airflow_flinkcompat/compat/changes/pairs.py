@@ -1,0 +1,273 @@
+"""The same sink on both sides, and the same operator on both sides, with what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.aggregates import Fates, fates
+from airflow_flinkcompat.compat.changes.notations import Written, written_by
+from airflow_flinkcompat.compat.changes.parts import Difference, differences_of, operator_parts, output_parts
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    OverOperator,
+    RankOperator,
+    Region,
+    Rows,
+    Source,
+    Windowing,
+    operators,
+    regions,
+)
+from airflow_flinkcompat.plan.program import Pipeline, Program
+
+STEPS = "Table API operations"
+"""The part of a pipeline that says how it was written."""
+COLUMNS_BELOW = "columns below"
+"""The part that says which columns come into its aggregations of the Table API, read or not."""
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """The same operator on both sides, by its place below a sink; ``path`` reads ``sink > 1 > 2``."""
+
+    path: str
+    old: Operator
+    new: Operator
+    pipeline: PipelinePair = field(compare=False, repr=False)
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        spans = (self.old.span, self.new.span)
+        return differences_of(self.path, operator_parts(self.old), operator_parts(self.new), spans)
+
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """The names of the parts that differ."""
+        return frozenset(difference.part for difference in self.differences)
+
+    @cached_property
+    def aggregations(self) -> tuple[AggregateOperator, AggregateOperator] | None:
+        """Both sides where both are aggregations."""
+        if isinstance(self.old, AggregateOperator) and isinstance(self.new, AggregateOperator):
+            return self.old, self.new
+        return None
+
+    @property
+    def windowed(self) -> tuple[AggregateOperator, AggregateOperator] | None:
+        """Both sides where both are aggregations and at least one runs on a window."""
+        pair = self.aggregations
+        return pair if pair is not None and (pair[0].window or pair[1].window) else None
+
+    @property
+    def ranks(self) -> tuple[RankOperator, RankOperator] | None:
+        """Both sides where both are Top-Ns or deduplications."""
+        if isinstance(self.old, RankOperator) and isinstance(self.new, RankOperator):
+            return self.old, self.new
+        return None
+
+    @property
+    def windows(self) -> tuple[Windowing | None, Windowing | None] | None:
+        """The windows of both sides, an aggregation's or that of ranked rows, where at least one side has one."""
+        if self.windowed is not None:
+            return self.windowed[0].window, self.windowed[1].window
+        assigned = (None, None) if self.ranks is None else (self.ranks[0].assigned, self.ranks[1].assigned)
+        return assigned if any(assigned) else None
+
+    @cached_property
+    def fates(self) -> Fates | None:
+        """What becomes of the metrics of an aggregation, OVER aggregations among them."""
+        if isinstance(self.old, OverOperator) and isinstance(self.new, OverOperator):
+            return fates(self.old, self.new)
+        return None if self.aggregations is None else fates(*self.aggregations)
+
+    def claim(self, *parts: str) -> tuple[str, ...]:
+        """The keys of the differences in these parts."""
+        return tuple(difference.key for difference in self.differences if difference.part in parts)
+
+
+@dataclass(frozen=True)
+class PipelinePair:
+    """The same query on both sides, with its paired operators and those that have no partner.
+
+    ``place`` begins the keys of its differences: the sink's name, made unique where several queries write into it.
+    """
+
+    sink: str
+    place: str
+    old_pipeline: Pipeline
+    new_pipeline: Pipeline
+    old: Output
+    new: Output
+    old_program: Program = field(repr=False)
+    new_program: Program = field(repr=False)
+
+    @cached_property
+    def _matched(self) -> tuple[tuple[OperatorPair, ...], tuple[Operator, ...], tuple[Operator, ...]]:
+        pairs: list[OperatorPair] = []
+        removed: list[Operator] = []
+        added: list[Operator] = []
+
+        def below(old: Region, new: Region, path: str) -> None:
+            a, b = old.origin, new.origin
+            old_operator = a if isinstance(a, Operator) else None
+            new_operator = b if isinstance(b, Operator) else None
+            if old_operator is None or new_operator is None or not _alike(old_operator, new_operator):
+                removed.extend(_all(old_operator))
+                added.extend(_all(new_operator))
+                return
+            old_operator, new_operator = in_one_order(old_operator, new_operator)
+            pairs.append(OperatorPair(path, old_operator, new_operator, self))
+            regions = list(zip(old_operator.regions, new_operator.regions, strict=False))
+            for i, (one, other) in enumerate(regions):
+                below(one, other, f"{path} > {i + 1}")
+            for side, found in ((old_operator, removed), (new_operator, added)):
+                for extra, _ in _further(side):
+                    found.extend(_all(extra.origin))
+
+        below(self.old.region, self.new.region, f"{self.place} > 1")
+        return tuple(pairs), tuple(removed), tuple(added)
+
+    @property
+    def operators(self) -> tuple[OperatorPair, ...]:
+        return self._matched[0]
+
+    @property
+    def removed(self) -> tuple[Operator, ...]:
+        return self._matched[1]
+
+    @property
+    def added(self) -> tuple[Operator, ...]:
+        return self._matched[2]
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Differences above the operators, and one for operators that come or go."""
+        spans = (self.old.span, self.new.span)
+        found = differences_of(self.place, output_parts(self.old), output_parts(self.new), spans)
+        if self.removed or self.added:
+            old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
+            found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
+        if self.steps[0] != self.steps[1]:
+            found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
+        old_columns, new_columns = (side.arriving for side in self.written)
+        if old_columns != new_columns and not self.moved:
+            found += (Difference(f"{self.place}/{COLUMNS_BELOW}", COLUMNS_BELOW, old_columns, new_columns, *spans),)
+        return found
+
+    @cached_property
+    def written(self) -> tuple[Written, Written]:
+        """How the query is written on both sides."""
+        return written_by(self.old_pipeline, self.old), written_by(self.new_pipeline, self.new)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the query is written through other operations: between SQL and the Table API, or within it."""
+        old, new = self.written
+        return old.through != new.through
+
+    @property
+    def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The operations of the Table API the query came through on both sides."""
+        return self.old_pipeline.steps, self.new_pipeline.steps
+
+    @property
+    def parts(self) -> frozenset[str]:
+        return frozenset(difference.part for difference in self.differences)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything differs anywhere between source and sink."""
+        return bool(self.differences) or any(pair.differences for pair in self.operators)
+
+    @property
+    def stateful(self) -> bool:
+        return bool(self.operators or self.added or self.removed)
+
+    @property
+    def others(self) -> tuple[Operator, ...]:
+        """Operators of either side that have no rules of their own."""
+        every = (*operators(self.old), *operators(self.new))
+        return tuple(o for o in every if not _has_rules(o))
+
+    @property
+    def regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+        """All stateless stretches of both sides."""
+        return regions(self.old), regions(self.new)
+
+    def claim(self, *parts: str) -> tuple[str, ...]:
+        return tuple(difference.key for difference in self.differences if difference.part in parts)
+
+
+RULED = frozenset({"MATCH_RECOGNIZE", "UNION ALL", "temporal sort", "LIMIT", "ORDER BY with LIMIT"})
+"""Kinds of other operators that rules speak of."""
+
+
+def _has_rules(operator: Operator) -> bool:
+    if isinstance(operator, JoinOperator):
+        return operator.form is not JoinForm.JOIN
+    return not isinstance(operator, OtherOperator) or operator.kind in RULED
+
+
+def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
+    """Both sides of a union, the new one's inputs in the order of the old one's: equal ones first, then by place.
+
+    The order itself becomes a part of both.
+    """
+    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != "UNION ALL":
+        return old, new
+    ours, theirs = (list(zip(side.regions, side.rows, strict=True)) for side in (old, new))
+    left = list(range(len(theirs)))
+    places: list[int | None] = []
+    for one in ours:
+        twin = next((i for i in left if theirs[i] == one), None)
+        places.append(twin)
+        if twin is not None:
+            left.remove(twin)
+    order = [left.pop(0) if place is None and left else place for place in places]
+    found = [place for place in order if place is not None]
+    further = (tuple(ours[len(found) :]), tuple(theirs[i] for i in left))
+    written = (tuple(range(len(found))), tuple(found))
+    said = [(("input order", place), ("further inputs", rest)) for place, rest in zip(written, further, strict=True)]
+    common = len(found)
+    return (
+        replace(
+            old,
+            detail=(*old.detail, *said[0]),
+            regions=old.regions[:common],
+            rows=old.rows[:common],
+            row_types=old.row_types[:common],
+        ),
+        replace(
+            new,
+            detail=(*new.detail, *said[1]),
+            regions=tuple(theirs[i][0] for i in found),
+            rows=tuple(theirs[i][1] for i in found),
+            row_types=tuple(new.row_types[i] for i in found),
+        ),
+    )
+
+
+def _further(operator: Operator) -> tuple[tuple[Region, Any], ...]:
+    """The inputs a union has and its partner has not."""
+    detail = dict(operator.detail) if isinstance(operator, OtherOperator) else {}
+    return tuple(detail.get("further inputs", ()))
+
+
+def _alike(old: Operator, new: Operator) -> bool:
+    """Aggregations pair with aggregations of any kind, joins with joins; other constructs only with their own kind."""
+    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
+        return type(old) is type(new)
+    return old.kind == new.kind and (old.kind == "UNION ALL" or len(old.regions) == len(new.regions))
+
+
+def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
+    if not isinstance(origin, Operator):
+        return ()
+    return (origin, *(found for region in origin.regions for found in _all(region.origin)))

@@ -1,0 +1,121 @@
+"""Top-N and deduplication on both sides of a change, and which of the vendor's pages speaks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Verdict, documented, inferred
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region
+from airflow_flinkcompat.plan.origins import OperatorColumn, RankNumber, window_field
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
+
+WINDOW_TOP_N_DECIDES: Mapping[str, str] = {
+    "aggregate-added": "ranked-row-changed",
+    "aggregate-deleted": "ranked-row-changed",
+    "aggregate-added-and-deleted": "ranked-row-changed",
+    "aggregate-modified": "ranked-row-changed",
+    "aggregate-input-changed": "ranked-row-changed",
+    "aggregate-reordered": "ranked-row-changed",
+    "window-key-reordered": "ranked-window-key-reordered",
+}
+"""Where the two pages differ: a rule of the Window TVF page, and the rule of the Window Top-N page that decides over it
+when both fire in one pipeline. Elsewhere both say the same, or one of them is silent (readings.md, "Window Top-N").
+"""
+
+PAGES = {"window Top-N": "Window Top-N", "Top-N": "Top-N page", "deduplication": "Deduplication page"}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The same Top-N or deduplication on both sides."""
+
+    pair: OperatorPair
+    old: RankOperator
+    new: RankOperator
+
+    @staticmethod
+    def of(pair: OperatorPair) -> Ranking | None:
+        """None where either side is another kind of operator."""
+        return None if pair.ranks is None else Ranking(pair, *pair.ranks)
+
+    @property
+    def sides(self) -> tuple[tuple[RankOperator, Program], tuple[RankOperator, Program]]:
+        """Each side's operator and program."""
+        return (self.old, self.pair.pipeline.old_program), (self.new, self.pair.pipeline.new_program)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset({self.old.kind, self.new.kind})
+
+    def on_page(self, outcome: Outcome, row: str) -> Verdict:
+        """What the page of this kind of operator says; none speaks of window deduplication (rule-family.md, 17)."""
+        if "window deduplication" in self.kinds:
+            return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
+        if len(self.kinds) > 1:
+            return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
+        return documented(outcome, f"{PAGES[self.old.kind]}: {row}")
+
+    @property
+    def same_row_types(self) -> bool | None:
+        """Whether the stored rows are of the same types in the same order; None where one is not known."""
+        return same_types(self.old.row_types, self.new.row_types)
+
+    @property
+    def only_window_fields_moved(self) -> bool:
+        """Only window_start and its kin stand elsewhere in the row, because they do in the GROUP BY below."""
+        rest = [[c for c in side.row if window_field(c) is None] for side in (self.old, self.new)]
+        return self.old.row != self.new.row and set(self.old.row) == set(self.new.row) and rest[0] == rest[1]
+
+    def metrics_below_changed(self) -> bool:
+        """Whether a window aggregation under a window Top-N computes other metrics, read or not."""
+        if self.kinds != {"window Top-N"}:
+            return False
+        below = (p.aggregations for p in self.pair.pipeline.operators if p.path.startswith(f"{self.pair.path} > "))
+        return any(sides is not None and set(sides[0].aggregates) != set(sides[1].aggregates) for sides in below)
+
+
+def rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
+    """The Top-Ns and deduplications of a pipeline that stand on both sides, nearest the sink first."""
+    for pair in pipeline.operators:
+        ranking = Ranking.of(pair)
+        if ranking is not None:
+            yield ranking
+
+
+def over_aggregation(rank: RankOperator) -> bool:
+    """A window Top-N over a windowed aggregation: all rows of a window come at once, when it ends."""
+    return rank.kind == "window Top-N" and isinstance(rank.region.origin, AggregateOperator) and not rank.region.windows
+
+
+def stores_no_row(rank: RankOperator) -> bool:
+    """Deduplication that keeps the first row by processing time stores only that a key was seen."""
+    return rank.kind == "deduplication" and rank.order_clock is TimeAttribute.PROCTIME and rank.order[0][1]
+
+
+def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | None:
+    """Whether types are the same; None where one is not known."""
+    if not all(kind.is_known for kind in (*old, *new)):
+        return None
+    return [str(kind) for kind in old] == [str(kind) for kind in new]
+
+
+def is_number(column: Expression) -> bool:
+    """Whether a column is the number a ranking gives, as it is."""
+    return isinstance(column, OperatorColumn) and isinstance(column.output, RankNumber)
+
+
+def regions_above(pipeline: PipelinePair) -> Iterator[tuple[Region, Region, tuple[str, ...]]]:
+    """The stretches right above a Top-N or deduplication on either side, with the keys of their conditions'
+    differences.
+    """
+    parts = ("filters", "window filters")
+    found = [(pipeline.old.region, pipeline.new.region, pipeline.claim(*parts))]
+    for pair in pipeline.operators:
+        if len(pair.old.regions) == len(pair.new.regions) == 1:
+            found.append((pair.old.regions[0], pair.new.regions[0], pair.claim(*parts)))
+    yield from (entry for entry in found if any(isinstance(side.origin, RankOperator) for side in entry[:2]))

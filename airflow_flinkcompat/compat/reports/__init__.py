@@ -1,0 +1,1 @@
+"""A report and the catalogue of rules, rendered for people."""

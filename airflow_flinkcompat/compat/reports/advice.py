@@ -1,0 +1,229 @@
+"""What to do next with a report: steps in words, each with the commands it takes, the same in every rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat import planner
+from airflow_flinkcompat.compat.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.report import Report
+from airflow_flinkcompat.compat.reports.entries import ending
+from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.sql import PROGRAM, language_of
+
+CONSEQUENCES: Mapping[Consequence | None, str] = {
+    Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
+    Consequence.REFUSED_AT_RESTORE: "Flink would accept the job, then fail it while restoring",
+    Consequence.SILENTLY_WRONG: "Flink would run on WITH WRONG ROWS AND NO ERROR",
+    None: "it is not known how it would end: refused, or running with wrong rows and no error",
+}
+_MORE: Mapping[Consequence | None, str] = {
+    Consequence.REFUSED_AT_SUBMIT: " (ignore-unclaimed-state would let it start, with its state silently emptied)",
+    Consequence.REFUSED_AT_RESTORE: " (it reads RUNNING for a moment first; ignore-unclaimed-state does not help)",
+}
+_REMEDIES: Mapping[Reason, str] = {
+    Reason.NOT_READ: "Mend or leave out what could not be read, and check again.",
+    Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND) and check again.",
+    Reason.SEVERAL_CHANGES: "Take the change apart: deploy one change after the other, each checked by itself.",
+    Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
+    Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
+}
+_MEND = (
+    "Mend the program as the findings say, and check again: no start of it succeeds, with state or without, so let the "
+    "running job run."
+)
+_REHEARSE = (
+    "Rehearse it: take a savepoint of the running job without stopping it, start {new} from it under another name "
+    "with every sink on a place of its own (a restored sink may commit or abort what the live job has pending), and "
+    "compare its rows with those of a start without state."
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do. ``commands`` are lines of SQL or of the shell, as ``language`` says."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+    language: str = "sql"
+
+
+def steps(report: Report) -> tuple[Step, ...]:
+    """What to do next, in order."""
+    return tuple(_steps(report))
+
+
+def if_resumed(report: Report) -> tuple[str, ...]:
+    """What open-source Flink would do if it were started from the savepoint all the same; empty where that is right.
+
+    The first line says how it ends, the others which stored value would be read as which.
+    """
+    if report.engine != "flink" or report.outcome is not Outcome.INCOMPATIBLE or _is_refused(report):
+        return ()
+    end = ending(report.deciding)
+    misread = [line for operator in report.operators for line in operator.resumed]
+    lines = misread if end is Consequence.SILENTLY_WRONG else []
+    return (CONSEQUENCES[end] + _MORE.get(end, ""), *dict.fromkeys(lines))
+
+
+def _steps(report: Report) -> Iterator[Step]:
+    if all(finding.rule == "unchanged" for finding in report.deciding) and report.outcome is Outcome.COMPATIBLE:
+        yield Step("Nothing needs to be deployed. A restart from a savepoint is safe at any time.")
+        return
+    match report.outcome:
+        case Outcome.COMPATIBLE:
+            yield _resume(report, "Resume")
+            yield _proof(report)
+        case Outcome.PARTIAL:
+            yield Step(_question(report))
+            yield _resume(report, "If so, resume")
+            yield _restart(report, "If not, start without state")
+            yield _backfill(report)
+        case Outcome.UNKNOWN:
+            reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
+            yield from (Step(remedy) for reason, remedy in _REMEDIES.items() if reason in reasons)
+            if not reasons & {Reason.NOT_READ, Reason.UNDECLARED}:
+                yield from _asked_again(report)
+                yield Step(_REHEARSE.format(new=report.new_source))
+            yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or restart with backfill.")
+            yield _restart(report, "When in doubt, start without state")
+            yield _backfill(report)
+        case Outcome.INCOMPATIBLE:
+            fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
+            if _is_refused(report):
+                yield Step(_MEND)
+                return
+            yield _restart(report, "Do not resume. Start without state", whole=fits)
+            yield _backfill(report)
+
+
+def _is_refused(report: Report) -> bool:
+    """Whether Flink starts the proposed program in no way at all."""
+    return any(finding.rule == "program-refused" for finding in report.deciding)
+
+
+def _is_program(report: Report) -> bool:
+    return report.new_source.endswith(PROGRAM)
+
+
+def _by_client(report: Report, options: str) -> tuple[str, ...]:
+    """A program is started by Flink's own client; what is written in FLIP-11's notation by none."""
+    stop = "flink stop --savepointPath '<folder>' '<job id>'"
+    runs = language_of(report.new_source) == "python"
+    return (stop, f"flink run {options} -py {report.new_source}") if runs else ()
+
+
+def _question(report: Report) -> str:
+    """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
+    short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
+    names = list(dict.fromkeys(name for o in short for name, fate in o.metrics if fate is Fate.FROM_ZERO))
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    windowed = all(operator.after is not None and operator.after.window for operator in short)
+    until = (
+        "windows open at the restart show too little, later ones are right"
+        if windowed
+        else "groups that exist at the restart show too little from then on"
+    )
+    asked = ", ".join(names[:4]) + more or "what is new"
+    return f"Decide whether {asked} may start from zero ({until}); in Airflow the branch `approve` asks."
+
+
+def _resume(report: Report, lead: str) -> Step:
+    if report.engine != "flink":
+        return Step(
+            f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
+            "(in Airflow the branch `resume`)."
+        )
+    if _is_program(report):
+        return Step(
+            f"{lead}: stop the job with a savepoint, never with --drain, and start {report.new_source} from it "
+            "(in Airflow the branch `resume`).",
+            _by_client(report, "-d -s '<savepoint>'"),
+            "sh",
+        )
+    return Step(
+        f"{lead}: stop the job with a savepoint, never WITH DRAIN, and start {report.new_source} from it "
+        "(in Airflow the branch `resume`).",
+        (
+            "STOP JOB '<job id>' WITH SAVEPOINT;",
+            "SET 'execution.state-recovery.path' = '<savepoint>';",
+            "SET 'execution.state-recovery.ignore-unclaimed-state' = 'false';",
+            "SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';",
+            f"-- then the statements of {report.new_source}",
+        ),
+    )
+
+
+def _asked_again(report: Report) -> Iterator[Step]:
+    """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
+    unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
+    if any(flink_ranking.NOT_AT_ONE in finding.source for finding in unknown):
+        # Other ranks or another order are another plan anyhow.
+        yield Step(
+            "If both sides run at parallelism 1, say so and check again: add `--set parallelism.default=1` "
+            "to the options of this check."
+        )
+    elif (
+        report.engine == "flink"
+        and not any(source.endswith(PROGRAM) for source in (report.old_source, report.new_source))
+        and all(map(planner.shows_in_plans, unknown))
+        and not any(finding.rule.startswith("plan-") for finding in report.findings)
+    ):
+        yield _planner(report)
+
+
+def _planner(report: Report) -> Step:
+    return Step(
+        "Ask Flink's own planner, which starts nothing, with the same options as this check "
+        "(in Airflow: explain_plan=True).",
+        (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --explain-plan"),
+        "sh",
+    )
+
+
+def _proof(report: Report) -> Step:
+    where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if report.engine == "flink" else ""
+    return Step(
+        f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint."
+    )
+
+
+def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
+    words = (
+        f"{lead}: stop the job with a savepoint, as the way back, and start {report.new_source} fresh "
+        "(in Airflow the branch `restart`)."
+    )
+    if whole:
+        words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
+    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
+    told = "where source_offsets tells it (as-stored, earliest, latest, a moment), else by the script"
+    if _is_program(report):
+        told = "as the program says"  # nothing starts it but its own client
+    words += f" Without state a source does not go on where the job stood, but begins {told}{': ' if begins else ''}"
+    words += f"{begins}."
+    if report.engine != "flink":
+        return Step(words)
+    if _is_program(report):
+        return Step(words, _by_client(report, "-d"), "sh")
+    return Step(
+        words,
+        (
+            "STOP JOB '<job id>' WITH SAVEPOINT;",
+            "RESET 'execution.state-recovery.path';",
+            f"-- then the statements of {report.new_source}",
+        ),
+    )
+
+
+def _backfill(report: Report) -> Step:
+    given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
+    return Step(
+        f"Then backfill what the fresh start does not cover, with the same {given} as this check.",
+        (
+            f"flinkcompat backfill {report.new_source} \\",
+            "  --from '<begin of history>' --to '<time of the switch>'",
+        ),
+        "sh",
+    )

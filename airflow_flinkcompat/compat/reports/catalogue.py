@@ -1,0 +1,123 @@
+"""The rule catalogue for people: a table of all rules, one rule explained, and the same as data."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from airflow_flinkcompat.compat import not_covered, planner
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.reports.sections import page_name
+from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
+from airflow_flinkcompat.compat.rules import ALL
+from airflow_flinkcompat.compat.side import ENGINES
+
+ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *planner.RULES)
+"""Every code a finding can carry, in the order reports show them."""
+
+BY_CODE = {rule.code: rule for rule in ENTRIES}
+
+SCOPES = {
+    Scope.SCRIPT: "the whole script",
+    Scope.PIPELINE: "the pipeline of one sink",
+    Scope.OPERATOR: "one stateful operator on both sides",
+}
+
+
+def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[Rule, ...]:
+    """The rules with that outcome on that engine, at best where cases differ; on any engine where none is named."""
+    engines = [engine] if engine else list(ENGINES)
+    return tuple(
+        rule
+        for rule in ENTRIES
+        if outcome is None
+        or any(name not in rule.silent and rule.verdicts[name].outcome is outcome for name in engines)
+    )
+
+
+def near(code: str) -> tuple[str, ...]:
+    """Codes somebody who wrote ``code`` may have meant, nearest first, at most five."""
+    alike = difflib.get_close_matches(code, BY_CODE, n=5)
+    words = tuple(word for word in re.split(r"\W+", code.lower()) if len(word) > 2)
+    sharing = [name for name in BY_CODE if words and any(part.startswith(words) for part in name.split("-"))]
+    return tuple(dict.fromkeys((*alike, *sharing)))[:5]
+
+
+def overview(rules: Iterable[Rule] = ENTRIES) -> str:
+    """The rules as a table: code, outcome on both engines, title."""
+    rows = [("code", *ENGINES, "title")]
+    rows += [(rule.code, *(rule.headline(name) for name in ENGINES), rule.title) for rule in rules]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
+    ]
+    return "\n".join(
+        [*lines, "", "An outcome may be sharpened by the change at hand; `flinkcompat rules CODE` says why.", ""]
+    )
+
+
+def explain(rule: Rule) -> str:
+    """One rule: what it looks at, its verdicts and what they rest on, why, and an example."""
+    lines = [f"{rule.code}: {rule.title}", "", f"scope  {SCOPES[rule.scope]}"]
+    lines += [
+        f"{engine:<6} {outcome_text(rule, engine)} ({basis_text(verdict)})" for engine, verdict in rule.verdicts.items()
+    ]
+    lines += ["", rule.why]
+    for heading, text in example_parts(rule.example):
+        lines += ["", heading, *(f"    {line}" for line in text.strip().splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def as_data(rule: Rule) -> dict[str, Any]:
+    """One rule as JSON-able data."""
+    return {
+        "code": rule.code,
+        "title": rule.title,
+        "scope": rule.scope.value,
+        "engines": {
+            engine: {
+                "outcome": verdict.outcome.value,
+                "headline": rule.headline(engine),
+                "basis": verdict.basis.value,
+                "source": verdict.source,
+                "reason": verdict.reason and verdict.reason.name.lower(),
+                "consequence": verdict.consequence and verdict.consequence.value,
+            }
+            for engine, verdict in rule.verdicts.items()
+        },
+        "why": rule.why,
+        "example": {heading.lower(): text for heading, text in example_parts(rule.example)},
+        "page": page_name(rule.code),
+    }
+
+
+def example_parts(example: Example) -> Iterator[tuple[str, str]]:
+    """Heading and text of everything the example is made of."""
+    for heading, text, settings, version in (
+        ("Before", example.old, example.settings_old, example.versions[0]),
+        ("After", example.new, example.settings_new, example.versions[1]),
+    ):
+        yield heading, text
+        if settings:
+            yield f"Settings {heading.lower()}", "\n".join(f"{key} = {value}" for key, value in settings.items())
+        if version:
+            yield f"Engine version {heading.lower()}", version
+    if "orders" in example.old + example.new and "CREATE TABLE orders" not in example.old:
+        yield "Tables", EXAMPLE_TABLES
+
+
+def outcome_text(rule: Rule, engine: str) -> str:
+    """Outcome, how a restore ends, and why an unknown is unknown."""
+    headline, verdict = rule.headline(engine), rule.verdicts[engine]
+    if engine in rule.silent:
+        return headline
+    parts = (verdict.outcome, verdict.consequence, verdict.reason)
+    text = " · ".join(part.value for part in parts if part is not None)
+    return f"{headline}, {text} at best" if engine in rule.by_case else text
+
+
+def basis_text(verdict: Verdict) -> str:
+    """What a verdict rests on, with its source."""
+    return f"{verdict.basis.value}: {verdict.source}" if verdict.source else verdict.basis.value

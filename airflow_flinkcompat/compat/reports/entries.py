@@ -1,0 +1,220 @@
+"""What a report says of each sink and each stateful operator: its outcome, and what becomes of what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.aggregates import Fates
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import plain, values, window
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.precedence import Fired, decided
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
+from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
+from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
+from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OverOperator,
+    RankOperator,
+    Windowing,
+    operators,
+)
+from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.plan.types import BOOLEAN
+
+_STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
+"""The order in which a start meets them: what is refused at submit never comes to be restored."""
+_SHOWN_OTHERWISE = frozenset(
+    {"window", "offset", "time", "clock", "notation", "windowed", "session keys"}
+    | {"kind", "aggregates", "keys", "window keys", "key order"}
+)
+"""Parts of an aggregation that its kind, window, keys and metrics show already; the rest are listed by name."""
+
+
+def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
+    """An outcome for every sink of either side, in the order of the proposed script, removed ones last."""
+    names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
+    names += [output.sink for output in (*change.added, *change.removed)]
+    about = _About(fired)
+    return tuple((name, decided(about(name))) for name in dict.fromkeys(names))
+
+
+def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
+    """What becomes of every stateful operator of either side; those of one sink together, nearest the sink first."""
+    return tuple(_operator_reports(change, fired))
+
+
+def ending(findings: Iterable[Finding]) -> Consequence | None:
+    """How open-source Flink would end for a job of which all this was found; None where it cannot be told."""
+    found = {finding.consequence for finding in findings if finding.outcome is Outcome.INCOMPATIBLE}
+    if Consequence.REFUSED_AT_SUBMIT in found:
+        return Consequence.REFUSED_AT_SUBMIT
+    return None if None in found else next((stage for stage in _STAGES if stage in found), None)
+
+
+def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
+    about = _About(fired)
+    for pipeline in change.pipelines:
+        for pair in pipeline.operators:
+            yield _paired(pair, about(pipeline.sink, pair.path))
+        yield from _alone(pipeline.sink, pipeline.removed, pipeline.added, about(pipeline.sink, ""))
+    for output in change.removed:
+        yield from _alone(output.sink, operators(output), (), about(output.sink, ""))
+    for output in change.added:
+        yield from _alone(output.sink, (), operators(output), about(output.sink, ""))
+
+
+class _About:
+    """What concerns a sink: its own findings and the script's. With a path, no other operator's than that one's.
+
+    Grouped once: a script may have as many sinks as findings. What is asked of a group, outcome and ending, follows
+    from levels, outcomes and consequences alone; of the script's findings one of each kind stands for all.
+    """
+
+    def __init__(self, fired: Fired) -> None:
+        of_script = [(level, finding) for level, finding in fired if finding.sink is None]
+        kinds = {(level, finding.outcome, finding.consequence): (level, finding) for level, finding in of_script}
+        self._of_script = list(kinds.values())
+        self._of_sinks: dict[tuple[str, str], list[tuple[Level, Finding]]] = {}
+        self._paths: dict[str, dict[str, None]] = {}
+        for entry in fired:
+            sink, path = entry[1].sink, entry[1].operator
+            if sink is not None:
+                self._of_sinks.setdefault((sink, path), []).append(entry)
+                self._paths.setdefault(sink, {})[path] = None
+
+    def __call__(self, sink: str, operator: str | None = None) -> list[tuple[Level, Finding]]:
+        paths = self._paths.get(sink, {}) if operator is None else dict.fromkeys(("", operator))
+        own = [entry for path in paths for entry in self._of_sinks.get((sink, path), ())]
+        return [*self._of_script, *own]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What an operator keeps, and by what: its window, keys, metrics, and rows it stores as they come."""
+
+    window: Windowing | None = None
+    keys: tuple[Any, ...] = ()
+    metrics: tuple[AggregateCall, ...] = ()
+    rows: str = ""
+
+
+def _held(operator: Operator) -> _Held:
+    match operator:
+        case AggregateOperator():
+            return _Held(operator.window, operator.keys, operator.aggregates)
+        case OverOperator():
+            return _Held(None, operator.partition_by, operator.aggregates)
+        case RankOperator():
+            ranks = (
+                f"rank {operator.last}"
+                if operator.first == operator.last
+                else f"ranks {operator.first} to {operator.last}"
+            )
+            rows = f"{ranks} by {_order(operator.order)}"
+            return _Held(operator.window, operator.partition, rows=rows)
+        case JoinOperator():
+            keys = tuple(Call("=", pair, BOOLEAN) for pair in operator.keys)
+            return _Held(None, keys, rows=" and ".join(f"({values(side)})" for side in operator.rows))
+    return _Held()
+
+
+def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
+    return ", ".join(describe(expression) + ("" if ascending else " DESC") for expression, ascending, _ in order)
+
+
+def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
+    outcome = decided(group)
+    consequence = ending(finding for _, finding in group)
+    sides = pair.aggregations
+    old, new = _held(pair.old), _held(pair.new)
+    return OperatorReport(
+        path=pair.path,
+        sink=pair.pipeline.sink,
+        outcome=outcome,
+        before=_side(pair.old),
+        after=_side(pair.new),
+        keys=_keys(
+            [*old.keys, *(sorted(sides[0].window_keys - sides[1].window_keys) if sides else ())],
+            [*new.keys, *(sorted(sides[1].window_keys - sides[0].window_keys) if sides else ())],
+        ),
+        metrics=tuple((metric, fate.under(outcome)) for metric, fate in Fates(old.metrics, new.metrics).table()),
+        rows=_rows(old.rows, new.rows, outcome),
+        parts=tuple(
+            (difference.part, plain(difference.before), plain(difference.after))
+            for difference in pair.differences
+            if not sides or difference.part not in _SHOWN_OTHERWISE
+        ),
+        consequence=consequence,
+        resumed=tuple(_misread(*sides)) if sides and consequence is Consequence.SILENTLY_WRONG else (),
+    )
+
+
+def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], ...]:
+    """Stored rows have one fate, whatever became of the clause that says which rows they are."""
+    text = after if before == after else f"{before}, now {after}"
+    return ((text, Fate.KEPT.under(outcome)),) if text else ()
+
+
+def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
+    """Operators without a partner. In an unknown change it cannot be told that they have none."""
+    outcome = decided(group)
+    consequence = ending(finding for _, finding in group)
+    for before, found in ((True, removed), (False, added)):
+        key_fate, alone = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
+        fate = alone.under(outcome)
+        for operator in found:
+            held = _held(operator)
+            yield OperatorReport(
+                path=sink or "query",
+                sink=sink,
+                outcome=outcome,
+                before=_side(operator) if before else None,
+                after=None if before else _side(operator),
+                keys=tuple((describe(key), key_fate) for key in held.keys),
+                metrics=tuple((describe(call), fate) for call in held.metrics),
+                rows=((held.rows, fate),) if held.rows else (),
+                consequence=consequence,
+            )
+
+
+def _side(operator: Operator) -> OperatorSide:
+    windowing = _held(operator).window
+    return OperatorSide(operator.kind, window(windowing) if windowing else "", operator.span)
+
+
+def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:
+    """All keys of both sides. Window fields come as keys only where a side lacks them: they are no state key."""
+    common = [key for key in before if key in after]
+    places = [key for key in after if key in before]
+    rows = []
+    for key in before:
+        if key not in after:
+            rows.append((_key(key), KeyFate.REMOVED))
+        else:
+            in_place = common.index(key) == places.index(key)
+            rows.append((_key(key), KeyFate.SAME if in_place else KeyFate.MOVED))
+    return (*rows, *((_key(key), KeyFate.ADDED) for key in after if key not in before))
+
+
+def _key(key: Any) -> str:
+    return key.value if isinstance(key, WindowField) else describe(key)
+
+
+def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
+    """Accumulators and keys are stored without names: what is in a place is read as what the new query has there."""
+    for stored, read in zip(old.aggregates, new.aggregates, strict=False):
+        if stored != read:
+            yield f"{describe(read)} would go on from what {describe(stored)} stored"
+    if old.keys != new.keys:
+        yield f"groups stored for ({values(old.keys)}) would be read as ({values(new.keys)})"
+    if old.window != new.window:
+        yield f"values gathered for {window(old.window)} would come out as those of {window(new.window)}"
+    if old.region.filters != new.region.filters:
+        yield "rows the old condition let in would stay counted"

@@ -1,0 +1,182 @@
+"""Renderings of a report for people: plain text and log rows. Whatever is shown is masked before it is laid out."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.reports.sections import (
+    Section,
+    basis_label,
+    engine_label,
+    fates_heading,
+    overruled,
+    page_name,
+    rows,
+    sections,
+    shown,
+)
+from airflow_flinkcompat.sql import Span, mask_secrets
+
+HEADLINES = {
+    Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
+    Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
+    Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
+    Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
+}
+WIDTH = 100
+"""Columns of a text, where nobody says how wide the terminal is."""
+_GAP = "   "
+_BESIDE = "  |  "
+
+
+def render_text(report: Report, width: int = WIDTH) -> str:
+    """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next."""
+    lines = [HEADLINES[report.outcome], *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]
+    if len(report.sinks) > 1:
+        lines += ["", "Sinks"]
+        lines += _table(((shown(sink) or "query", outcome.value) for sink, outcome in report.sinks), "  ")
+    for section in sections(report):
+        lines += ["", *_section(section, width)]
+    lines += ["", *_overruled(report, width), "What to do next"]
+    for number, step in enumerate(steps(report), start=1):
+        lines += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
+        lines += [f"       {mask_secrets(command)}" for command in step.commands]
+    if ends := if_resumed(report):
+        lines += ["", *_wrapped(f"If it were resumed all the same: {ends[0]}.", width)]
+        lines += [line for end in ends[1:] for line in _wrapped(shown(end), width, "  - ", "    ")]
+    if report.other is not None:
+        lines += ["", f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."]
+    for warning in report.warnings:
+        lines += ["", *_wrapped(f"Warning: {shown(warning)}", width)]
+    return mask_secrets("\n".join(lines) + "\n")
+
+
+def report_rows(report: Report) -> list[str]:
+    """The verdict as table rows of equal width, one log record each: outcome, where, rule, message, effect."""
+    header = ("outcome", "where", "rule", "what", "effect")
+    rows = [
+        (
+            finding.outcome.value + (" (overruled)" if finding.overruled_by else ""),
+            shown(finding.operator or finding.sink or "script"),
+            finding.rule,
+            shown(finding.message),
+            finding.consequence.value
+            if finding.consequence is not None
+            else (finding.reason.name.lower() if finding.reason else ""),
+        )
+        for finding in report.findings
+    ]
+    widths = [min(70, max(len(row[i]) for row in (header, *rows))) for i in range(len(header))]
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(_fit(cell, width) for cell, width in zip(cells, widths, strict=True)) + " |"
+
+    return [
+        f"{HEADLINES[report.outcome]} ({engine_label(report)})",
+        line(header),
+        line("-" * width for width in widths),
+        *map(line, rows),
+    ]
+
+
+def _sides(report: Report) -> str:
+    return f"{shown(report.old_source)} -> {shown(report.new_source)}"
+
+
+def _section(section: Section, width: int) -> Iterator[str]:
+    yield from _wrapped(section.heading, width)
+    if section.operator is not None:
+        yield from _operator(section.operator, width)
+    for i, finding in enumerate(section.findings):
+        if i or section.operator is not None:
+            yield ""
+        yield from _finding(finding, width, with_fates=section.operator is None)
+
+
+def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
+    """A row for the window, each key, each metric: what it is, and what happens to it."""
+    table = list(rows(operator))
+    room = max(20, width - 14 - max((len(fate) for _, _, fate in table), default=0))
+    wrapped = [(label, textwrap.wrap(text, room), fate) for label, text, fate in table]
+    column = max((len(line) for _, lines, _ in wrapped for line in lines), default=0)
+    if heading := fates_heading(operator):
+        yield f"  {heading}:"
+    for label, (first, *more), fate in wrapped:
+        yield f"  {label:<8} {first:<{column}}{_GAP}{fate}"
+        yield from (f"  {'':<8} {line}" for line in more)
+
+
+def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
+    yield from _wrapped(f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}", width, "  ", "    ")
+    yield from _clauses(finding, width)
+    notes = [("metric", f"{shown(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
+    if finding.consequence is not None:
+        notes.append(("effect", CONSEQUENCES[finding.consequence]))
+    if finding.reason is not None:
+        notes.append(("why", finding.reason.value))
+    notes += [("basis", basis_label(finding)), ("page", page_name(finding.rule))]
+    for label, text in notes:
+        yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)
+
+
+def _clauses(finding: Finding, width: int) -> Iterator[str]:
+    """Both clauses side by side under their places; one above the other where they are too long for that."""
+    before, after = shown(finding.before), shown(finding.after)
+    places = [_place(span) for span in (finding.before_span, finding.after_span)]
+    if not before and not after:
+        if any(places):
+            yield from _wrapped(" -> ".join(filter(None, places)), width, "    at      ", " " * 12)
+        return
+    heads = [f"{label} {place}".rstrip() for label, place in zip(("before", "after"), places, strict=True)]
+    room = (width - 4 - len(_BESIDE)) // 2
+    columns = [[head, *textwrap.wrap(text or "-", room)] for head, text in zip(heads, (before, after), strict=True)]
+    if max(map(len, heads)) <= room and max(map(len, columns)) <= 4:
+        left = max(len(line) for line in columns[0])
+        for i in range(max(map(len, columns))):
+            one, other = (column[i] if i < len(column) else "" for column in columns)
+            yield f"    {one:<{left}}{_BESIDE}{other}".rstrip()
+        return
+    for head, text in zip(heads, (before, after), strict=True):
+        yield f"    {head}"
+        yield from _wrapped(text or "-", width, "      ")
+
+
+def _overruled(report: Report, width: int) -> list[str]:
+    found, fine = overruled(report)
+    lines = [f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}" for finding in found]
+    if fine:
+        lines.append(f"[compatible] {', '.join(fine)}")
+    if not lines:
+        return []
+    items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
+    return ["Also seen, but decided by the above", *items, ""]
+
+
+def _place(span: Span | None) -> str:
+    return "" if span is None else shown(str(span))
+
+
+def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:
+    """Text in lines of at most ``width`` columns; words longer than that (paths) stay whole."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _table(rows: Iterable[tuple[str, str]], indent: str) -> list[str]:
+    every = list(rows)
+    width = max(len(row[0]) for row in every)
+    return [f"{indent}{left:<{width}}{_GAP}{right}" for left, right in every]
+
+
+def _fit(text: str, width: int) -> str:
+    return text.ljust(width) if len(text) <= width else text[: width - 1] + "…"

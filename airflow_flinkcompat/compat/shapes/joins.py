@@ -1,0 +1,94 @@
+"""What the rules over joins have in common: which conditions stand outside the state, and what the stored rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Verdict, documented
+from airflow_flinkcompat.compat.shapes.part_rules import Judge, Row, filters_row, layout_row, refused, right
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import Call, Expression, walk
+from airflow_flinkcompat.plan.operators import JoinOperator
+from airflow_flinkcompat.plan.origins import OperatorColumn, describe, leaves
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "<>"})
+
+
+def sides(pair: OperatorPair) -> tuple[JoinOperator, JoinOperator]:
+    assert isinstance(pair.old, JoinOperator)
+    assert isinstance(pair.new, JoinOperator)
+    return pair.old, pair.new
+
+
+def compares(part: Expression) -> bool:
+    """A plain comparison of both inputs: the planner neither splits it nor moves it, it is asked of each pair of rows.
+
+    An OR of conditions on one input each lets the planner derive conditions that it moves below.
+    """
+    if not isinstance(part, Call) or part.function not in COMPARISONS:
+        return False
+    calls = [inner.function for inner in walk(part) if isinstance(inner, Call)]
+    inputs = {leaf.operator for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+    split = {"AND", "OR", "NOT", "CASE", "IF", "COALESCE"}
+    return len(inputs) == 2 and not split & set(calls) and all(functions.lookup(name) for name in calls)
+
+
+def conditions_judge(source: str, outer: Verdict | None) -> Judge:
+    """Verdict on ``flink`` for conditions over both inputs; ``outer`` is that for joins that also hand on single rows,
+    None where these are no other."""
+
+    def judge(pair: OperatorPair, difference: Difference) -> Verdict:
+        changed = difference.before ^ difference.after
+        if not all(map(compares, changed)):
+            return unmeasured("only comparisons of a column of one input with one of the other were measured")
+        if any(one_row_twice(side) for side in sides(pair)):
+            return unmeasured("an input hands on one column twice: what is stored of it cannot be told")
+        if outer is not None and any(side.join != "INNER" for side in sides(pair)):
+            return outer
+        return right(source)
+
+    return judge
+
+
+def one_row_twice(side: JoinOperator) -> bool:
+    return any(len(set(row)) != len(row) for row in side.rows)
+
+
+def keys_judge(count: str, other: str) -> Judge:
+    """Another number of keys is another type of key; as many of another meaning are read as if they were the same."""
+
+    def judge(pair: OperatorPair, difference: Difference) -> Verdict:
+        return wrong(other) if len(difference.before) == len(difference.after) else refused(count)
+
+    return judge
+
+
+def shown_keys(keys: Any) -> str:
+    return " AND ".join(f"{describe(one)} = {describe(other)}" for one, other in keys) or "no equated columns"
+
+
+def shown_conditions(parts: Iterable[Expression]) -> str:
+    return " AND ".join(sorted(map(describe, parts))) or "nothing else"
+
+
+def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[str, str], filters: str) -> dict[str, Row]:
+    """The parts all joins have: equated columns, other conditions, the rows kept, conditions on what comes in."""
+    changed = documented(Outcome.INCOMPATIBLE, page)
+    below = unmeasured("other windows below this join were not measured")
+    return {
+        "keys": Row("the equated columns changed", changed, keys, show=shown_keys),
+        "conditions": Row("what is asked of a pair of rows changed", changed, conditions, show=shown_conditions),
+        "row": layout_row("other columns are kept of an input", changed, *kept),
+        "filters": filters_row(f"{page}; WHERE page", wrong(filters, None)),
+        "windows": Row("the windows of an input changed", below, below, show=plain),
+    }
+
+
+def at_submit(source: str) -> Verdict:
+    return refused(source, Consequence.REFUSED_AT_SUBMIT)
