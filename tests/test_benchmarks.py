@@ -61,14 +61,17 @@ def test_the_batch_rate_counts_pairs() -> None:
 
 
 def test_downtime_is_judged_by_the_ratio_of_the_medians() -> None:
-    pairs = [(Downtime(100, 1100), Downtime(100, 1000)), (Downtime(200, 1300), Downtime(150, 1000))]
+    pairs = [
+        (Downtime(100, 500, 1100), Downtime(100, 500, 1000)),
+        (Downtime(200, 700, 1300), Downtime(150, 600, 1000)),
+    ]
     assert list(downtimes(pairs))[4:] == [
-        "| Median | 150 | 1200 | 125 | 1000 |",
+        "| Median | 150 | 600 | 1200 | 125 | 550 | 1000 |",
         "",
-        "Downtime, end of the old job to the first checkpoint of the new one: 1200 ms ours, 1000 ms by raw calls, "
+        "Downtime, last row of the old job to the first checkpoint of the new one: 1200 ms ours, 1000 ms by raw calls, "
         "ratio 1.20 (goal ≤ 1.2: met).",
     ]
-    slow = [(Downtime(0, 1210), Downtime(0, 1000))]
+    slow = [(Downtime(0, 0, 1210), Downtime(0, 0, 1000))]
     assert list(downtimes(slow))[-1].endswith("ratio 1.21 (goal ≤ 1.2: missed).")
 
 
