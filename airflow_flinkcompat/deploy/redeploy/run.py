@@ -193,11 +193,14 @@ class Run:
             self.last = stored.number
             return stored
 
-    def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait) -> T:
-        """Look until it is no longer pending. Raises Overdue after ``timeout``, Waiting when patience ends before."""
+    def wait(self, look: Callable[[], T], pending: Callable[[T], bool], timeout: float, wait: Wait, every: float) -> T:
+        """Look until it is no longer pending, ``every`` seconds at last.
+
+        Raises Overdue after ``timeout``, Waiting when patience ends before.
+        """
         left, patience = self.left(timeout, wait), self.options.patience
         try:
-            return poll(look, pending, timeout=left if patience is None else min(left, patience))
+            return poll(look, pending, timeout=left if patience is None else min(left, patience), every=every)
         except Overdue:
             if patience is None or left <= patience:
                 raise

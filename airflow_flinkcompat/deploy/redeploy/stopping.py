@@ -22,6 +22,8 @@ from airflow_flinkcompat.deploy.target import StartMode
 
 _BEGINS = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 _BEGIN_SECONDS = 60.0
+# Between two looks at a stop: nothing of the deployment runs from its end on, until somebody sees that.
+_LOOK_SECONDS = 0.05
 _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
 
@@ -114,7 +116,9 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
             run.target.ask_to_stop(job_id, directory, trigger_id)
         wait = Wait(job_id, time.time(), 0, trigger_id)
         timeout = run.options.stop_timeout
-        savepoint = run.wait(lambda: _result(run, job_id, trigger_id, directory), lambda s: s is None, timeout, wait)
+        savepoint = run.wait(
+            lambda: _result(run, job_id, trigger_id, directory), lambda s: s is None, timeout, wait, _LOOK_SECONDS
+        )
     except Overdue:
         raise DeployError(
             f"the stop of job {job_id} with a savepoint did not complete within {run.options.stop_timeout:.0f} s and "
@@ -156,15 +160,13 @@ class _StopFailed(DeployError):
 
 def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> str | None:
     """The savepoint once the job has ended by it; None while it is at work. Raises _StopFailed."""
-    status = run.target.status(job_id)
-    ended = status is None or status.terminal
     try:
-        savepoint = run.target.stop_result(job_id, trigger_id)
-        return savepoint if ended else None
+        savepoint = run.target.stop_result(job_id, trigger_id)  # first: while it is at work, this one look is enough
+        return savepoint if savepoint is not None and _ended(run, job_id) else None
     except DeployError as error:
         if isinstance(error, ApiError) and error.unanswered:
             raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
-        if not ended:
+        if not _ended(run, job_id):
             raise _StopFailed(str(error)) from None
         # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its savepoint.
         _await_statistics(run)
@@ -175,6 +177,11 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
         if found:
             return found
         raise _StopFailed(f"{error}{doubt}") from None
+
+
+def _ended(run: Run, job_id: str) -> bool:
+    status = run.target.status(job_id)
+    return status is None or status.terminal
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
