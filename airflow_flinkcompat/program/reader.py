@@ -55,10 +55,21 @@ def read_program(
     text = text.removeprefix("\ufeff")
     if len(text) > SIZE_LIMIT:
         raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
+    reader = _read(text, source, given or {}, loader(files))
+    if reader.digested is not None and reader.digested < len(reader.session.trees):
+        # A module that is imported after a Python function was made may change it all the same.
+        reader = _read(text, source, given or {}, loader(files), reader.session.trees)
+    return reader.session.script(), reader.files.used
+
+
+def _read(
+    text: str, source: str, given: Mapping[str, str], load: Loader, ahead: Mapping[str, ast.Module] | None = None
+) -> _Reader:
+    """One reading of a program; ``ahead`` are all its modules, where an earlier reading has met them."""
     module = parsed(text, source)
     session = Session(source, text)
     session.trees[""] = module
-    reader = _Reader(session, given or {}, Files(loader(files)))
+    reader = _Reader(session, given, Files(load), ahead=ahead or {})
     name = source.replace("\\", "/").rpartition("/")[2] if source.endswith(".py") else "program.py"
     names: dict[str, Value] = {"__name__": Known("__main__"), "__file__": Known(f"{paths.PROGRAM}/{name}")}
     try:
@@ -75,7 +86,7 @@ def read_program(
     for inserts in session.sets:
         if inserts.inserts:
             session.report(inserts.node, "this statement set is never executed, as far as the program was read")
-    return session.script(), reader.files.used
+    return reader
 
 
 @dataclass(eq=False)

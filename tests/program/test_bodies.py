@@ -63,6 +63,11 @@ SET: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         "make()",
         {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"},
     ),
+    "by a module that is imported later": (
+        "from udfs import make\nmade = udf(make(), result_type=DataTypes.BIGINT())\nimport config",
+        "made",
+        {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"},
+    ),
     "in a dictionary of its module": ("import udfs\nudfs.LIMITS['a'] = <N>", "udfs.f", UDFS),
     "in one that was imported": ("from udfs import LIMITS, f\nLIMITS['a'] = <N>", "f", UDFS),
     "in one of another name": ("from udfs import LIMITS as X, f\nX.update(a=<N>)", "f", UDFS),

@@ -53,6 +53,10 @@ class Evaluator(ABC):
     """How many statements were read."""
     environ: dict[str, Value] = field(default_factory=dict)
     """Environment variables that the program sets itself."""
+    ahead: Mapping[str, ast.Module] = field(default_factory=dict)
+    """Modules beside the program that an earlier reading of it met, by file."""
+    digested: int | None = None
+    """How many modules were known when the text of a Python function was first collected."""
 
     @abstractmethod
     def call(self, node: ast.Call, frame: Frame) -> Value:
@@ -68,7 +72,9 @@ class Evaluator(ABC):
 
     def function_text(self) -> Body:
         """Where the text of a Python function is collected, with the environment the program made for it."""
-        body = Body(self.session.trees, self.given, self.step)
+        if self.digested is None:
+            self.digested = len({**self.ahead, **self.session.trees})
+        body = Body({**self.ahead, **self.session.trees}, self.given, self.step)
         for name, value in sorted(self.environ.items()):
             body.say(f"os.environ[{name!r}] = {value.value if isinstance(value, Known) else ''!r}")
         return body
