@@ -63,11 +63,6 @@ SET: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         "make()",
         {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"},
     ),
-    "by a module that is imported later": (
-        "from udfs import make\nmade = udf(make(), result_type=DataTypes.BIGINT())\nimport config",
-        "made",
-        {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"},
-    ),
     "in a dictionary of its module": ("import udfs\nudfs.LIMITS['a'] = <N>", "udfs.f", UDFS),
     "in one that was imported": ("from udfs import LIMITS, f\nLIMITS['a'] = <N>", "f", UDFS),
     "in one of another name": ("from udfs import LIMITS as X, f\nX.update(a=<N>)", "f", UDFS),
@@ -88,6 +83,22 @@ def test_what_is_set_elsewhere_is_another_function(name: str) -> None:
     old, new = (side(text, function, files, value) for value in (2, 3))
     assert old.sha256 != new.sha256
     assert check(old, new).outcome is Outcome.UNKNOWN
+
+
+def test_what_a_module_sets_that_is_imported_later_shows() -> None:
+    files = {**UDFS, "config.py": "from udfs import Scale\nScale.configure(<N>)\n"}
+    made = TAIL.format("make()").replace('t_env.execute_sql("INSERT', 'import config\nt_env.execute_sql("INSERT')
+    old, new = (
+        Side(
+            HEAD + "from udfs import make\n" + made,
+            engine="flink",
+            language="python",
+            files={name: each.replace("<N>", value) for name, each in files.items()},
+        )
+        for value in ("2", "3")
+    )
+    assert check(old, new).outcome is Outcome.UNKNOWN
+    assert [finding.rule for finding in check(old, old).findings] == ["unchanged"]
 
 
 def test_a_class_that_nobody_sets_is_compared_alone() -> None:
