@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.backfill.executing import startup
+from airflow_flinkcompat.backfill.executing import session, startup
 from airflow_flinkcompat.backfill.executing.startup import Effort
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from tests.backfill.scripts import script, table
@@ -24,6 +25,12 @@ def test_effort_is_that_of_reading_files_of_this_machine(tmp_path: Path, monkeyp
     monkeypatch.setattr(startup, "_MOST", {Effort.TINY: 99, Effort.LITTLE: 100})
     assert startup.effort(iter([place])) is Effort.LITTLE
     assert startup.effort([place, place]) is Effort.MUCH
+
+
+def test_the_logging_that_spark_is_told_of_is_there() -> None:
+    options = session.submit_configuration("local[*]")["spark.driver.extraJavaOptions"]
+    (place,) = re.findall(r"configurationFile=file://(\S+)", options)
+    assert "rootLogger" in Path(place).read_text(encoding="utf-8")
 
 
 def test_an_archive_takes_the_place_of_others_of_its_name(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -306,5 +307,9 @@ def test_the_command_line_starts_a_planner_of_its_own(
 
 def _gateways() -> set[int]:
     """Process ids of the Gateways this process owns."""
-    children = psutil.Process().children(recursive=True)
-    return {child.pid for child in children if "org.apache.flink.table.gateway.SqlGateway" in child.cmdline()}
+    found = set()
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            if "org.apache.flink.table.gateway.SqlGateway" in child.cmdline():
+                found.add(child.pid)
+    return found
