@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from airflow_flinkcompat.program.objects import Class, Function
@@ -18,11 +18,16 @@ from airflow_flinkcompat.program.values import Frame, Known, Ref, Udf, Unknown
 
 @dataclass
 class Body:
-    """Collects the text; ``trees`` are the modules of the program by file, ``given`` is what ``--var`` said."""
+    """Collects the text; ``trees`` are the modules of the program by file, ``given`` is what ``--var`` said.
+
+    ``load`` gives the text of a file beside the program, ``files`` are those it has read.
+    """
 
     trees: Mapping[str, ast.Module]
     given: Mapping[str, str]
     spend: Spend
+    load: Callable[[str], str | None]
+    files: Mapping[str, str]
     texts: dict[tuple[str, int, int, str], None] = field(default_factory=dict)
     _seen: set[tuple[int, str]] = field(default_factory=set)
 
@@ -44,8 +49,53 @@ class Body:
     def _text(self, node: ast.AST, frame: Frame) -> None:
         text = ast.unparse(node)
         self.spend(1 + len(text) // 100)
+        self._beside(node, frame.package)
         place = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
         self.texts[frame.module.file, *place, text] = None
+
+    def _beside(self, node: ast.AST, package: str) -> None:
+        """The files that a piece of source brings in when it runs: modules it imports, and files named in it."""
+        for part in ast.walk(node):
+            self.spend(1)
+            match part:
+                case ast.Import(names=aliases):
+                    self._imported(*(alias.name for alias in aliases))
+                case ast.ImportFrom(module=name, names=aliases, level=level):
+                    above = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+                    start = ".".join([*above, *([name] if name else [])])
+                    self._imported(start, *(f"{start}.{alias.name}" for alias in aliases))
+                case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+                    called = ast.unparse(part.func).rpartition(".")[2]
+                    if called == "import_module":
+                        self._imported(name)
+                    elif called in _OPENING:
+                        self._file(name)
+
+    def _imported(self, *names: str) -> None:
+        for name in names:
+            if name.partition(".")[0] in ("", "pyflink") or not all(part.isidentifier() for part in name.split(".")):
+                continue
+            parts = name.split(".")
+            for end in range(1, len(parts) + 1):
+                stem = "/".join(parts[:end])
+                for path, package in ((f"{stem}/__init__.py", parts[:end]), (f"{stem}.py", parts[: end - 1])):
+                    self._file(path, ".".join(package))
+
+    def _file(self, path: str, package: str = "") -> None:
+        if ("file", path) in self._done:
+            return
+        self._done.add(("file", path))
+        text = self.load(path)
+        if text is None:
+            return
+        self.spend(1 + len(text) // 100)
+        self.texts[path, 0, 0, text] = None
+        if path.endswith(".py"):
+            try:
+                tree = ast.parse(text.removeprefix("\ufeff"))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                return
+            self._beside(tree, package)
 
     def _set_elsewhere(self, node: ast.ClassDef | ast.FunctionDef | ast.Lambda) -> bool:
         """Whether an attribute that the source reads may be set outside of it: under any name, in any module.
@@ -54,7 +104,9 @@ class Body:
         """
         inside = set(map(id, ast.walk(node)))
         self.spend(1 + len(inside) // 10)
+        # An attribute of a module is a name in it.
         read = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+        read |= set(_free(node))
         own = _own(node) if isinstance(node, ast.ClassDef) else set()
         for tree in self.trees.values():
             parts = list(ast.walk(tree))
@@ -65,7 +117,7 @@ class Body:
                 match part:
                     case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name in read | own:
                         return True
-                    case ast.Attribute(attr=name) if name in own or name == "__dict__":
+                    case ast.Attribute(attr=name) if name in own or name in _INSIDES:
                         return True
                     case ast.Name(id="setattr" | "delattr" | "vars"):
                         return True
@@ -133,6 +185,7 @@ class Body:
                 for other in _all(each) & scope.names.keys():
                     self._name(other, scope)
         self._given()
+        self._read()
         others = (tree for file, tree in self.trees.items() if file != scope.module.file)
         if any(_names(name, part) for tree in others for part in ast.walk(tree)):
             self._everything()
@@ -155,6 +208,7 @@ class Body:
                 text = ast.unparse(tree)
                 self.spend(1 + len(text) // 100)
                 self.texts[file, 0, 0, text] = None
+                self._beside(tree, file.rpartition("/")[0].replace("/", "."))
 
     def _everything(self) -> None:
         for file, tree in self.trees.items():
@@ -163,7 +217,15 @@ class Body:
                 text = ast.unparse(tree)
                 self.spend(1 + len(text) // 100)
                 self.texts[file, 0, 0, text] = None
+                self._beside(tree, file.rpartition("/")[0].replace("/", "."))
         self._given()
+        self._read()
+
+    def _read(self) -> None:
+        """The files the program has read: what a name stands for may come from them."""
+        for file, text in self.files.items():
+            if not file.endswith(".py"):
+                self.texts[file, 0, 0, text] = None
 
     def _given(self) -> None:
         self.say(repr(sorted(self.given.items())))
@@ -171,6 +233,10 @@ class Body:
     _done: set[tuple[str, str]] = field(default_factory=set)
 
 
+_OPENING = ("open", "Path", "read_text", "read_bytes", "read_csv")
+"""Calls that take the name of a file first."""
+_INSIDES = ("__dict__", "__defaults__", "__kwdefaults__", "__code__", "__globals__", "__closure__", "__builtins__")
+"""Attributes that hold what a function or a class is made of."""
 _OF_FLINK = frozenset(
     """
     eval open close accumulate retract merge create_accumulator get_value emit_value get_accumulator_type
@@ -227,10 +293,22 @@ def _free(node: ast.AST) -> Iterator[str]:
         own = {arg.arg for arg in every if arg is not None}
         if isinstance(node, ast.FunctionDef):
             outside += node.decorator_list
-            stored = (part for statement in node.body for part in within(statement))
+            stored = (part for statement in node.body for part in _directly(statement))
             own |= {part.id for part in stored if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+            inner = (ast.ClassDef, ast.Global, ast.Nonlocal)
+            own = set() if any(isinstance(part, inner) for part in ast.walk(node)) else own
         names -= own - {part.id for piece in outside for part in ast.walk(piece) if isinstance(part, ast.Name)}
     yield from sorted(names)
+
+
+def _directly(node: ast.AST) -> Iterator[ast.AST]:
+    """A statement and its parts in the same scope: neither functions nor comprehensions in it have a part."""
+    scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+    if isinstance(node, scopes | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return
+    yield node
+    for part in ast.iter_child_nodes(node):
+        yield from _directly(part)
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -13,6 +13,8 @@ COLUMNS = "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3)"
 PLAIN = f"CREATE TABLE t ({COLUMNS}) WITH ({CSV})"
 MARKED = f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR ts AS ts) WITH ({CSV})"
 CLOCKED = f"CREATE TABLE t ({COLUMNS}, pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ({CSV})"
+BY_C = CLOCKED.replace("FOR ts AS ts", "FOR ts AS TO_TIMESTAMP(c)")
+THREE = CLOCKED.replace(COLUMNS, "a STRING, b BIGINT, ts TIMESTAMP(3)")
 KAFKA = CLOCKED.replace(CSV, "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'")
 PROGRAM = '''\
 from pyflink.table import EnvironmentSettings, TableEnvironment
@@ -89,6 +91,18 @@ UNKNOWN = {
         Windowed(select("a b c d ts"), source=MARKED),
         Windowed(select("a b ts"), source=MARKED),
     ),
+    "one column twice stays a projection": (
+        Windowed(select("a b ts")),
+        Windowed('select(col("a"), col("b"), col("b").alias("again"), col("ts")).'),
+    ),
+    "all columns are read, so an order is a projection": (
+        Windowed(select("a b ts"), source=THREE),
+        Windowed(select("ts b a"), source=THREE),
+    ),
+    "the watermark needs a column": (
+        Windowed(select("a b ts"), source=BY_C),
+        Windowed(select("a b c ts"), source=BY_C),
+    ),
     "two keys and one column more": (Windowed(select("a c b ts"), "ac"), Windowed(select("a c b d ts"), "ac")),
     "behind a filter": (Windowed(B + select("a b ts")), Windowed(B + select("ts b a"))),
     "computed in the select": (
@@ -132,6 +146,31 @@ def test_keys_that_come_in_otherwise_are_wrong(name: str) -> None:
     outcome, report = said(*(side.side() for side in WRONG[name]))
     assert outcome == "incompatible", render_text(report)
     assert any("wrong" in str(finding.consequence) for finding in report.deciding), render_text(report)
+
+
+NOT_ALIKE = {
+    "SQL reads what a select reads": ("", NARROW, "compatible"),
+    "all columns are read: SQL puts the time first": ("THREE", NARROW, "unknown"),
+    "and so without a select": ("THREE", "", "incompatible"),
+    "without computed columns too": ("THREE BARE", "", "unknown"),
+    "from kafka": ("THREE KAFKA", NARROW, "unknown"),
+    "the watermark needs a column that SQL drops": ("BY_C BARE", "", "unknown"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ALIKE)
+def test_windows_that_move_between_sql_and_the_table_api(name: str) -> None:
+    which, before, expected = NOT_ALIKE[name]
+    source = THREE if "THREE" in which else BY_C if "BY_C" in which else CLOCKED
+    if "BARE" in which:
+        source = source.replace(", pt AS PROCTIME()", "")
+    if "KAFKA" in which:
+        source = source.replace(CSV, "'connector' = 'kafka', 'topic' = 't', 'format' = 'json'")
+    old = program(f'{before}window(w).group_by(col("w"), col("a")).select(col("a"), col("b").sum)', source)
+    new = script("SELECT a, SUM(b) FROM t GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), a", source)
+    for sides in ((old, new), (new, old)):
+        outcome, report = said(*sides)
+        assert outcome == expected, render_text(report)
 
 
 GROUPED = 'group_by(col("a")).select(col("a"), {})'

@@ -47,6 +47,44 @@ UDFS = {
     "def f(a):\n    return a * LIMITS['a']\ndef h(a):\n    return a * LIMIT\n"
 }
 SET: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "through sys.modules": (
+        "import sys\nK = 1\nm = sys.modules[__name__]\nm.K = <N>\ndef f(a):\n    return a * K",
+        "f",
+        {},
+    ),
+    "in its defaults": ("def f(a, *, k=1):\n    return a * k\nf.__kwdefaults__['k'] = <N>", "f", {}),
+    "in a module it imports itself": ("def f(a):\n    import cfg\n    return a * cfg.K", "f", {"cfg.py": "K = <N>\n"}),
+    "in one that a package's function imports": (
+        "from pkg.m import g\ndef f(a):\n    return g(a)",
+        "f",
+        {
+            "pkg/__init__.py": "",
+            "pkg/m.py": "def g(a):\n    from .cfg import K\n    return a * K\n",
+            "pkg/cfg.py": "K = <N>\n",
+        },
+    ),
+    "by import_module": (
+        "import importlib\ndef f(a):\n    return a * importlib.import_module('cfg').K",
+        "f",
+        {"cfg.py": "K = <N>\n"},
+    ),
+    "in a file it opens": ("def f(a):\n    return a * int(open('k.txt').read())", "f", {"k.txt": "<N>"}),
+    "in a file the program read": (
+        "import json\nwith open('k.json') as h:\n    K = json.load(h)\ndef f(a):\n    return a * K['k']",
+        "f",
+        {"k.json": '{"k": <N>}'},
+    ),
+    "as a name that only a nested function stores": (
+        "K = <N>\ndef f(a):\n    def g():\n        K = 5\n        return K\n    return a * K",
+        "f",
+        {},
+    ),
+    "as a name of a comprehension": ("K = <N>\ndef f(a):\n    return a * K + sum([K for K in (1, 2)])", "f", {}),
+    "as a name of a class in it": (
+        "K = <N>\ndef f(a):\n    class Z:\n        K = K\n    return a * Z.K",
+        "f",
+        {},
+    ),
     "on the class": (SCALE + "Scale.limit = <N>", "Scale()", {}),
     "by a method of the class": (SCALE + "Scale.configure(<N>)", "Scale()", {}),
     "under another name": (SCALE + "K = Scale\nK.limit = <N>", "Scale()", {}),

@@ -43,6 +43,11 @@ class Plain:
         return tuple(column.name for column in self.table.columns if column.name in read)
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether it reads fewer columns than are stored: a scan of all of them takes over no projection, no order."""
+        return len(self.needed) < len(self.table.physical)
+
+    @property
     def computes(self) -> bool:
         """Whether something computed comes into the operator that nobody reads."""
         return any(not self.stored(column) for arriving in self.written.arriving for column in arriving)
@@ -55,6 +60,10 @@ class Plain:
         (arriving,) = self.written.arriving or ((),)
         names = tuple(column.column if isinstance(column, SourceColumn) else "" for column in arriving)
         return True if names == self.needed else None
+
+    def narrows(self, columns: tuple[Expression, ...]) -> bool:
+        """Whether a ``select`` of these goes into the scan whole: each column once, and not all that are stored."""
+        return len(set(columns)) == len(columns) < len(self.table.physical)
 
     def stored(self, column: Expression) -> bool:
         """Whether it is a column the table stores."""
@@ -116,7 +125,9 @@ def plain(output: Output, program: Program, how: Written) -> Plain | None:
         return None
     side = Plain(operator, table, how)
     dressed = region.functions or region.windows or region.hints or output.region.functions or output.region.hints
-    by_watermark = table.watermark is None or table.watermark.column in table.physical
+    # A watermark of other columns keeps these below it, whoever reads them.
+    by_itself = table.watermark_delay is not None
+    by_watermark = table.watermark is None or (table.watermark.column in table.physical and by_itself)
     bare = all(isinstance(column, OperatorColumn) for column in output.columns)
     single = len(_keys(operator)) == 1 and not (isinstance(operator, AggregateOperator) and _unusual(operator))
     stored = all(

@@ -90,6 +90,7 @@ def _selects_otherwise(old: Plain, new: Plain) -> bool:
         and by_event_time(side.operator)
         and called(side.operator.aggregates, ON_WINDOWS)
         and not side.operator.region.filters
+        and all(map(side.narrows, side.written.arriving))
         for side in (old, new)
     )
 

@@ -74,7 +74,7 @@ class Evaluator(ABC):
         """Where the text of a Python function is collected, with the environment the program made for it."""
         if self.digested is None:
             self.digested = len({**self.ahead, **self.session.trees})
-        body = Body({**self.ahead, **self.session.trees}, self.given, self.step)
+        body = Body({**self.ahead, **self.session.trees}, self.given, self.step, self.files.beside, self.files.used)
         for name, value in sorted(self.environ.items()):
             body.say(f"os.environ[{name!r}] = {value.value if isinstance(value, Known) else ''!r}")
         return body
