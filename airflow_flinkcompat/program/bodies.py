@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -64,12 +65,12 @@ class Body:
                     above = package.split(".")[: len(package.split(".")) - level + 1] if level else []
                     start = ".".join([*above, *([name] if name else [])])
                     self._imported(start, *(f"{start}.{alias.name}" for alias in aliases))
-                case ast.Call(args=[ast.Constant(value=str(name)), *_]):
-                    called = ast.unparse(part.func).rpartition(".")[2]
-                    if called == "import_module":
-                        self._imported(name)
-                    elif called in _OPENING:
-                        self._file(name)
+                case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
+                    texts = (each.value for each in part.args if isinstance(each, ast.Constant))
+                    self._imported(*(text for text in texts if isinstance(text, str)))
+                case ast.Constant(value=str(name)) if _FILE.fullmatch(name):
+                    self._file(name)
+                    self._file(f"{package.replace('.', '/')}/{name}" if package else name)
 
     def _imported(self, *names: str) -> None:
         for name in names:
@@ -233,8 +234,8 @@ class Body:
     _done: set[tuple[str, str]] = field(default_factory=set)
 
 
-_OPENING = ("open", "Path", "read_text", "read_bytes", "read_csv")
-"""Calls that take the name of a file first."""
+_FILE = re.compile(r"[\w./-]{1,100}\.[A-Za-z]\w{0,9}")
+"""What may be the name of a file."""
 _INSIDES = ("__dict__", "__defaults__", "__kwdefaults__", "__code__", "__globals__", "__closure__", "__builtins__")
 """Attributes that hold what a function or a class is made of."""
 _OF_FLINK = frozenset(

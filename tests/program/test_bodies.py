@@ -69,6 +69,11 @@ SET: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         {"cfg.py": "K = <N>\n"},
     ),
     "in a file it opens": ("def f(a):\n    return a * int(open('k.txt').read())", "f", {"k.txt": "<N>"}),
+    "in a file it finds beside itself": (
+        "import os\ndef f(a):\n    return a * int(open(os.path.join(os.path.dirname(__file__), 'k.txt')).read())",
+        "f",
+        {"k.txt": "<N>"},
+    ),
     "in a file the program read": (
         "import json\nwith open('k.json') as h:\n    K = json.load(h)\ndef f(a):\n    return a * K['k']",
         "f",
