@@ -72,6 +72,12 @@ class Body:
                     self._file(name)
                     self._file(f"{package.replace('.', '/')}/{name}" if package else name)
 
+    def _known(self, name: str, value: object) -> None:
+        """A constant, which may name a file."""
+        self.say(f"{name} = {value!r}")
+        if isinstance(value, str) and _FILE.fullmatch(value):
+            self._file(value)
+
     def _imported(self, *names: str) -> None:
         for name in names:
             if name.partition(".")[0] in ("", "pyflink") or not all(part.isidentifier() for part in name.split(".")):
@@ -143,7 +149,7 @@ class Body:
         """A name of the function around: its value, or else everything."""
         match scope.names[name]:
             case Known(value):
-                self.say(f"{name} = {value!r}")
+                self._known(name, value)
             case Ref(path):
                 self.say(f"{name} = {path}")
             case Udf(digest=digest):
@@ -173,7 +179,7 @@ class Body:
                 self._modules(scope)
                 self._stars(scope)
         elif len(binders) == 1 and not shared and isinstance(binders[0], ast.Assign) and isinstance(value, Known):
-            self.say(f"{name} = {value.value!r}")
+            self._known(name, value.value)
         else:
             self._mentions(name, scope, statements)
 

@@ -74,6 +74,11 @@ SET: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
         "f",
         {"k.txt": "<N>"},
     ),
+    "in a file that a constant names": (
+        "FILE = 'k.txt'\ndef f(a):\n    return a * int(open(FILE).read())",
+        "f",
+        {"k.txt": "<N>"},
+    ),
     "in a file the program read": (
         "import json\nwith open('k.json') as h:\n    K = json.load(h)\ndef f(a):\n    return a * K['k']",
         "f",
