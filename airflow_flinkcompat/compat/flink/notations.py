@@ -87,7 +87,7 @@ def _on_window(old: Plain, new: Plain, operator: AggregateOperator, pair: Pipeli
     if len(through_api) > 1:
         return unmeasured("a select in front of a window was measured over computed columns only")
     if all(side.selected for side in through_api):
-        return right(BEHIND_SELECT, ON_2_3)
+        return right(BEHIND_SELECT, ON_2_3) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
     if any(side.selected is None for side in through_api):
         return unmeasured("only a select of just the columns that are needed was measured")
     if old.computes or old.table.computed or new.table.computed:

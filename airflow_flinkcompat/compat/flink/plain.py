@@ -18,7 +18,7 @@ ON_WINDOWS = frozenset({"SUM", "AVG", "COUNT", "MAX", "MIN"})
 """Calls on windows whose state was seen to be the same in both notations."""
 NOT_PRUNED = (
     "which columns a source reads by itself decides whether SQL drops the others in an operator of its own (EXPLAIN): "
-    "without a select in front, only files in CSV were measured"
+    "only files in CSV were measured"
 )
 
 
