@@ -99,6 +99,11 @@ class LedgerEntry:
     schema: str = SCHEMA
 
     @property
+    def written(self) -> datetime:
+        """When it was written; of one that is in the ledger."""
+        return datetime.fromisoformat(self.at)
+
+    @property
     def is_head(self) -> bool:
         """Whether the entry says what is in force."""
         return self.kind in HEADS

@@ -52,14 +52,12 @@ def done(
         return None
     if head.kind == ROLLED_BACK:
         failed = before.failed_start
-        again = asked_at is not None and datetime.fromisoformat(head.at) < asked_at
+        again = asked_at is not None and head.written < asked_at
         if failed is None or failed.sha256 != run.side.sha256 or again:
             return None
         raise RolledBack(head.message)
-    stateless = head.start_mode == StartMode.STATELESS
-    as_wanted = run.mode is StartMode.AUTO_FIRST or stateless == (run.mode is StartMode.STATELESS)
     handed = {json.dumps(each, sort_keys=True) for each in (head.hand_over, run.context.get("hand_over"))}
-    same = as_wanted and head.sha256 == run.side.sha256 and len(handed) == 1
+    same = run.starts_as(head) and head.sha256 == run.side.sha256 and len(handed) == 1
     if head.kind != DEPLOYED or not same:
         return None
     status = run.target.status(str(head.job_id))
@@ -80,7 +78,7 @@ def came_back(run: Run, head: LedgerEntry | None, begun: LedgerEntry | None) -> 
 
     Raises DeployRefused: that one runs as well, or may yet be accepted.
     """
-    if head is None or not _runs(run, head.job_id):
+    if head is None or not run.runs(head.job_id):
         return False
     if begun is None:
         return True
@@ -115,8 +113,7 @@ def unfinished_start(run: Run, progress: Progress) -> LedgerEntry | None:
         return None
     status = run.target.status(str(reached.job_id))
     ended = status is not None and status.terminal
-    stateless = reached.start_mode == StartMode.STATELESS
-    as_wanted = run.mode is StartMode.AUTO_FIRST or stateless == (run.mode is StartMode.STATELESS)
+    as_wanted = run.starts_as(reached)
     if reached.sha256 == run.side.sha256 and (as_wanted or not ended):
         if not as_wanted:
             raise DeployRefused(
@@ -181,7 +178,7 @@ def check_strangers(run: Run, progress: Progress, taken_up: LedgerEntry | None) 
     name = prepare(run.side.script, run.side.source).job_name or run.job_settings(run.side.settings)[JOB_NAME]
     begun = {step.job_id for step in progress.steps if step.job_id}
     ours = {entry.job_id for entry in (head, taken_up) if entry}
-    strangers = sorted({*run.target.running(name), *(job for job in begun - ours if _runs(run, job))} - ours)
+    strangers = sorted({*run.target.running(name), *(job for job in begun - ours if run.runs(job))} - ours)
     if strangers:
         _check_overtaken(run)
         raise DeployRefused(
@@ -194,7 +191,7 @@ def check_strangers(run: Run, progress: Progress, taken_up: LedgerEntry | None) 
 def anything_runs(run: Run, progress: Progress) -> bool:
     """Whether any job that the ledger speaks of runs, or nobody knows."""
     try:
-        return any(_runs(run, job) for job in {entry.job_id for entry in (progress.head, *progress.steps) if entry})
+        return any(run.runs(job) for job in {entry.job_id for entry in (progress.head, *progress.steps) if entry})
     except DeployError:
         return True
 
@@ -216,8 +213,3 @@ def _left_in(savepoint: str | None, head: LedgerEntry) -> str:
         f", but the one of whoever stopped it, {savepoint}: start the script of entry {head.number} from it again, and "
         "`flinkcompat ledger adopt` that job"
     )
-
-
-def _runs(run: Run, job_id: str | None) -> bool:
-    status = run.target.status(job_id) if job_id else None
-    return status is not None and not status.terminal

@@ -165,6 +165,16 @@ class Run:
         """An entry about the side that is in force."""
         return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in _KEPT})
 
+    def runs(self, job_id: str | None) -> bool:
+        """Whether the cluster knows a job that has not ended; what nobody named does not run."""
+        status = self.target.status(job_id) if job_id else None
+        return status is not None and not status.terminal
+
+    def starts_as(self, entry: LedgerEntry) -> bool:
+        """Whether an entry's start is such as this run is to make: with state, or without."""
+        stateless = entry.start_mode == StartMode.STATELESS
+        return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
+
     def append(self, entry: LedgerEntry) -> LedgerEntry:
         """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
 
@@ -238,7 +248,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 def age_of(entry: LedgerEntry) -> float:
     """Seconds since an entry was written."""
-    return (datetime.now(UTC) - datetime.fromisoformat(entry.at)).total_seconds()
+    return (datetime.now(UTC) - entry.written).total_seconds()
 
 
 def short(sha256: str | None) -> str:

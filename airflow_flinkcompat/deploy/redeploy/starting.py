@@ -190,8 +190,7 @@ def _end(run: Run, job_id: str | None, again: bool = False) -> str:
     if job_id is None:
         return ""
     try:
-        status = run.target.status(job_id)
-        if status is not None and not status.terminal:
+        if run.runs(job_id):
             run.target.cancel(job_id)
     except DeployError as error:
         if again and isinstance(error, ApiError) and error.unanswered:

@@ -74,10 +74,7 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
 
 def _fits(run: Run, stopping: LedgerEntry) -> bool:
     """Whether an earlier intent is one of this run: to cancel a job that still runs takes its start mode."""
-    if stopping.trigger_id is not None or run.mode is StartMode.CHECKPOINT:
-        return True
-    status = run.target.status(str(stopping.job_id))
-    return status is None or status.terminal
+    return stopping.trigger_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(stopping.job_id)
 
 
 def last_checkpoint(run: Run, job_id: str, state: str = "CANCELED") -> TakenState:
@@ -111,8 +108,7 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
     job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
     directory = stopping.state.get("directory")
     try:
-        status = run.target.status(job_id)
-        if status is not None and not status.terminal:
+        if run.runs(job_id):
             run.target.ask_to_stop(job_id, directory, trigger_id)
         wait = Wait(job_id, time.time(), 0, trigger_id)
         timeout = run.options.stop_timeout
@@ -162,11 +158,11 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
     """The savepoint once the job has ended by it; None while it is at work. Raises _StopFailed."""
     try:
         savepoint = run.target.stop_result(job_id, trigger_id)  # first: while it is at work, this one look is enough
-        return savepoint if savepoint is not None and _ended(run, job_id) else None
+        return savepoint if savepoint is not None and not run.runs(job_id) else None
     except DeployError as error:
         if isinstance(error, ApiError) and error.unanswered:
             raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
-        if not _ended(run, job_id):
+        if run.runs(job_id):
             raise _StopFailed(str(error)) from None
         # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its savepoint.
         _await_statistics(run)
@@ -177,11 +173,6 @@ def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> st
         if found:
             return found
         raise _StopFailed(f"{error}{doubt}") from None
-
-
-def _ended(run: Run, job_id: str) -> bool:
-    status = run.target.status(job_id)
-    return status is None or status.terminal
 
 
 def find_savepoint(directory: str | None) -> tuple[str | None, str]:
@@ -249,8 +240,7 @@ def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[st
 def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
     """Cancel the job and take its latest retained checkpoint."""
     job_id = str(stopping.job_id)
-    status = run.target.status(job_id)
-    if status is not None and not status.terminal:
+    if run.runs(job_id):
         run.target.cancel(job_id)
     taken = _last_completed(run, job_id)
     if taken is None:  # forgotten by the cluster: the one that was written down

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from datetime import datetime
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.evidence import TakenState
@@ -88,8 +87,7 @@ def submit(run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | 
 
 def _check_former(run: Run, head: LedgerEntry | None, job_id: str) -> None:
     """Raises DeployError: the former job came back, with a JobManager that recovered it, say."""
-    status = run.target.status(str(head.job_id)) if head else None
-    if head is not None and status is not None and not status.terminal:
+    if head is not None and run.runs(head.job_id):
         raise DeployError(
             f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, so job "
             f"{job_id} was not submitted beside it. Run this again: the former one is stopped once more, and its "
@@ -148,17 +146,13 @@ def proved(
         raise Refused(str(error)) from None
 
 
-def _began(entry: LedgerEntry) -> float:
-    return datetime.fromisoformat(entry.at).timestamp()
-
-
 def _past(run: Run, job_id: str, given: Start, earlier: LedgerEntry) -> Past:
     """Judges a start of an earlier call, by what became of it since."""
     return Past(
         job_id,
         given.savepoint,
         lambda: number_of(given.savepoint, run.ledger.entries()),
-        since=_began(earlier),
+        since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,
         settle_seconds=run.options.settle_seconds,
         course=lambda: run.target.course(job_id),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,11 +65,14 @@ def target(ledger: Ledger, began: float, monkeypatch: pytest.MonkeyPatch) -> Pre
     target.before["submitted"] = die
     with pytest.raises(Killed):
         run(target, ledger, V2)
-    at = "airflow_flinkcompat.deploy.redeploy.submitting._began"
-    monkeypatch.setattr(at, lambda _entry: began)
+    _written_at(monkeypatch, began)
     fails(target, FAILED_LATER, began + 3600)
     target.states["job-2", "completed"] = TakenState("file:/chk/job-2/chk-170", {"v": VertexState("sum", 1, 9)}, 170)
     return target
+
+
+def _written_at(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setattr(LedgerEntry, "written", property(lambda _entry: datetime.fromtimestamp(seconds, UTC)))
 
 
 def fails(target: Pretended, course: Course, *at: float, state: str = "RUNNING") -> None:
@@ -181,7 +185,7 @@ def test_a_start_without_state(ledger: Ledger, began: float, monkeypatch: pytest
     )
     target.jobs["job-2"] = JobStatus("job-2", "orders", "RUNNING", True, 68, "a task died")
     target.restored["job-2"] = None
-    monkeypatch.setattr("airflow_flinkcompat.deploy.redeploy.submitting._began", lambda _entry: began)
+    _written_at(monkeypatch, began)
     empty = replace(FAILED_LATER, restored_number=30, newest=70)
     fails(target, replace(empty, restores=2), began + 3600)
     with pytest.raises(DeployError, match="does not prove that it began with an empty state"):
