@@ -94,6 +94,10 @@ def get_provider_info() -> dict[str, Any]:
                     "jobmanager_url": _field(
                         "JobManager URL", "REST address of the JobManager; the Gateway's host on port 8081 where empty"
                     ),
+                    "ui_url": _field(
+                        "Flink UI URL",
+                        "Where a browser opens Flink's UI, for links; the JobManager URL where empty",
+                    ),
                     "ledger": _field(
                         "Ledger",
                         "Folder or object-store URI of the record of what is deployed, e.g. s3://bucket/ledger",

@@ -174,6 +174,9 @@ class TestCompose:
         values = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if "=" in pair)
         gateway = json.loads(values["AIRFLOW_CONN_FLINK_DEFAULT"])
         assert values["FLINKCOMPAT_GATEWAY_URL"] == f"{gateway['host']}:{gateway['port']}"
+        # What a browser on this machine opens.
+        port = gateway["extra"]["ui_url"].removeprefix("http://localhost:")
+        assert f"127.0.0.1:{port}:8081" in compose["services"]["flink-jobmanager"]["ports"]
         spark = json.loads(values["AIRFLOW_CONN_SPARK_DEFAULT"])
         master = compose["services"]["spark-master"]["command"]
         assert spark["host"] == f"spark://{master[master.index('--host') + 1]}"

@@ -32,9 +32,10 @@ class FlinkHook(BaseHook):
     """Reads a connection of type ``flink`` and opens what it names.
 
     Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
-    password alone is a bearer token. Extra: ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ledger``
-    (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``, ``client_cert``, ``proxy`` …, each
-    with ``jobmanager_`` before it where the JobManager differs.
+    password alone is a bearer token. Extra: ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url``
+    (where people open Flink's UI; default: ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of
+    ``deploy.access``: ``ca_file``, ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the
+    JobManager differs.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -61,9 +62,23 @@ class FlinkHook(BaseHook):
 
     @property
     def jobmanager_url(self) -> str:
-        """``http://host:port`` of the JobManager's REST API and of its UI."""
+        """``http://host:port`` of the JobManager's REST API."""
         given = str(self._extra.get("jobmanager_url") or "").rstrip("/")
         return given or self._url(_JOBMANAGER_PORT, None)
+
+    @property
+    def ui_url(self) -> str:
+        """Where a browser opens Flink's UI: the extra's ``ui_url``, else the JobManager's address.
+
+        Without user, password, query and fragment: it is shown as a link. A ``ui_url`` that is no address of a UI is
+        not used; ``test_connection`` names it.
+        """
+        given = self._given_ui_url
+        return _bare(given if _is_address(given) else self.jobmanager_url)
+
+    @property
+    def _given_ui_url(self) -> str:
+        return str(self._extra.get("ui_url") or "").strip() if self.exists else ""
 
     def _url(self, default_port: int, port: int | None) -> str:
         host = (self.connection.host or "").strip()
@@ -177,9 +192,28 @@ class FlinkHook(BaseHook):
             _engine, version = self.engine()
             with JobManager(self.jobmanager_endpoint) as jobmanager:
                 jobs = jobmanager.jobs()
+            if self._given_ui_url and not _is_address(self._given_ui_url):
+                raise AirflowFailException(
+                    f"connection {self.flink_conn_id!r}: ui_url {self._given_ui_url!r} is no address that a browser "
+                    "opens: it reads https://host/path"
+                )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
         return True, f"SQL Gateway {version}; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _bare(url: str) -> str:
+    """The address without user, password, query, fragment and last slash."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
 
 
 def connection_lookup(get_connection: Callable[[str], Connection]) -> Callable[[Placeholder], str]:

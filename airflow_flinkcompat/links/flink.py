@@ -21,6 +21,6 @@ class FlinkJobLink(BaseOperatorLink):
         return getattr(operator, "job_url", "") or ""
 
 
-def job_url(jobmanager_url: str, job_id: str | None) -> str:
+def job_url(ui_url: str, job_id: str | None) -> str:
     """Address of a job's page; empty without a job."""
-    return f"{jobmanager_url}/#/job/running/{job_id}/overview" if job_id else ""
+    return f"{ui_url}/#/job/running/{job_id}/overview" if job_id else ""

@@ -125,7 +125,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     def _compare(self, ledger: Ledger, head: LedgerEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown
 
-        self.job_url = job_url(self.hook.jobmanager_url, head.job_id) if self.hook.exists else ""
+        self.job_url = job_url(self.hook.ui_url, head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans)

@@ -141,7 +141,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 **self.ledger_for_trigger(context),
             )
             self.defer(trigger=trigger, method_name="execute_complete")
-        self.job_url = job_url(self.hook.jobmanager_url, entry.job_id)
+        self.job_url = job_url(self.hook.ui_url, entry.job_id)
         result = {key: value for key, value in asdict(entry).items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 

@@ -13,6 +13,7 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
+from airflow_flinkcompat.links.flink import job_url
 from airflow_flinkcompat.sql import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 
@@ -37,6 +38,41 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch, fields: Any, gateway: str, j
     found = hook(monkeypatch, **fields)
     assert found.gateway_url == gateway
     assert jobmanager is None or found.jobmanager_url == jobmanager
+
+
+@pytest.mark.parametrize(
+    ("extra", "link"),
+    [
+        ({}, "http://gw:8081"),
+        ({"jobmanager_url": "http://jm:8081/"}, "http://jm:8081"),
+        ({"jobmanager_url": "http://jm:8081", "ui_url": "https://flink.example.com"}, "https://flink.example.com"),
+        ({"ui_url": "https://proxy.example.com/team/flink/"}, "https://proxy.example.com/team/flink"),
+        ({"ui_url": " https://proxy.example.com/flink/#/overview"}, "https://proxy.example.com/flink"),
+        ({"ui_url": "https://me:planted-pw@flink.example.com:444/?a=b"}, "https://flink.example.com:444"),
+        ({"jobmanager_url": "http://me:planted-pw@jm:8081"}, "http://jm:8081"),
+        ({"ui_url": "flink.example.com/ui"}, "http://gw:8081"),
+        ({"ui_url": "https://[::1/ui"}, "http://gw:8081"),
+        ({"ui_url": "javascript:alert(1)"}, "http://gw:8081"),
+    ],
+)
+def test_a_browser_opens_the_address_of_the_ui(monkeypatch: pytest.MonkeyPatch, extra: Any, link: str) -> None:
+    found = hook(monkeypatch, host="gw", extra=json.dumps(extra))
+    assert found.ui_url == link
+    assert job_url(found.ui_url, "abc") == f"{link}/#/job/running/abc/overview"
+    assert job_url(found.ui_url, None) == ""
+
+
+def test_an_address_that_no_browser_opens_is_named_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    with rest_server() as server:
+        extra = {"jobmanager_url": server.url, "ui_url": "flink.example.com/ui"}
+        fields = {"host": "localhost", "port": server.port}
+        good, message = hook(monkeypatch, **fields, extra=json.dumps(extra)).test_connection()
+        extra["ui_url"] = "https://flink.example.com/ui"
+        assert hook(monkeypatch, **fields, extra=json.dumps(extra)).test_connection()[0]
+    assert (good, message) == (
+        False,
+        "connection 'f': ui_url 'flink.example.com/ui' is no address that a browser opens: it reads https://host/path",
+    )
 
 
 @pytest.mark.parametrize(("fields", "word"), [({}, "no host"), ({"host": "gw", "schema": "ftp"}, "ftp")])

@@ -51,7 +51,7 @@ def test_the_classes_it_names_are_there() -> None:
 def test_every_connection_field_is_read_and_every_key_has_a_field() -> None:
     fields = INFO["connection-types"][0]["conn-fields"]
     source = Path(import_module(FlinkHook.__module__).__file__ or "").read_text()
-    own = {name for name in ("jobmanager_url", "ledger") if f'"{name}"' in source}
+    own = {name for name in ("jobmanager_url", "ui_url", "ledger") if f'"{name}"' in source}
     # Login and password are fields of every connection; a toggle and a number cannot be empty in the form.
     gateway = set(KEYS) - {"login", "password"}
     jobmanager = {f"jobmanager_{key}" for key in KEYS} - {"jobmanager_verify", "jobmanager_timeout"}

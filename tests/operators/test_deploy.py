@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
 from airflow_flinkcompat.deploy.sources.reading import Sources, SourceTable
 from airflow_flinkcompat.deploy.target import TargetError
+from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import FlinkSqlDeployOperator
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.operators.conftest import Site
@@ -82,6 +84,17 @@ def test_a_script_edited_while_its_redeploy_is_at_work_does_not_leave_the_job_st
         other.execute(deployed.tasks()["restart"])
     assert run.execute(deployed.tasks()["restart"])["sha256"] == checked
     assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
+
+
+def test_the_links_lead_to_the_ui(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = json.dumps({"ui_url": "https://flink.example.com/team/"})
+    connection = Connection(conn_id="flink_default", conn_type="flink", host="gw", extra=extra)
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(lambda _conn_id: connection))
+    run, tasks, _ = deployed.checked(script(size=5))
+    result = run.execute(tasks["restart"])
+    page = "https://flink.example.com/team/#/job/running/{}/overview"
+    assert tasks["check"].job_url == page.format("job-1")
+    assert (tasks["restart"].job_url, result["job_url"]) == (page.format("job-2"),) * 2
 
 
 def test_settings_are_part_of_what_was_checked(deployed: Site) -> None:
