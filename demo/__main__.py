@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 from demo import updown
 from demo.airflow_client import AirflowApiError
 from demo.airflow_instance import AirflowError

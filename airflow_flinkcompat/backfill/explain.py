@@ -29,7 +29,7 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.operators import Source as TableSource
 from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 _WIDTH = 12
 _SIZES = ("bytes", "KB", "MB", "GB", "TB", "PB")

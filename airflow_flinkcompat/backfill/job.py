@@ -19,7 +19,7 @@ if __name__ == "__main__" and not __package__:
     sys.path[:] = [*_root, *(entry for entry in sys.path if Path(entry).resolve() != _here.parent)]
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

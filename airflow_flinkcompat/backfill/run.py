@@ -20,7 +20,7 @@ from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
 from airflow_flinkcompat.backfill.secrets import hidden
 from airflow_flinkcompat.plan.translations import ERROR
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

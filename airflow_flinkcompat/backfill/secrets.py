@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders
+from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER, Placeholder, placeholders
 
 HIDDEN = "***"
 _ENV = re.compile(r"\$\{env\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}")

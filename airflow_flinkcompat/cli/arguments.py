@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat import InputError
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.sql import PROGRAM, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import PROGRAM
 
 KINDS = ("scalar", "aggregate", "table")
 LANGUAGES = ("java", "scala", "python")

@@ -10,7 +10,8 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError
 from airflow_flinkcompat.program.beside import texts_beside
-from airflow_flinkcompat.sql import language_of, mask_secrets, read_script, read_text
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import language_of, read_script, read_text
 
 
 @click.command("backfill")

@@ -13,7 +13,7 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function
 from airflow_flinkcompat.compat import ENGINES, InputError, Report, Side, check
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 
 @click.command("batch")

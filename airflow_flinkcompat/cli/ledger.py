@@ -13,7 +13,8 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.program.beside import texts_beside
-from airflow_flinkcompat.sql import language_of, mask_option, mask_secrets, read_script, read_text
+from airflow_flinkcompat.secrets import mask_option, mask_secrets
+from airflow_flinkcompat.sql import language_of, read_script, read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry

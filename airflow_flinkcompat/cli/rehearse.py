@@ -12,7 +12,8 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings
 from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.sql import mask_secrets, read_text
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import read_text
 
 
 @click.command("rehearse")

@@ -10,7 +10,7 @@ import click
 from airflow_flinkcompat.compat import ENGINES, InputError, Outcome
 from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 
 @click.command("rules")

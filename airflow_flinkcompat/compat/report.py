@@ -10,7 +10,8 @@ from typing import Any
 
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Fate, KeyFate
-from airflow_flinkcompat.sql import Span, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import Span
 
 SCHEMA = "flinkcompat-report/1"
 CATALOGUE = "3"

@@ -13,9 +13,10 @@ from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.program import program_secrets, read_as, secrets_beside
+from airflow_flinkcompat.program import read_as
+from airflow_flinkcompat.secrets import Secret, find_secrets, program_secrets, secrets_beside
 from airflow_flinkcompat.sql import LANGUAGES as PROGRAMS
-from airflow_flinkcompat.sql import Note, Script, Secret, find_secrets, parse_script
+from airflow_flinkcompat.sql import Note, Script, parse_script
 
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
 """The engines and the version each is judged by when a side names none."""

@@ -32,7 +32,7 @@ class DeployRefused(DeployError):
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """``text`` without the given secret values and without anything that reads like a secret."""
     # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.
-    from airflow_flinkcompat.sql import MASK, mask_secrets
+    from airflow_flinkcompat.secrets import MASK, mask_secrets
 
     for secret in sorted({s for s in secrets if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True):
         quoted = secret.replace("\\", "\\\\").replace('"', '\\"')  # inside JAAS or JSON

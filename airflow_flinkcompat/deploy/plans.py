@@ -24,7 +24,8 @@ from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import Endpoint, is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Lookup, Role, planned_sql, resolve_settings, role
-from airflow_flinkcompat.sql import Placeholder, Statement, parse_script
+from airflow_flinkcompat.secrets import Placeholder
+from airflow_flinkcompat.sql import Statement, parse_script
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
 _VIEW = f"{QUERY_SINK}_view"

@@ -26,7 +26,7 @@ from airflow_flinkcompat.deploy.flink.statements import (
 )
 from airflow_flinkcompat.deploy.flink.tables import TablePath, overlay
 from airflow_flinkcompat.deploy.sources.reading import Sources, sources_of
-from airflow_flinkcompat.sql import Placeholder, placeholders
+from airflow_flinkcompat.secrets import Placeholder, placeholders
 
 _log = logging.getLogger(__name__)
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
     from airflow_flinkcompat.deploy.rehearsal import Cluster
-    from airflow_flinkcompat.sql import Placeholder
+    from airflow_flinkcompat.secrets import Placeholder
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
@@ -186,7 +186,7 @@ class FlinkHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Whether Gateway and JobManager answer, and what they are; never raises, secrets masked."""
         from airflow_flinkcompat.deploy import JobManager
-        from airflow_flinkcompat.sql import mask_secrets
+        from airflow_flinkcompat.secrets import mask_secrets
 
         try:
             _engine, version = self.engine()

@@ -105,7 +105,7 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         return self.do_branch(context, self.branches.get(choice) or None)
 
     def _question(self, summary: Summary) -> str:
-        from airflow_flinkcompat.sql import mask_secrets
+        from airflow_flinkcompat.secrets import mask_secrets
 
         markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
         text = mask_secrets("\n\n".join(filter(None, [self.body, markdown])))

@@ -193,7 +193,7 @@ class FlinkBackfillOperator(ScriptOperator):
         Raises AirflowFailException: a connection that is not there, or a driver that this process does not start.
         """
         from airflow_flinkcompat.backfill.secrets import variable
-        from airflow_flinkcompat.sql import placeholders
+        from airflow_flinkcompat.secrets import placeholders
 
         found = placeholders("\n".join(request.texts))
         if found and self._deploy_mode() == "cluster":

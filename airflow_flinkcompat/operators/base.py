@@ -32,7 +32,8 @@ def readable_errors() -> Iterator[None]:
     from airflow_flinkcompat.backfill.errors import BackfillError
     from airflow_flinkcompat.compat import InputError
     from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, ScriptRefused
-    from airflow_flinkcompat.sql import ScriptError, mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
+    from airflow_flinkcompat.sql import ScriptError
 
     try:
         yield
@@ -217,7 +218,7 @@ class ScriptOperator(DeploymentOperator):
     def _masked(self, name: str, value: Any) -> Any:
         if name != "script" or not self._is_program or not isinstance(value, str):
             return super()._masked(name, value)
-        from airflow_flinkcompat.program import mask_program, secret_texts
+        from airflow_flinkcompat.secrets import mask_program, secret_texts
 
         for secret in secret_texts(value, str(self.language)):
             mask_secret(secret)
@@ -252,8 +253,8 @@ class ScriptOperator(DeploymentOperator):
 
     def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The texts beside a program that is a file, by path; they are watched as the program is."""
-        from airflow_flinkcompat.program import secret_texts
         from airflow_flinkcompat.program.beside import files_beside
+        from airflow_flinkcompat.secrets import secret_texts
 
         if self._place is None:
             return {}

@@ -195,7 +195,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
 
 
 def masked_text(text: str) -> str:
-    from airflow_flinkcompat.sql import mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
 
     return mask_secrets(text)
 

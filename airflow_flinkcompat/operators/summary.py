@@ -53,7 +53,7 @@ class Summary:
 
 def brief(findings: Sequence[Any]) -> tuple[Mapping[str, str], ...]:
     """The first findings in three words each, secrets masked."""
-    from airflow_flinkcompat.sql import mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
 
     rows = ((str(f.rule), str(f.outcome), mask_secrets(str(f.message))) for f in findings[:_MOST_FINDINGS])
     return tuple({"rule": rule, "outcome": outcome, "message": message} for rule, outcome, message in rows)

@@ -51,7 +51,7 @@ def find_template(path: str, jinja_env: Any) -> Path:
 
 def masked(value: Any) -> Any:
     """``value`` with every secret in its texts masked; what it holds is masked in logs from here on."""
-    from airflow_flinkcompat.sql import mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
 
     if isinstance(value, str):
         for secret in secret_values(value):
@@ -66,7 +66,7 @@ def _masked_option(key: str, value: Any) -> Any:
     """An option's value, judged by its name as in a script."""
     if not isinstance(value, str):
         return masked(value)
-    from airflow_flinkcompat.sql import mask_option
+    from airflow_flinkcompat.secrets import mask_option
 
     as_statement = "SET '{}' = '{}';".format(key.replace("'", "''"), value.replace("'", "''"))
     for secret in secret_values(as_statement):
@@ -76,7 +76,8 @@ def _masked_option(key: str, value: Any) -> Any:
 
 def secret_values(text: str) -> list[str]:
     """The literal secrets of a script, as written; of a text that is no script: none."""
-    from airflow_flinkcompat.sql import ScriptError, find_secrets, parse_script
+    from airflow_flinkcompat.secrets import find_secrets
+    from airflow_flinkcompat.sql import ScriptError, parse_script
 
     try:
         script = parse_script(text)

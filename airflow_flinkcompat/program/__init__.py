@@ -8,18 +8,13 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.program.flip.program import parse_table
 from airflow_flinkcompat.program.reader import parse_program, read_program
-from airflow_flinkcompat.program.secrets import mask_program, program_secrets, secret_texts, secrets_beside
 from airflow_flinkcompat.sql import Script, parse_script
 
 __all__ = [
-    "mask_program",
     "parse_program",
     "parse_table",
-    "program_secrets",
     "read_as",
     "read_program",
-    "secret_texts",
-    "secrets_beside",
 ]
 
 

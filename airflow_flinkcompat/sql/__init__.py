@@ -1,4 +1,4 @@
-"""Flink SQL as text and tree: the dialect, scripts with places, masking of secrets.
+"""Flink SQL as text and tree: the dialect, and scripts with places.
 
 This package knows nothing of Airflow, Spark or a network. Tree shapes are described in
 :mod:`airflow_flinkcompat.sql.nodes`.
@@ -12,8 +12,6 @@ prefer_sources()
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
 from airflow_flinkcompat.sql.grammar import nodes_of
-from airflow_flinkcompat.sql.masking import MASK, Secret, find_secrets, mask_option, mask_secrets
-from airflow_flinkcompat.sql.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
 from airflow_flinkcompat.sql.script import (
     FUNCTION_KIND,
     LANGUAGES,
@@ -33,38 +31,27 @@ from airflow_flinkcompat.sql.script import (
     read_text,
     span_of,
 )
-from airflow_flinkcompat.sql.secret_keys import is_secret_key
 
 __all__ = [
     "Flink",
     "LANGUAGES",
-    "MASK",
     "NO_PROGRAM",
     "Note",
-    "PLACEHOLDER",
     "PROGRAM",
     "FUNCTION_KIND",
     "STEPS",
-    "Placeholder",
-    "Secret",
     "Script",
     "ScriptError",
     "Span",
     "Statement",
     "Unread",
     "WindowUse",
-    "find_secrets",
-    "is_secret_key",
     "language_of",
-    "mask_option",
-    "mask_secrets",
     "nodes",
     "nodes_of",
     "parse_script",
     "parse_statement",
-    "placeholders",
     "read_script",
     "read_text",
-    "resolve_placeholders",
     "span_of",
 ]

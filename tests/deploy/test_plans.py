@@ -30,7 +30,7 @@ from airflow_flinkcompat.deploy import (
 )
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.local.flink import HOME_VARIABLE
-from airflow_flinkcompat.sql import Placeholder
+from airflow_flinkcompat.secrets import Placeholder
 
 PLAN = json.dumps(
     json.loads(files("airflow_flinkcompat.compat.compiled").joinpath("examples.json").read_text())["plan-equal"][0]

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
 from airflow_flinkcompat.links.flink import job_url
-from airflow_flinkcompat.sql import placeholders
+from airflow_flinkcompat.secrets import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 
 

@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from airflow_flinkcompat.sql import find_secrets, mask_option, mask_secrets, nodes, parse_script, parse_statement
+from airflow_flinkcompat.secrets import find_secrets, mask_option, mask_secrets
+from airflow_flinkcompat.sql import nodes, parse_script, parse_statement
 from airflow_flinkcompat.sql.lexer import split
 
 # ------------------------------------------------------------------------------------------------ statements

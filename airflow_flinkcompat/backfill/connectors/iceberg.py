@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill.connectors.lakes import LakeTarget, Span, iden
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import Column
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

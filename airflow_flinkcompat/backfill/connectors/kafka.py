@@ -19,7 +19,7 @@ from airflow_flinkcompat.backfill.connectors.text import Format, decode, format_
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType, timestamp_ltz
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.connectors.kafka import Kafka, KafkaTarget, ap
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS
-from airflow_flinkcompat.sql import mask_secrets, placeholders
+from airflow_flinkcompat.secrets import mask_secrets, placeholders
 
 _DEFAULTS = "default_catalog.default_database."
 _GLOB = re.compile(r"[*?\[\]{}]")

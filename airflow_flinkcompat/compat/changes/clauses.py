@@ -9,8 +9,8 @@ from typing import Any
 from airflow_flinkcompat.plan.nodes import Measure, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, Windowing
 from airflow_flinkcompat.plan.origins import describe, duration
-from airflow_flinkcompat.sql import MASK, mask_option, mask_secrets
-from airflow_flinkcompat.sql.secret_keys import is_secret_key
+from airflow_flinkcompat.secrets import MASK, mask_option, mask_secrets
+from airflow_flinkcompat.secrets.keys import is_secret_key
 
 _HINT_KEYS = re.compile(r"[^\s,=]+(?==)")
 

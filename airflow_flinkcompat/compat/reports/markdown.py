@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     sections,
     shown,
 )
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 
 def render_markdown(report: Report) -> str:

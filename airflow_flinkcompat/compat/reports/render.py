@@ -19,7 +19,8 @@ from airflow_flinkcompat.compat.reports.sections import (
     sections,
     shown,
 )
-from airflow_flinkcompat.sql import Span, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import Span
 
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
-from airflow_flinkcompat.sql import mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 
 _ENGINES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
 _LONGEST = 600

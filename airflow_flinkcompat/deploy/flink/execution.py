@@ -9,7 +9,8 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.flink.rest import RestClient
 from airflow_flinkcompat.deploy.flink.statements import Lookup, relocate
-from airflow_flinkcompat.sql import Placeholder, ScriptError, Statement, resolve_placeholders
+from airflow_flinkcompat.secrets import Placeholder, resolve_placeholders
+from airflow_flinkcompat.sql import ScriptError, Statement
 
 _FAILED = 500  # what the SQL Gateway answers where a statement failed
 _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)

@@ -10,15 +10,8 @@ from enum import StrEnum
 from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.sql import (
-    Placeholder,
-    ScriptError,
-    Span,
-    Statement,
-    find_secrets,
-    parse_script,
-    resolve_placeholders,
-)
+from airflow_flinkcompat.secrets import Placeholder, find_secrets, resolve_placeholders
+from airflow_flinkcompat.sql import ScriptError, Span, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
 
 # Where a start begins is decided here alone, never by a script. The old spellings still work in Flink.

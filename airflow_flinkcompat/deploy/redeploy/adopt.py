@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.ledger.history import ADOPTED, Ledger, LedgerEnt
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.run import as_mapping
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
-from airflow_flinkcompat.sql import PLACEHOLDER, is_secret_key
+from airflow_flinkcompat.secrets import PLACEHOLDER, is_secret_key
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _NOT_FOUND = 404

@@ -5,8 +5,9 @@ from html import escape
 
 import pytest
 
-from airflow_flinkcompat.sql import MASK, Secret, find_secrets, mask_option, mask_secrets, parse_script
-from airflow_flinkcompat.sql.secret_keys import is_secret_key
+from airflow_flinkcompat.secrets import MASK, Secret, find_secrets, mask_option, mask_secrets
+from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.sql import parse_script
 
 SECRET = "hunter2"
 

@@ -1,7 +1,6 @@
-"""Masks literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages that echo SQL.
+"""Finds literal secrets in any text: scripts, comments, hints, URLs, JAAS strings, logs, error messages that echo SQL.
 
-One scan collects the ranges to hide; where a text is ambiguous it hides more rather than less. Masked text is for
-eyes only: it is not meant to be parsed or compared.
+One scan collects the ranges that are secret; where a text is ambiguous it takes more rather than less.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
-from airflow_flinkcompat.sql.placeholders import PLACEHOLDER
 from airflow_flinkcompat.sql.script import Places, Script, Span
-from airflow_flinkcompat.sql.secret_keys import is_secret_key
-
-#: What stands in the place of a secret.
-MASK = "***"
 
 # Blank space as it appears in texts and in texts that were JSON-escaped, comments of bounded length included: each
 # quote of a text asks for one, and one that is never closed would be read to the end of the text each time.
@@ -106,26 +102,15 @@ class _Hit:
     key_at: int = -1
 
 
-def mask_secrets(text: str) -> str:
-    """Return ``text`` with every literal secret replaced by ``***``; idempotent.
-
-    Values that consist of placeholders (``${conn.…}``) are not secrets.
-    """
-    # What stands next to a secret may only be recognised once that secret is masked; a few rounds settle it.
-    while (masked := _mask_once(text)) != text:
-        text = masked
-    return text
+def secret_ranges(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of every literal secret of ``text``, in order and disjoint."""
+    return ((hit.start, hit.end) for hit in _merged(_hits(text)))
 
 
-def mask_option(key: str, value: str) -> str:
-    """The value of option ``key`` as it may be shown, judged by the key and not by where a text seems to end.
-
-    Only where key and value are still apart is it known where a value with blanks, quotes or line breaks ends: what
-    quotes options without SQL's quotes masks them with this first. ``key = mask_option(key, value)`` stays as it is in
-    :func:`mask_secrets`.
-    """
+def is_literal_secret(key: str, value: str) -> bool:
+    """Whether ``value`` is the literal secret of option ``key``, judged by the key alone."""
     is_hidden = is_secret_key(key) and not ("jaas" in key.lower() and _is_templated(value))
-    return MASK if is_hidden and any(True for _ in _hit(key, value, 0, len(value))) else mask_secrets(value)
+    return is_hidden and any(True for _ in _hit(key, value, 0, len(value)))
 
 
 def find_secrets(script: Script) -> tuple[Secret, ...]:
@@ -146,15 +131,6 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
         for hit in merged
         if hit.key_at not in values and (not hit.bare or hit.start in literals or hit.start in settings)
     )
-
-
-def _mask_once(text: str) -> str:
-    parts: list[str] = []
-    position = 0
-    for hit in _merged(_hits(text)):
-        parts += (text[position : hit.start], MASK)
-        position = hit.end
-    return "".join((*parts, text[position:]))
 
 
 def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:

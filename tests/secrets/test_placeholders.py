@@ -2,7 +2,8 @@
 
 import pytest
 
-from airflow_flinkcompat.sql import Placeholder, ScriptError, parse_script, placeholders, resolve_placeholders
+from airflow_flinkcompat.secrets import Placeholder, placeholders, resolve_placeholders
+from airflow_flinkcompat.sql import ScriptError, parse_script
 
 VALUES = {
     Placeholder("db", "password"): 'it\'s "x" \\ y',

@@ -10,17 +10,11 @@ import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 
-from airflow_flinkcompat.sql import (
-    MASK,
-    PLACEHOLDER,
-    Script,
-    Secret,
-    Span,
-    find_secrets,
-    is_secret_key,
-    language_of,
-    mask_secrets,
-)
+from airflow_flinkcompat.secrets.detect import Secret, find_secrets
+from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER
+from airflow_flinkcompat.secrets.redact import MASK, mask_secrets
+from airflow_flinkcompat.sql import Script, Span, language_of
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
