@@ -70,13 +70,12 @@ test-fast: $(VENV)/.core-ready ## The tests that need no JVM
 	@HYPOTHESIS_PROFILE=quick pytest -m "not slow" --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
-	@$(WITH_JAVA) FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
+test-full: export FLINKCOMPAT_NIGHTLY := 1
 test-full: export HYPOTHESIS_PROFILE := thorough
 test-full: export FLINKCOMPAT_FUZZ_CASES := 10000
-test-full: export FLINKCOMPAT_KILLS := 12
-test-full: export FLINKCOMPAT_FAULTS := all
-test-full: pyflink test demo ## make test with many more examples and real PyFlink, then make demo
+test-full: pyflink test demo ## make test with the nightly tests, many more examples and real PyFlink, then make demo
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo

@@ -9,13 +9,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+from tests.nightly import NIGHTLY
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import LocalFlink
@@ -36,12 +37,8 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
-settings.register_profile("thorough", deadline=None, max_examples=1000)
+settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
-
-
-THOROUGH = settings().max_examples >= 1000
-"""Whether this is ``make test-full``: only there the tests marked ``full`` are run."""
 
 
 def _skips_fail() -> bool:
@@ -93,23 +90,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return RealPartsTogether(config, log)
 
 
-DAYS = 4
-"""In how many days ``make test`` runs every slow test marked ``turns`` once."""
-
-
-def _other_days(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of ``make test``, the slow tests marked ``turns`` that are not due today: they take turns, day by day."""
-    marked = [item for item in items if item.get_closest_marker("turns") and item.get_closest_marker("slow")]
-    today = date.today().toordinal() % DAYS
-    return [item for number, item in enumerate(marked) if number % DAYS != today] if _skips_fail() else []
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not THOROUGH:
-        left = dict.fromkeys([item for item in items if item.get_closest_marker("full")] + _other_days(items))
-        config.hook.pytest_deselected(items=[*left])
-        items[:] = [item for item in items if item not in left]
+    if not NIGHTLY:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values()]
     items.sort(key=lambda item: kinds.index(_scope(item.nodeid)) if _scope(item.nodeid) in kinds else len(kinds))
 

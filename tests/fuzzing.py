@@ -5,7 +5,6 @@ Every case follows from its seed, kind and number alone. ``python -m tests.fuzzi
 
 from __future__ import annotations
 
-import datetime
 import os
 import random
 import re
@@ -21,15 +20,14 @@ from tests.lexemes import TOKEN, UNITS, Token, placed, tokens
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SEED = "FLINKCOMPAT_FUZZ_SEED"
-"""Fixes the seed; any text will do. Without it: the number of the CI run, else today's date in UTC."""
+"""Another seed than the usual one; any text will do."""
 CASES = "FLINKCOMPAT_FUZZ_CASES"
 """How many mutated scripts the slow test makes."""
 
 
 def seed() -> str:
     """The seed of this run."""
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    return os.environ.get(SEED) or os.environ.get("GITHUB_RUN_ID") or today
+    return os.environ.get(SEED) or "2026-11-22"
 
 
 def number_of_cases(default: int) -> int:

@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.sql import Flink, ScriptError, Statement, read_script
 from tests import fuzzing
 from tests.lexemes import content
+from tests.nightly import mostly_nightly
 
 SECONDS = 20
 """Processor time no case comes near; a case that needs more grows with its input in a way it must not."""
@@ -173,9 +174,8 @@ print(os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, usage.ru_utime
 
 
 @pytest.mark.slow
-@pytest.mark.turns
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", list(BIG))
+@pytest.mark.parametrize("name", mostly_nightly(list(BIG), 3))
 def test_big_scripts_are_answered_in_bounded_time_and_memory(name: str, tmp_path: Path) -> None:
     old, new = tmp_path / "old.sql", tmp_path / "new.sql"
     old.write_text(BIG[name], encoding="utf-8")

@@ -212,6 +212,17 @@ def test_no_file_names_a_place_on_one_machine() -> None:
 
 
 @pytest.mark.slow
+def test_which_tests_run_does_not_depend_on_the_date() -> None:
+    """A commit that is green today is green on any day."""
+    asks = re.compile(r"\bdate\.today\(|\btoordinal\(|\btm_yday\b|GITHUB_RUN_ID")
+    modules = [path for path in (ROOT / "tests").rglob("*.py") if "fixtures" not in path.parts]
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}" for path in modules for match in asks.finditer(path.read_text())
+    ]
+    own = "tests/test_project.py"
+    assert [place for place in found if not place.startswith(own)] == []
+
+
 class TestNoSkips:
     """The rule of tests/conftest.py, run on a small suite of its own."""
 

@@ -18,7 +18,7 @@ from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import wait_for
 from tests.operators.fakes import script
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 DAG_FILE = Path(__file__).parents[2] / "dags" / "flink_deployments.py"
 ORDERS, CLICKS = "redeploy_orders", "redeploy_clicks"
@@ -124,6 +124,7 @@ def test_one_redeploy_at_a_time_and_approvers_of_its_own(site: Site) -> None:
     assert client.run_state(ORDERS, second) == "running"
 
 
+@pytest.mark.nightly
 def test_a_broken_deployment_is_an_import_error_and_no_other_goes_away(site: Site) -> None:
     file = site.folder / "jobs.toml"
     text = file.read_text(encoding="utf-8")

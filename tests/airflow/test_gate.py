@@ -146,7 +146,7 @@ def _tree(pid: int) -> list[psutil.Process]:
     return [top, *top.children(recursive=True)]
 
 
-@pytest.mark.turns
+@pytest.mark.nightly
 def test_it_dies_with_its_owner(tmp_path: Path) -> None:
     """Killed, not stopped: no ``finally`` runs."""
     (tmp_path / "dags").mkdir()

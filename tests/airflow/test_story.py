@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).parents[2]
 Told = tuple[World, Feed, dict[str, Step], list[str]]
 
 # The gate of test_gate runs the same DAG in make test.
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 
 def processes_of(root: Path) -> list[str]:

@@ -21,7 +21,7 @@ from measure.pyflink import JAVA_OPTIONS, environment
 from tests.airflow.conftest import REPOSITORY, SECRET
 from tests.deploy.jobs import wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 DAG_ID, DEPLOYMENT = "flink_table_api", "visits"
 DAGS = REPOSITORY / "dags"

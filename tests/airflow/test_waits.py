@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy import JobManager, Ledger, LocalFlink
 from tests.airflow.conftest import Gate
 from tests.deploy.jobs import Files, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 DAG_ID, NAME = "flink_waits", "waits"
 # How long is waited is read anew by every task: a moment, or until somebody ends it.

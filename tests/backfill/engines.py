@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
 from airflow_flinkcompat.backfill.spark_sql.expressions import typed
@@ -19,19 +17,10 @@ from tests.backfill.scripts import lines, script
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
 
-Case = TypeVar("Case")
 Both = Callable[..., tuple[list[str], list[str]]]
 """Statements that write to ``OUT``, and settings: the lines of either engine."""
 Compare = Callable[..., None]
 """Columns, rows and expressions over them that both engines have to agree on."""
-
-
-def turns(cases: Sequence[Case], few: int = 2) -> list[Case]:
-    """A few of the cases, others every day; all of them in the thorough profile, which ``make test-full`` sets."""
-    if os.environ.get("HYPOTHESIS_PROFILE") == "thorough":
-        return list(cases)
-    first = date.today().toordinal() * few
-    return [cases[(first + i) % len(cases)] for i in range(min(few, len(cases)))]
 
 
 def by_both(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import filled, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = (
     "nr INT, ts TIMESTAMP(3), k STRING, v INT, d DECIMAL(10, 2), x DOUBLE, s STRING, pt AS PROCTIME(), "
@@ -87,7 +87,7 @@ def over(frame: str, *calls: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("frame", turns(list(FRAMES), 3))
+@pytest.mark.parametrize("frame", mostly_nightly(list(FRAMES), 3))
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str) -> None:
     calls = [call for call in CALLS if call != "AVG(x)" or frame in ("range", "rows", "arrived", "arrived rows")]
     by_flink, by_spark, result = by_both(flink, tmp_path, [history(tmp_path / "in"), *over(frame, *calls)])
@@ -97,7 +97,7 @@ def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, fram
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "frame", turns(["range", "rows", "rows 2", "global range", "global rows 3", "arrived rows 2"], 2)
+    "frame", mostly_nightly(["range", "rows", "rows 2", "global range", "global rows 3", "arrived rows 2"], 2)
 )
 def test_late_rows_are_dropped_as_flink_drops_them(
     flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str
@@ -112,7 +112,7 @@ def test_late_rows_are_dropped_as_flink_drops_them(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("frame", "late"),
-    turns(
+    mostly_nightly(
         [("rows 2", "include"), ("range 60 s", "include"), ("range", "include"), ("rows 2", "drop"), ("range", "drop")],
         2,
     ),

@@ -5,7 +5,6 @@ Flink runs some of them no longer, and some it never did (TumbleRows, SessionRow
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,11 +20,11 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from tests.backfill.reference import Aggregate, Event
 from tests.backfill.scripts import table
 from tests.backfill.test_reference import KEYS, NULL, VALUES, _history, _many
+from tests.nightly import NIGHTLY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), nr INT, k STRING, f BOOLEAN, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' DAY"
 SUM, COUNT = Aggregate("SUM", "v"), Aggregate("COUNT")
@@ -158,9 +157,10 @@ EVENTS = st.lists(
 MANY = st.integers(0, 2**16).map(lambda seed: [event for event in _many(seed) if event.ts is not None])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @settings(
-    max_examples=100 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1,
+    max_examples=100 if NIGHTLY else 1,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(events=st.one_of(MANY, EVENTS), asked=DRAWN)

@@ -11,8 +11,6 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain
 from airflow_flinkcompat.backfill.compiling.steps import Along, Overtaken, Read, Step, Together, reads_of
 from tests.backfill.scripts import BID_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
-pytestmark = pytest.mark.turns
-
 ROWS = "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"
 COLUMNS = "item STRING, p DECIMAL(38, 2)"
 PROGRAM = '''

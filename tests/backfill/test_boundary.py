@@ -10,8 +10,6 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
 from tests.backfill.scripts import FIRST, SUM, SUM_COLUMNS, Run, bids, lines
 
-pytestmark = pytest.mark.turns
-
 
 def test_a_folder_the_live_job_writes_to_is_no_place() -> None:
     boundary = datetime(2020, 4, 15, 8, 10)
@@ -34,6 +32,7 @@ def test_a_boundary_is_the_end() -> None:
         BackfillRequest("x", boundary=datetime(2020, 1, 1), from_=datetime(2020, 1, 1))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_windows_up_to_it_once_history_has_passed_it(run: Run, history: Path, tmp_path: Path) -> None:
     given = tmp_path / "given"

@@ -21,13 +21,12 @@ from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, Demand, to_m
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.sql import parse_script
-from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
 TUMBLE = "TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES)"
@@ -202,7 +201,7 @@ def asked(text: str, sink: Path, **more: object) -> BackfillRequest:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window", turns([TUMBLE, HOP, CUMULATE], 1))
+@pytest.mark.parametrize("window", mostly_nightly([TUMBLE, HOP, CUMULATE], 1))
 def test_chunks_add_up_to_the_whole_range(spark: SparkSession, bids: Path, tmp_path: Path, window: str) -> None:
     assert spark.getActiveSession() is spark
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -249,6 +248,7 @@ def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids:
     assert lines(parts) == lines(whole)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["one more file", "a file written again"])
 def test_chunks_of_another_history_are_computed_anew(run: Run, bids: Path, tmp_path: Path, change: str) -> None:
@@ -269,6 +269,7 @@ def test_chunks_of_another_history_are_computed_anew(run: Run, bids: Path, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "parts", "whole"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_several_sinks_with_windows_of_several_lengths(run: Run, bids: Path, tmp_path: Path) -> None:
     text = sums(HOP, bids).replace("'csv'", "'csv', 'csv.null-literal' = 'n/a'", 1)
@@ -285,6 +286,7 @@ def test_several_sinks_with_windows_of_several_lengths(run: Run, bids: Path, tmp
     assert found[0] == found[1]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
     """What is late depends on all rows that came before, also on those of other chunks; it is counted once for each
@@ -306,6 +308,7 @@ def test_late_rows_are_the_same_in_chunks(run: Run, tmp_path: Path) -> None:
     assert whole[1] > everything[1] == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_late_rows_of_windows_under_windows_are_counted_once(run: Run, tmp_path: Path) -> None:
     """Chunks of 20 minutes share windows of 5 minutes, which windows of 40 minutes hold."""

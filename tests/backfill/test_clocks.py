@@ -11,8 +11,6 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, plan
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
 
-pytestmark = pytest.mark.turns
-
 LTZ = BID_COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", 1)
 JSON = {"json__timestamp_format__standard": "ISO-8601"}
 
@@ -95,6 +93,7 @@ def test_what_is_settled_is_the_hand_overs_too() -> None:
     assert found.hand_over.sources[0].history_until == "2026-01-01T00:00:01Z"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_windows_of_an_instant_are_published(run: Run, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()

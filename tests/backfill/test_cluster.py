@@ -19,7 +19,7 @@ from airflow_flinkcompat.backfill import BackfillRequest
 from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
 from tests.backfill.spark_cluster import Cluster, spark_cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 WINDOWS = {
     "tumble": "TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES)",

@@ -11,15 +11,15 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
 from airflow_flinkcompat.backfill.planning import plan
-from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, Run, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 COLUMNS = (
     "b BOOLEAN, t TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(8, 2), m DECIMAL(15, 3), "
@@ -81,6 +81,7 @@ def test_both_engines_read_what_both_write(
     assert seen["flink-flink"] == seen["spark-flink"] == seen["flink-spark"] == seen["spark-spark"]
 
 
+@pytest.mark.nightly
 def test_only_needed_columns_and_rows_reach_the_reader(
     run: Run, spark: SparkSession, history: Path, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ def test_only_needed_columns_and_rows_reach_the_reader(
     assert result.rows_read == 3
 
 
+@pytest.mark.nightly
 def test_times_in_the_zone_of_a_machine_are_refused(run: Run, results: Path) -> None:
     text = script(
         table("bid", BID_COLUMNS, "/nowhere", "parquet"),
@@ -118,7 +120,8 @@ def test_times_in_the_zone_of_a_machine_are_refused(run: Run, results: Path) -> 
         run(text.format("item"))
 
 
-@pytest.mark.parametrize("format", turns(["parquet", "json", "csv"], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("format", mostly_nightly(["parquet", "json", "csv"], 1))
 def test_an_archive_in_another_format(run: Run, history: Path, results: Path, tmp_path: Path, format: str) -> None:
     columns = BID_COLUMNS.rpartition(",")[0].replace("bidtime TIMESTAMP(3)", "bidtime TIMESTAMP(3)")
     archive = tmp_path / "archive"
@@ -151,7 +154,7 @@ def parted(name: str, place: Path, format: str, **options: str) -> str:
     return table(name, PARTED, place, format, **options).replace(") WITH (", f"){BY} WITH (")
 
 
-@pytest.mark.parametrize("format", turns(["csv", "json", "parquet", "orc"], 1))
+@pytest.mark.parametrize("format", mostly_nightly(["csv", "json", "parquet", "orc"], 1))
 def test_partitions_lie_where_flink_puts_them(flink: FlinkBatch, run: Run, tmp_path: Path, format: str) -> None:
     (tmp_path / "in").mkdir()
     # Flink writes partitions of NULL, and then reads none of that table.
@@ -180,6 +183,7 @@ def folders_of(place: Path) -> list[str]:
     return sorted({str(file.parent.relative_to(place)) for file in visible(place)})
 
 
+@pytest.mark.nightly
 def test_static_partitions_as_in_flink(flink: FlinkBatch, run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "rows.csv").write_text("a,1.00\n", encoding="utf-8")
@@ -196,6 +200,7 @@ def test_static_partitions_as_in_flink(flink: FlinkBatch, run: Run, tmp_path: Pa
     assert lines(tmp_path / "flink") == lines(tmp_path / "spark")
 
 
+@pytest.mark.nightly
 def test_only_asked_partitions_are_read(run: Run, spark: SparkSession, tmp_path: Path, results: Path) -> None:
     from airflow_flinkcompat.backfill.executing.execution import Execution
 

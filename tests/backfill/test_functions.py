@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
-from tests.backfill.engines import Compare, turns
+from tests.backfill.engines import Compare
 from tests.backfill.scripts import filled, script, table
+from tests.nightly import mostly_nightly
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 Case = tuple[str, Sequence[Sequence[str]], Sequence[str]]
 
@@ -210,13 +211,13 @@ def json_values() -> Case:
 CASES = (json_values, patterns, texts, padded, numbers, not_numbers, times, earlier_times, tried)
 
 
-@pytest.mark.parametrize("case", turns(CASES, 1), ids=lambda case: case.__name__)
+@pytest.mark.parametrize("case", mostly_nightly(CASES, 1), ids=lambda case: case.__name__)
 def test_functions(compare: Compare, case: type[Case]) -> None:
     columns, rows, calls = case()  # type: ignore[misc]
     compare(columns, rows, calls)
 
 
-@pytest.mark.parametrize("zone", turns(["UTC", "Europe/Berlin", "America/Los_Angeles", "GMT+05:30"], 1))
+@pytest.mark.parametrize("zone", mostly_nightly(["UTC", "Europe/Berlin", "America/Los_Angeles", "GMT+05:30"], 1))
 def test_local_times(compare: Compare, zone: str) -> None:
     """Hours that do not exist, hours that come twice, and clocks of before there were time zones."""
     draw = random.Random(13)
@@ -242,6 +243,7 @@ def test_local_times(compare: Compare, zone: str) -> None:
     compare(columns, rows, calls, settings={"table.local-time-zone": zone})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("call", "value", "words"),
     [

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import TUMBLE, bids, filled, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), k STRING, j INT, v INT, WATERMARK FOR ts AS ts"
 
@@ -35,7 +35,7 @@ def history(folder: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "groups"),
-    turns(
+    mostly_nightly(
         [
             ("TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)", "CUBE (k, j), window_start, window_end"),
             (

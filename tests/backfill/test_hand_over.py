@@ -22,10 +22,10 @@ from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, r
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.handovers.record import HandOver
 from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, Start, deploy
-from tests.backfill.engines import turns
 from tests.backfill.scripts import lines, script, table
 from tests.backfill.topics import held, topic_table
 from tests.deploy.jobs import SETTINGS, wait_for
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -226,9 +226,9 @@ def handed_over(
     return HandedOver(times, request, events, scratch)
 
 
-# Another one every day; all of them in the thorough profile, which `make test-full` sets.
-@pytest.mark.parametrize("seed", turns([7, 11, 23, 42, 2026], 1))
-@pytest.mark.parametrize("case", turns([*TIMES, "keys"], 1))
+# One of them every time, all of them in the nightly run.
+@pytest.mark.parametrize("seed", mostly_nightly([7, 11, 23, 42, 2026], 1))
+@pytest.mark.parametrize("case", mostly_nightly([*TIMES, "keys"], 1))
 def test_no_window_is_wrong_missing_or_double(
     target: SqlGatewayTarget,
     spark: SparkSession,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest
-from tests.backfill.engines import turns
 from tests.backfill.scripts import BID_COLUMNS, BIDS, SUM, SUM_COLUMNS, TUMBLE, Run, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.backfill.postgres import Postgres
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 RESULTS = "window_start timestamp(3), window_end timestamp(3), total numeric(38, 2)"
 ROWS = [
@@ -88,6 +88,7 @@ def test_from_table_to_table_and_again(run: Run, postgres: Postgres, bid: str) -
     assert staged(postgres) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("field", ["window_start", "window_end"])
 def test_one_bound_of_a_window_says_the_other(run: Run, postgres: Postgres, bid: str, field: str) -> None:
     postgres.run(f"CREATE TABLE results ({field} timestamp, total numeric(38, 2))")
@@ -100,6 +101,7 @@ def test_one_bound_of_a_window_says_the_other(run: Run, postgres: Postgres, bid:
         assert [row.rpartition("|")[2] for row in rows(postgres)] == ["1.00", "11.00", "10.00", "2.00"]
 
 
+@pytest.mark.nightly
 def test_without_a_window_the_whole_table_or_nothing(run: Run, postgres: Postgres, bid: str) -> None:
     postgres.run("CREATE TABLE results (total numeric(38, 2)); INSERT INTO results VALUES (5)")
     query = f"SELECT SUM(price) FROM {TUMBLE} GROUP BY window_start, window_end"
@@ -111,6 +113,7 @@ def test_without_a_window_the_whole_table_or_nothing(run: Run, postgres: Postgre
     assert rows(postgres) == ["10.00", "11.00"]
 
 
+@pytest.mark.nightly
 def test_a_key_keeps_the_row_of_the_latest_window(run: Run, postgres: Postgres, bid: str) -> None:
     columns = "item text PRIMARY KEY, window_start timestamp, window_end timestamp, total numeric(38, 2)"
     postgres.run(
@@ -129,6 +132,7 @@ def test_a_key_keeps_the_row_of_the_latest_window(run: Run, postgres: Postgres, 
         ]
 
 
+@pytest.mark.nightly
 def test_rows_of_one_key_and_one_window_are_refused(run: Run, postgres: Postgres, bid: str) -> None:
     postgres.run("CREATE TABLE results (window_start timestamp, window_end timestamp, total numeric(38, 2))")
     sink = declared("results", f"{SUM_COLUMNS}, PRIMARY KEY (window_start) NOT ENFORCED", postgres)
@@ -173,6 +177,7 @@ def test_every_type_comes_back_as_it_was(run: Run, postgres: Postgres) -> None:
     assert rows(postgres) == sorted(postgres.run("SELECT * FROM given"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("flink", "stored", "words"),
     [
@@ -198,6 +203,7 @@ def test_what_is_not_read_exactly_is_refused_when_it_is_read(
     assert not results.exists()
 
 
+@pytest.mark.nightly
 def test_a_column_nobody_reads_may_be_anything(run: Run, postgres: Postgres, results: Path) -> None:
     postgres.run(
         'CREATE TABLE given (a uuid, "order" integer, camelcase integer); INSERT INTO given VALUES (NULL, 1, 2)'
@@ -207,6 +213,7 @@ def test_a_column_nobody_reads_may_be_anything(run: Run, postgres: Postgres, res
     assert lines(results) == ["1,2"]
 
 
+@pytest.mark.nightly
 def test_partitioned_reading_leaves_out_what_lies_outside_as_in_flink(
     run: Run, postgres: Postgres, results: Path
 ) -> None:
@@ -218,6 +225,7 @@ def test_partitioned_reading_leaves_out_what_lies_outside_as_in_flink(
     assert sorted(map(int, lines(results))) == [5, 6, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.nightly
 def test_a_second_backfill_of_the_same_sink_waits_for_none(
     run: Run, postgres: Postgres, bid: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +288,8 @@ def _staging(postgres: Postgres) -> bool:
     return bool(staged(postgres))
 
 
-@pytest.mark.parametrize("moment", turns([_staging, _inserting], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("moment", mostly_nightly([_staging, _inserting], 1))
 def test_a_killed_run_leaves_the_table_alone_and_the_next_one_cleans_up(
     run: Run, postgres: Postgres, bid: str, tmp_path: Path, moment: Callable[[Postgres], bool]
 ) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
     from tests.backfill.kafka_broker import Broker, Record
 
-pytestmark = pytest.mark.turns
 
 UTC = {"table.local-time-zone": "UTC"}
 KEYED = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), item STRING, total DECIMAL(38, 2)"
@@ -82,6 +81,7 @@ def test_every_record_is_read_as_flink_reads_it(
     assert result.rows_read == result.rows_written > 10
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_keys_are_read_as_flink_reads_them(
     flink: FlinkBatch, spark: SparkSession, broker: Broker, tmp_path: Path
@@ -109,6 +109,7 @@ def test_keys_are_read_as_flink_reads_them(
     assert by_spark == by_flink != []
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_malformed_records_and_missing_topics_end_the_run(
     run: Run, spark: SparkSession, broker: Broker, tmp_path: Path
@@ -134,6 +135,7 @@ def test_malformed_records_and_missing_topics_end_the_run(
         run(script(source, out, "INSERT INTO o SELECT * FROM t"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_where_reading_starts_and_ends(run: Run, spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Records bounded by their own timestamps and offsets; a secret comes from the environment."""
@@ -163,6 +165,7 @@ def test_where_reading_starts_and_ends(run: Run, spark: SparkSession, broker: Br
         assert lines(place) == sorted(expected.split())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("formats", [("json", "json", "ALL"), ("csv", "csv", "EXCEPT_KEY")])
 def test_an_upsert_writes_the_bytes_flink_writes(
@@ -226,6 +229,7 @@ def test_an_upsert_replaces_its_range_and_only_that(
         run(planned(table("bid", BID_COLUMNS, history), one, BY_ITEM), *bounds)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", ["window_start, window_end", "window_start"])
 def test_an_upsert_leaves_the_row_of_a_later_window(
@@ -265,6 +269,7 @@ def test_an_upsert_whose_later_window_cannot_be_told_is_refused() -> None:
     plan_backfill(BackfillRequest(text))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_windows_over_the_timestamp_of_the_records(
     run: Run, spark: SparkSession, broker: Broker, results: Path
@@ -355,6 +360,7 @@ def test_secrets_stay_placeholders_in_the_plan() -> None:
     assert "password" not in repr(read.source) + read.source.place
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_rows_arrive_by_partition_and_offset(run: Run, spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """A key's rows in one partition stand in its order; in two, nothing tells which a job meets first."""

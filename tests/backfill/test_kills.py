@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
-from tests.backfill.engines import turns
 from tests.backfill.scripts import SUM, SUM_COLUMNS, bids, lines
+from tests.nightly import NIGHTLY, mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("FLINKCOMPAT_KILLS", "1"))
+KILLS = 12 if NIGHTLY else 1
 FROM, TO = datetime(2020, 4, 15, 8), datetime(2020, 4, 15, 9)
 
 
@@ -98,7 +98,7 @@ def _started(request: BackfillRequest, folder: Path) -> subprocess.Popen[str]:
     return driver
 
 
-@pytest.mark.parametrize("ask", turns([own_folder, declared_folder, in_chunks], 1))
+@pytest.mark.parametrize("ask", mostly_nightly([own_folder, declared_folder, in_chunks], 1))
 def test_a_driver_killed_at_any_moment(spark: SparkSession, long_history: Path, tmp_path: Path, ask: Ask) -> None:
     assert spark.getActiveSession() is spark
     results, clean = tmp_path / "results", tmp_path / "clean" / "results"
@@ -159,7 +159,7 @@ def _killed_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> Callable[[],
     return lambda: asked
 
 
-@pytest.mark.parametrize("ask", turns([own_folder, declared_folder, partitioned], 1))
+@pytest.mark.parametrize("ask", mostly_nightly([own_folder, declared_folder, partitioned], 1))
 def test_killed_between_any_two_changes(
     spark: SparkSession, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:

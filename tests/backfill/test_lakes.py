@@ -26,12 +26,11 @@ from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 BY_ITEM = SUM.replace("window_end, SUM", "window_end, item, SUM") + ", item"
 ITEM_COLUMNS = SUM_COLUMNS.replace("total", "item STRING, total")
 # How often the kill test kills.
-KILLS = "FLINKCOMPAT_KILLS"
+KILLS = 12
 TYPES = {
     "a": "TINYINT", "b": "SMALLINT", "c": "INT", "d": "BIGINT", "e": "FLOAT", "f": "DOUBLE", "g": "DECIMAL(10, 2)",
     "h": "STRING", "i": "BOOLEAN", "j": "DATE", "k": "TIMESTAMP(6)", "l": "TIMESTAMP_LTZ(6)", "m": "TIMESTAMP(3)",
@@ -65,6 +64,7 @@ def history(folder: Path, rows: str) -> Path:
     return place
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_every_type_comes_back_as_it_was_written(run: Run, tmp_path: Path, kind: str) -> None:
@@ -113,6 +113,7 @@ def test_a_range_is_replaced_and_the_rest_stays(
         assert [row.name for row in refs] == ["main"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_table_that_does_not_fit_is_left_alone(
@@ -137,6 +138,7 @@ def test_a_table_that_does_not_fit_is_left_alone(
         run(script(missing, table("o", SUM_COLUMNS, tmp_path / "o"), "INSERT INTO o SELECT * FROM missing"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_archives_and_places_of_a_lake(run: Run, spark: SparkSession, history: Path, tmp_path: Path) -> None:
     """``delta:`` in front of a place, for reading and for writing; a time finer than declared is an error."""
@@ -219,6 +221,7 @@ def test_a_primary_key_that_other_windows_share(tmp_path: Path, kind: str) -> No
         plan_backfill(BackfillRequest(planned(ITEM_COLUMNS, "item"), **range_))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_several_rows_of_one_primary_key(
@@ -242,7 +245,7 @@ def test_several_rows_of_one_primary_key(
 
 
 @pytest.mark.slow
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
     run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -287,7 +290,7 @@ def test_a_driver_killed_at_any_moment_leaves_the_rows_of_one_run(
     (tmp_path / "request.json").write_text(json.dumps(request.to_dict()), encoding="utf-8")
     command = [sys.executable, "-m", "airflow_flinkcompat.backfill.job", "--request", str(tmp_path / "request.json")]
     environment = {**os.environ, "SPARK_CONF_DIR": str(configuration), "PYTHONPATH": str(Path.cwd())}
-    for _ in range(int(os.environ.get(KILLS, "1"))):
+    for _ in range(KILLS):
         stale()
         driver = subprocess.Popen(
             command,

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import filled, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), k STRING, v INT, nr INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
 KEYED = "TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
@@ -75,8 +75,8 @@ def history(folder: Path, seed: int, columns: str = COLUMNS, zone: str = "") -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", turns([1, 2, 3, 4], 1))
-@pytest.mark.parametrize("name", turns(list(QUERIES), 1))
+@pytest.mark.parametrize("seed", mostly_nightly([1, 2, 3, 4], 1))
+@pytest.mark.parametrize("name", mostly_nightly(list(QUERIES), 1))
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, name: str, seed: int) -> None:
     query, columns = QUERIES[name]
     statements = [history(tmp_path / "in", seed), VIEW, table("o", columns, "OUT"), f"INSERT INTO o {query}"]
@@ -88,8 +88,9 @@ def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, name
         assert len(by_flink) == 2000 - result.rows_late
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", turns(["UTC", "GMT+05:30"], 1))
+@pytest.mark.parametrize("zone", mostly_nightly(["UTC", "GMT+05:30"], 1))
 def test_instants(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, zone: str) -> None:
     source = history(tmp_path / "in", 5, COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"), "Z")
     query, columns = QUERIES["aggregation"]

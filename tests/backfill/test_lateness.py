@@ -13,15 +13,15 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.compiling.steps import Late, Step, Together
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import SUM, SUM_COLUMNS, TUMBLE, Run, bids, filled, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), k STRING, v INT, nr INT, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"
 WINDOWS = {
@@ -63,7 +63,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "columns"),
-    turns(
+    mostly_nightly(
         [
             (SUMMED.format(WINDOWS["tumble"]), SUMS),
             (SUMMED.format(WINDOWS["hop"]), SUMS),
@@ -101,8 +101,9 @@ def test_what_a_streaming_job_drops_is_dropped(
     assert result.to_dict()["rows_late"] == result.rows_late
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("zone", turns(["UTC", "GMT+05:30"], 1))
+@pytest.mark.parametrize("zone", mostly_nightly(["UTC", "GMT+05:30"], 1))
 def test_instants(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, zone: str) -> None:
     source = history(tmp_path / "in", COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"), "Z")
     window = WINDOWS["tumble"].replace("'10' SECOND", "'20' SECOND")
@@ -112,6 +113,7 @@ def test_instants(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, zone: 
     assert result.rows_late > 5
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_files_arrive_in_the_order_they_were_modified(run: Run, tmp_path: Path, format: str) -> None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
-from tests.backfill.engines import Both, Compare, by_both, turns
+from tests.backfill.engines import Both, Compare, by_both
 from tests.backfill.scripts import lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 DAYS = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' DAY))"
 
@@ -49,6 +50,7 @@ def test_integers(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_decimals(compare: Compare) -> None:
     draw = random.Random(7)
 
@@ -76,6 +78,7 @@ def test_decimals(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_doubles(compare: Compare) -> None:
     numbers = ["NULL", "0.0", "-0.0", "1.5", "-2.25", "1e10", "1e-5", "NaN", "Infinity", "-Infinity", "123456789.125"]
     compare(
@@ -98,6 +101,7 @@ def test_doubles(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("value", "query", "words"),
     [
@@ -126,6 +130,7 @@ def test_numbers_that_are_told_apart_otherwise(tmp_path: Path, value: str, query
     run_backfill(BackfillRequest(text))
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
 def test_zeros_with_a_sign_are_equal_if_not_written_so(flink: FlinkBatch, tmp_path: Path) -> None:
     days = ["-0.0 -0.0", "-0.0 0.0", "0.0 -0.0", "-0.0 NULL", "NULL", "1 -1", "0.0", "-0.0 1 -1", "-0.0"]
@@ -142,6 +147,7 @@ def test_zeros_with_a_sign_are_equal_if_not_written_so(flink: FlinkBatch, tmp_pa
     assert [line.replace("-0.0", "0.0") for line in by_spark] == [line.replace("-0.0", "0.0") for line in by_flink]
 
 
+@pytest.mark.nightly
 def test_texts(compare: Compare) -> None:
     texts = [
         "a", "abc", '"Abc Def"', '""', '" lead"', '"trail "', "ünï", "Straße", "日本語",
@@ -170,12 +176,14 @@ def test_texts(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_which_texts_are_quoted(compare: Compare) -> None:
     doubled = (character.replace('"', '""') for character in map(chr, [9, 11, *range(32, 127), 160, 0x2028, 0x1F600]))
     lengths = ["x" * length for length in (23, 24, 25)] + ["😀" * length for length in (11, 12, 13)]
     compare("s STRING", [(f'"{text}"',) for text in [*doubled, *lengths]], ["s"])
 
 
+@pytest.mark.nightly
 def test_texts_as_other_types(compare: Compare) -> None:
     rows = [
         ("1", "1.5", "1e3", "2024-01-01 00:00:00", "2024-01-01"), ("-5", "-2.25", "-0", "1969-12-31 23:59:59.9",
@@ -195,6 +203,7 @@ def test_texts_as_other_types(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_times(compare: Compare) -> None:
     rows = [
         ("2024-01-01 00:00:00", "2024-01-31 00:00:00.000001", "2024-01-01"), ("NULL", "NULL", "NULL"),
@@ -217,6 +226,7 @@ def test_times(compare: Compare) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_times_before_1970(compare: Compare, tmp_path: Path) -> None:
     rows = [
         ("2024-01-01 00:00:00", "2024-01-31 00:00:00.000001", "2024-01-01"), ("NULL", "NULL", "NULL"),
@@ -309,6 +319,7 @@ def test_aggregates_in_windows(compare: Compare, calls: list[str]) -> None:
     compare(EVENT_COLUMNS, _events(), [*KEYS, *calls], WINDOWED)
 
 
+@pytest.mark.nightly
 def test_the_older_window_syntax(compare: Compare) -> None:
     window = "TUMBLE(t, INTERVAL '5' MINUTE)"
     fields = [window.replace("TUMBLE", f"TUMBLE_{field}") for field in ("START", "END", "ROWTIME")]
@@ -344,7 +355,7 @@ def _into(name: str, columns: str, query: str) -> list[str]:
     return [table(name, f"w STRING, {columns}", f"OUT/{name}"), f"INSERT INTO {name} SELECT '{name}', {query}"]
 
 
-@pytest.mark.parametrize("name", turns(list(ALIGNED)))
+@pytest.mark.parametrize("name", mostly_nightly(list(ALIGNED)))
 def test_aligned_windows(both: Both, tmp_path: Path, name: str) -> None:
     """Rows, sums, sums of sums and windows over windows, across 1970."""
     (tmp_path / "in").mkdir()
@@ -377,6 +388,7 @@ def test_aligned_windows(both: Both, tmp_path: Path, name: str) -> None:
     assert {line[0] for line in by_flink} == set("rghop")
 
 
+@pytest.mark.nightly
 def test_the_older_hop(both: Both, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("".join(_around(["1970-01-01 00:00:00"], 3600)), encoding="utf-8")
@@ -395,7 +407,7 @@ def test_the_older_hop(both: Both, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("zone", "changes"),
-    turns(
+    mostly_nightly(
         [
             ("America/Los_Angeles", ["2024-03-10 10:00:00", "2024-11-03 09:00:00", "1890-01-01 00:00:00"]),
             ("Europe/Berlin", ["2024-03-31 01:00:00", "2024-10-27 01:00:00"]),
@@ -441,6 +453,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("format", "options"),
     [

@@ -19,8 +19,6 @@ from tests.backfill.twice import BOUNDS, FILTER, QUERY, WINDOWS, decided, job, t
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
-
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +74,7 @@ def test_the_rows_are_those_of_sparks_own_operators(
     assert "DuckDB aggregates files" in said
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_time_finer_than_declared_is_the_same_error(spark: SparkSession, history: Path) -> None:
     assert spark.getActiveSession() is spark

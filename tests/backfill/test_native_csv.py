@@ -21,7 +21,6 @@ from tests.backfill.twice import BOUNDS, COLUMNS, FILTER, QUERY, WINDOWS, decide
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 NULLS = ", 'csv.null-literal' = 'NULL'"
 HOP = QUERY.format(WINDOWS["HOP"])
@@ -84,6 +83,7 @@ def test_the_rows_are_those_of_sparks_own_operators(
     assert "DuckDB aggregates files" in said
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("late", "reason"),
@@ -105,6 +105,7 @@ def test_what_shows_late_makes_spark_do_it_all(
     assert failed.endswith("), so Spark's own operators aggregate all rows again")
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_duckdb_without_memory_makes_spark_do_it_all(
     spark: SparkSession, history: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,6 @@ from tests.backfill.twice import BOUNDS, WINDOWS, job, twice
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), k STRING, i INT, WATERMARK FOR ts AS ts"
 QUERY = (
@@ -48,6 +47,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deciding, "DENSE", 0.0)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGES)
 def test_the_rows_are_those_of_sparks_own_operators(spark: SparkSession, tmp_path: Path, kind: str) -> None:

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
-from tests.backfill.engines import turns
 from tests.backfill.scripts import lines, table
 from tests.backfill.test_along import history
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 PROGRAM = """
 from pyflink.table import EnvironmentSettings, TableEnvironment
@@ -113,7 +112,9 @@ def by_both(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*turns(list(ROWS), 2), *turns(list(TIMES), 1), *turns(list(OVERS), 1)])
+@pytest.mark.parametrize(
+    "case", [*mostly_nightly(list(ROWS), 2), *mostly_nightly(list(TIMES), 1), *mostly_nightly(list(OVERS), 1)]
+)
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, case: str) -> None:
     query, columns = {**ROWS, **TIMES, **OVERS}[case]
     by_flink, by_spark, _ = by_both(flink, tmp_path, history(tmp_path / "in"), query, columns)

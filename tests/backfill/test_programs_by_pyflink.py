@@ -70,7 +70,7 @@ CASES = [(name, late) for name in PROGRAMS for late in LATE if late == "include"
 
 
 @pytest.mark.slow
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.usefixtures("plain_spark")
 @pytest.mark.parametrize(("name", "late"), CASES, ids=map(" ".join, CASES))
 def test_a_backfill_gives_the_rows_of_the_stream(pyflink: PyFlink, tmp_path: Path, name: str, late: str) -> None:

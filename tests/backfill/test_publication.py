@@ -18,8 +18,6 @@ from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS,
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
-
 
 def test_ranges_as_names() -> None:
     from airflow_flinkcompat.backfill.publishing.files import overlaps, range_name
@@ -61,6 +59,7 @@ def test_a_declared_place_keeps_what_others_wrote_and_a_repeated_run_replaces_it
     assert not [path.name for path in results.iterdir() if path.name.startswith((".", "_"))]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["folder", "file"])
 def test_a_place_that_is_something_else_is_left_alone(run: Run, history: Path, results: Path, name: str) -> None:
@@ -84,18 +83,21 @@ def test_a_run_killed_between_its_two_moves_is_repaired(run: Run, history: Path,
     assert lines(results) == ["earlier"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_source_that_is_not_there(run: Run, results: Path, tmp_path: Path) -> None:
     with pytest.raises(BackfillError, match="table bid: there is nothing at file:"):
         run(bids(SUM, SUM_COLUMNS, tmp_path / "missing", results))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_source_given_instead_of_the_declared_one(run: Run, history: Path, results: Path) -> None:
     run(bids(SUM, SUM_COLUMNS, "/nowhere", results), tables={"bid": str(history)})
     assert lines(results) == [FIRST, SECOND]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_settings_of_a_session_in_use_come_back(spark: SparkSession, run: Run, history: Path, results: Path) -> None:
     before = spark.conf.get("spark.sql.ansi.enabled")
@@ -125,6 +127,7 @@ def _failing_moves(monkeypatch: pytest.MonkeyPatch, first: int, last: int = 10_0
     monkeypatch.setattr(FileSystem, "move", moves)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("stuck", [False, True])
 def test_a_run_that_fails_between_its_moves(
@@ -176,6 +179,7 @@ def _publication(spark: SparkSession, text: str, sinks: dict[str, str], **bounds
     return write.target.publication(spark, write.rows, planned.bounds)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_two_runs_do_not_publish_to_one_folder_at_once(
     spark: SparkSession, run: Run, history: Path, results: Path
@@ -203,6 +207,7 @@ def test_two_runs_do_not_publish_to_one_folder_at_once(
     assert sorted(path.name for path in results.parent.iterdir()) == ["history", "results"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_dead_runs_left_is_removed(
     run: Run, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch
@@ -222,6 +227,7 @@ def test_what_dead_runs_left_is_removed(
     assert sorted(path.name for path in results.parent.iterdir()) == ["history", "results"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_run_taken_for_dead_publishes_nothing(spark: SparkSession, history: Path, results: Path) -> None:
     import shutil
@@ -235,6 +241,7 @@ def test_a_run_taken_for_dead_publishes_nothing(spark: SparkSession, history: Pa
     assert not results.exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_cannot_be_removed_is_said_and_hides_nothing(
     spark: SparkSession, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,15 +11,15 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
 from airflow_flinkcompat.backfill.compiling.steps import Rank, Step, Together
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import TUMBLE, Run, bids, filled, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), nr INT, k STRING, v INT, x DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '1' HOUR"
 WINDOW = "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
@@ -63,7 +63,7 @@ BOTH = "window_start, window_end"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "keys", "order", "kept", "shown"),
-    turns(
+    mostly_nightly(
         [
             (PLAIN, BOTH, "v, nr", "rn <= 3", True),
             (PLAIN, f"k, {BOTH}", "v DESC, nr", "rn < 3", False),
@@ -86,8 +86,9 @@ def test_like_flink(
     assert result.ties == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", turns(["rn BETWEEN 2 AND 3", "rn = 2", "rn > 1 AND rn <= 4"], 1))
+@pytest.mark.parametrize("kept", mostly_nightly(["rn BETWEEN 2 AND 3", "rn = 2", "rn > 1 AND rn <= 4"], 1))
 def test_ranks_from_the_middle_like_flink_in_batch_mode(
     flink: FlinkBatch, spark: SparkSession, tmp_path: Path, kept: str
 ) -> None:
@@ -108,6 +109,7 @@ TIES = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kept", "shown", "ties", "chosen"),

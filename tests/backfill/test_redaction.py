@@ -16,8 +16,6 @@ from airflow_flinkcompat.backfill.connectors import iceberg, kafka, packages
 from tests.backfill.scripts import BID_COLUMNS, BIDS, SUM_COLUMNS, TUMBLE, script, table
 from tests.backfill.test_lakes import declared
 
-pytestmark = pytest.mark.turns
-
 # A catalog in a folder passes over all of them.
 SECRETS = {
     "header.Authorization": "Basic hidden-1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from tests.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.backfill.scripts import script, table
+from tests.nightly import NIGHTLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 NULL = "~"
 TYPES = {"ts": "TIMESTAMP(3)", "nr": "INT", "k": "STRING", "f": "BOOLEAN", "v": "INT"}
 WINDOW_TYPES = {"window_start": "TIMESTAMP(3)", "window_end": "TIMESTAMP(3)"}
-THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 KINDS = ("TUMBLE", "HOP", "HOP", "CUMULATE", "CUMULATE", "SESSION")
 """Of the queries of one example, all in one script."""
 
@@ -237,7 +236,7 @@ def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Quer
 
 @pytest.mark.slow
 @settings(
-    max_examples=200 if THOROUGH else 2,
+    max_examples=200 if NIGHTLY else 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(

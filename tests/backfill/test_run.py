@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill import BackfillError
 from tests.backfill.printed import PRINTED, Printed
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 # --- the printed tables of the documentation --------------------------------------------------------------------------
 
@@ -28,6 +28,7 @@ def test_as_printed(run: Run, history: Path, results: Path, case: Printed) -> No
     assert (result.rows_read, result.rows_dropped, result.rows_written) == (6, 0, len(case.rows))
 
 
+@pytest.mark.nightly
 def test_the_older_syntax_gives_the_same(run: Run, history: Path, results: Path) -> None:
     size = "INTERVAL '10' MINUTE"
     query = (
@@ -38,6 +39,7 @@ def test_the_older_syntax_gives_the_same(run: Run, history: Path, results: Path)
     assert lines(results) == [f'{FIRST},"2020-04-15 08:09:59.999"', f'{SECOND},"2020-04-15 08:19:59.999"']
 
 
+@pytest.mark.nightly
 def test_an_offset_shifts_the_windows(run: Run, history: Path, results: Path) -> None:
     shifted = SUM.replace("INTERVAL '10' MINUTES", "INTERVAL '10' MINUTES, INTERVAL '5' MINUTES")
     run(bids(shifted, SUM_COLUMNS, history, results))
@@ -50,6 +52,7 @@ def test_an_offset_shifts_the_windows(run: Run, history: Path, results: Path) ->
 # --- arithmetic and time ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_integers_as_flink_counts_them(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     rows = ["1,2147483647", "1,1", "2,7", "2,-2", "3,-7", "3,"]
@@ -72,6 +75,7 @@ def test_integers_as_flink_counts_them(run: Run, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.nightly
 def test_an_average_whose_value_depends_on_the_planner_is_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     row = "2024-01-01 00:00:00,2147483647\n"
@@ -89,6 +93,7 @@ def test_an_average_whose_value_depends_on_the_planner_is_an_error(run: Run, tmp
         run(text)
 
 
+@pytest.mark.nightly
 def test_rows_without_a_time_are_dropped_and_counted(run: Run, history: Path, results: Path) -> None:
     (history / "c.csv").write_text("n/a,99.00,X\nn/a,98.00,Y\n", encoding="utf-8")
     text = bids(SUM, SUM_COLUMNS, history, results).replace("'csv'", "'csv', 'csv.null-literal' = 'n/a'", 1)
@@ -97,6 +102,7 @@ def test_rows_without_a_time_are_dropped_and_counted(run: Run, history: Path, re
     assert (result.rows_read, result.rows_dropped) == (8, 2)
 
 
+@pytest.mark.nightly
 def test_windows_on_instants(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("2024-01-01 00:00:59.999Z,1\n2024-01-01 00:01:00Z,2\n", encoding="utf-8")
@@ -161,6 +167,7 @@ def test_json_in_and_out(run: Run, tmp_path: Path) -> None:
     assert result.rows_dropped == 1
 
 
+@pytest.mark.nightly
 def test_parse_errors_are_ignored_where_the_format_says_so(run: Run, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     rows = ["1,x,1.5", "2,y", "3,z,1.5,9", "four,z,1.5", "5,,", "6,z,1.5,", '7,"a,b",x']
@@ -175,6 +182,7 @@ def test_parse_errors_are_ignored_where_the_format_says_so(run: Run, tmp_path: P
     assert lines(tmp_path / "out") == sorted(["1,x,1.5", "2,y,-", "-,z,1.5", "5,,-", "6,z,1.5", '7,"a,b",-'])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("row", "words"),
     [
@@ -198,6 +206,7 @@ def test_a_line_flink_refuses_is_an_error_and_nothing_is_published(
     assert sorted(path.name for path in results.parent.iterdir()) == ["history", "results"]
 
 
+@pytest.mark.nightly
 def test_division_by_zero_fails_as_in_flink(run: Run, history: Path, results: Path) -> None:
     query = f"SELECT 1 / CHAR_LENGTH(TRIM(SUBSTRING(item, 2))) FROM {TUMBLE}"
     with pytest.raises(BackfillError, match="division by zero"):
@@ -229,6 +238,7 @@ def test_unions_views_filters_and_several_sinks(run: Run, history: Path, tmp_pat
     assert {source.table: source.rows for source in result.sources} == {"bid": 6, "late": 1}
 
 
+@pytest.mark.nightly
 def test_not_null_columns_hold_no_null(run: Run, history: Path, results: Path) -> None:
     text = bids(f"SELECT NULLIF(item, 'A') FROM {TUMBLE}", "item STRING NOT NULL", history, results)
     with pytest.raises(BackfillError, match="column item of sink results is NOT NULL"):
@@ -255,6 +265,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS, minutes=st.sampled_from([1, 7, 60]), offset=st.integers(-5, 5), cut=st.integers(0, 240))
 def test_any_history_agrees_with_a_plain_model(

@@ -19,7 +19,7 @@ from tests.operators.fakes import Run
 if TYPE_CHECKING:
     from tests.backfill.postgres import Postgres
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan_backfill
-from tests.backfill.engines import by_both, turns
+from tests.backfill.engines import by_both
 from tests.backfill.scripts import Run, bids, filled, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = "ts TIMESTAMP(3), k STRING, v INT, WATERMARK FOR ts AS ts - INTERVAL '1' DAY"
 KEYED = "TABLE(SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
@@ -46,7 +46,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "columns"),
-    turns(
+    mostly_nightly(
         [
             (f"SELECT k, v, {BOUNDS}, {TIME} FROM {KEYED}", ROWS),
             (f"SELECT k, v, {BOUNDS}, {TIME} FROM {WHOLE} WHERE v > 0", ROWS),
@@ -86,11 +86,12 @@ def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, quer
     assert len(by_flink) > 10
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("gap", turns(["10' SECOND", "90' MINUTE"], 1))
+@pytest.mark.parametrize("gap", mostly_nightly(["10' SECOND", "90' MINUTE"], 1))
 @pytest.mark.parametrize(
     "query",
-    turns(
+    mostly_nightly(
         [
             "SELECT k, v, window_start, window_end, window_time FROM TABLE(SESSION(TABLE t PARTITION BY k, "
             "DESCRIPTOR(ts), INTERVAL '10' SECOND))",
@@ -122,6 +123,7 @@ def test_instants_are_put_together_in_local_time(
     assert len(by_flink) > 3
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_sessions_wholly_inside_the_range(run: Run, tmp_path: Path) -> None:
     """Rows outside of it decide where a session begins; rows without a time belong to none and are counted."""

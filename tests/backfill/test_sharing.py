@@ -16,7 +16,6 @@ from tests.backfill.scripts import BID_COLUMNS, BIDS, TUMBLE, Run, lines, script
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 BOUNDS = "window_start, window_end"
 SUMS = f"SELECT item, {BOUNDS}, SUM(price) AS total, COUNT(*) AS n FROM {TUMBLE} GROUP BY item, {BOUNDS}"

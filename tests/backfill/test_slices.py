@@ -20,7 +20,6 @@ from tests.backfill.scripts import script, table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.turns
 
 COLUMNS = (
     "ts TIMESTAMP(3), k STRING, i INT, b BIGINT, d DECIMAL(10, 2), g DECIMAL(30, 2), x DOUBLE, f BOOLEAN, "
@@ -216,6 +215,7 @@ def test_slices_give_the_rows_of_the_plain_way(
         assert found[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(("keys", "words"), [(1, "slices are aggregated first"), (9999, "rows are put into windows")])
 def test_a_sample_of_the_rows_decides(spark: SparkSession, tmp_path: Path, keys: int, words: str) -> None:

@@ -81,7 +81,7 @@ def test_what_a_killed_run_had_begun_to_make_goes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_first_run_makes_the_archive_and_a_broken_one_harms_nobody(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("2024-01-01 00:00:01,1\n2024-01-01 00:00:02,2\n", encoding="utf-8")

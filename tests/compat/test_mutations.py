@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from tests.mutations import Mutation, mutations, printed, statements, words_of
+from tests.nightly import mostly_nightly
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "mutations"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))}
@@ -114,8 +115,7 @@ def neutral(name: str, changed: Changed) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.turns
-@pytest.mark.parametrize("name", ["tables", *SCRIPTS])
+@pytest.mark.parametrize("name", mostly_nightly(["tables", *SCRIPTS], 4))
 def test_every_mutation_is_a_difference(name: str) -> None:
     found = cases(name)
     assert len(found) > 40
@@ -156,8 +156,7 @@ def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.turns
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", mostly_nightly(SCRIPTS, 3))
 def test_order_and_number_of_statements_are_compared(name: str) -> None:
     """A statement taken away, doubled or moved is told, unless it declares the same all the same."""
     front = "" if name == "session" else printed(statements(TEXTS["tables"]))

@@ -5,42 +5,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from itertools import islice, pairwise
 from random import Random
 
 import pytest
-from hypothesis import settings
 
 from airflow_flinkcompat.compat import Finding, Outcome, Report, Side, check, render_text
 from tests.generated import Model, changed, models, render
+from tests.nightly import NIGHTLY
 from tests.planning import Planned, local_planner, read
 
 STEPS = 6
 """Changes in a row, so that most scripts stand in two pairs."""
 SEED = 20251
-THOROUGH = settings().max_examples >= 1000
-WALKS = 150 if THOROUGH else 17
-"""One of three parts of the first 51 walks, another every day; all and more with HYPOTHESIS_PROFILE=thorough (make
-test-full). Planning a script takes about a tenth of a second."""
-FIRST = 0 if THOROUGH else date.today().toordinal() % 3 * WALKS
+WALKS = 150 if NIGHTLY else 17
+"""Planning a script takes about a tenth of a second."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def walks(seed: int, first: int, number: int) -> Iterator[list[tuple[str, Model, str]]]:
-    """Some of a seed's walks. Per step: what was changed, the query after it, and its text.
+def walks(seed: int, number: int) -> Iterator[list[tuple[str, Model, str]]]:
+    """The first of a seed's walks. Per step: what was changed, the query after it, and its text.
 
     The first step is another spelling alone.
     """
     random = Random(seed)
-    for place, model in enumerate(islice(models(random), first + number)):
+    for model in islice(models(random), number):
         steps = [("", model, render(model, random)), ("spelled otherwise", model, render(model, random))]
         for _ in range(STEPS):
             name, model = changed(random, model)
             steps.append((name, model, render(model, random)))
-        if place >= first:
-            yield steps
+        yield steps
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Pair:
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Planned]:
     """What Flink makes of every generated script."""
-    scripts = list(dict.fromkeys(text for steps in walks(SEED, FIRST, WALKS) for _, _, text in steps))
+    scripts = list(dict.fromkeys(text for steps in walks(SEED, WALKS) for _, _, text in steps))
     with local_planner(tmp_path_factory.mktemp("planner")) as planner:
         return dict(zip(scripts, planner.plan((script, {}) for script in scripts), strict=True))
 
@@ -81,7 +76,7 @@ def pairs(planned: dict[str, Planned]) -> list[Pair]:
 
     return [
         judged(name, old, new)
-        for steps in walks(SEED, FIRST, WALKS)
+        for steps in walks(SEED, WALKS)
         for (_, _, old), (name, _, new) in pairwise(steps)
         if old in taken and new in taken
     ]

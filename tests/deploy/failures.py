@@ -9,8 +9,9 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import LocalFlink
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from tests.deploy.faults import ALL, Result, sample, write
+from tests.deploy.faults import Result, write
 from tests.deploy.stage import Stage
+from tests.nightly import NIGHTLY, sample
 
 Case = Callable[[Stage], str]
 """Hits what is around the stage's deployment, checks what becomes of it, and gives what the user was told."""
@@ -54,6 +55,6 @@ class Cases:
             stage.close()
             print(f"{name}: {wrong or told}", flush=True)
             self._results.append(Result(self._title, name, told, time.monotonic() - began, wrong))
-            if ALL:
+            if NIGHTLY:
                 left = len(self._cases) - len(self._results)
                 write(self._name, self._title, self._results, [_NOTES], left)

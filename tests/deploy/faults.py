@@ -1,31 +1,16 @@
-"""How much of the matrices of faults a run goes through, and the dated results of whole ones."""
+"""The dated results of whole matrices of faults."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
-
-T = TypeVar("T")
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-ALL = os.environ.get("FLINKCOMPAT_FAULTS") == "all"
-"""The whole of every matrix, as ``make test-full`` asks for; its results are written down."""
-
-
-def sample(points: Sequence[T], few: int) -> list[T]:
-    """All of them, or a few, others every day, far from one another."""
-    if ALL or len(points) <= few:
-        return list(points)
-    step = len(points) / few
-    first = date.today().timetuple().tm_yday
-    return [points[(first + int(turn * step)) % len(points)] for turn in range(few)]
 
 
 @dataclass(frozen=True)

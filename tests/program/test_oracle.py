@@ -29,7 +29,7 @@ def pyflink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PyFlink]:
 
 
 @pytest.mark.slow
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", oracle.programs())
 def test_pyflink_still_plans_a_program_so(pyflink: PyFlink, name: str) -> None:
     assert oracle.told(oracle.planned(pyflink, name)) == oracle.told(oracle.kept()[name])

@@ -11,8 +11,6 @@ from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTa
 from airflow_flinkcompat.deploy.flink.evidence import TakenState, VertexState, compare_state
 from tests.deploy.jobs import Files, Side
 
-pytestmark = pytest.mark.turns
-
 SOURCE, AGGREGATE = "Source: o[1] -> Calc[2]", "GroupAggregate[4] -> k[5]: Writer"
 
 
@@ -78,6 +76,7 @@ def test_what_is_not_shown_is_not_compared() -> None:
         )  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_job_at_another_parallelism_is_compared_vertex_by_vertex(local_flink: LocalFlink, tmp_path: Path) -> None:
     files = Files(tmp_path)

@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, Ledg
 from airflow_flinkcompat.deploy.ledger import store as store_module
 from airflow_flinkcompat.deploy.ledger.history import _encoded
 from tests.deploy.object_stores import GcsStandIn, S3StandIn, serving
+from tests.nightly import mostly_nightly
 
 ENTRY = LedgerEntry(kind="deployed", script="INSERT INTO k SELECT * FROM s -- ü", job_id="j1")
 
@@ -135,10 +136,9 @@ def _race(root: str, options: dict[str, Any], rounds: int, barrier: Barrier, won
 
 @pytest.mark.parametrize(
     ("writers", "rounds", "manner"),
-    [(2, 10, "honours"), (2, 10, "overlooks"), (8, 20, "honours")],
+    mostly_nightly([(2, 10, "honours"), (2, 10, "overlooks"), (8, 20, "honours")]),
 )
 @pytest.mark.slow
-@pytest.mark.turns
 def test_processes_that_race_for_a_number(writers: int, rounds: int, manner: str, s3: S3StandIn, root: str) -> None:
     s3.manner = manner
     context = multiprocessing.get_context("spawn")

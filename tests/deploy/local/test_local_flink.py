@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy.local import jars
 from airflow_flinkcompat.deploy.local.flink import cluster_options, flink_home, gateway_jar
 from airflow_flinkcompat.deploy.local.processes import choose_ports, find_java, spawn, stop_all
 from tests.deploy.jobs import wait_for
+from tests.nightly import mostly_nightly
 
 
 def java_that_says(folder: Path, version: str) -> Path:
@@ -173,8 +174,7 @@ def _run(work_dir: Path) -> tuple[subprocess.Popen[str], list[psutil.Process], d
 
 
 @pytest.mark.slow
-@pytest.mark.turns
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", mostly_nightly([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
 def test_no_jvm_outlives_its_owner(how: signal.Signals, tmp_path: Path) -> None:
     owner, jvms, addresses = _run(tmp_path)
     assert httpx.get(f"{addresses['jobmanager']}/overview", trust_env=False).json()["slots-total"] == 1

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 
 def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_path: Path) -> None:

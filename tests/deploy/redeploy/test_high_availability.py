@@ -15,7 +15,7 @@ from tests.deploy.failures import Cases
 from tests.deploy.jobs import SETTINGS, Side, wait_for
 from tests.deploy.stage import OPTIONS, RecoveringFlink, Stage
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 case = Cases("high-availability", "Redeploys in which a highly available JobManager is killed")
 PATIENT = replace(OPTIONS, start_timeout=240, stop_timeout=240)

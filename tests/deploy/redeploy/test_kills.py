@@ -13,13 +13,14 @@ import pytest
 
 from airflow_flinkcompat.deploy import LocalFlink, SqlGatewayTarget
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from tests.deploy.faults import ALL, Result, sample, write
+from tests.deploy.faults import Result, write
 from tests.deploy.kills import Point
 from tests.deploy.scenarios import OPTIONS, SCENARIOS, Case, Scenario
+from tests.nightly import NIGHTLY, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200 if ALL else 600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200 if NIGHTLY else 600)]
 
-AT_ONCE = 6 if ALL else 4
+AT_ONCE = 6 if NIGHTLY else 4
 RUN = new_id()[:6]  # in every name: no other run's jobs are taken for this one's
 _NOTES = (
     "A redeploy on a real Flink, killed (SIGKILL) before and after every request that does something, before and after "
@@ -49,7 +50,7 @@ class Matrix:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for left, done in enumerate(as_completed([pool.submit(case.run) for case in cases]), 1 - len(cases)):
                 self.results.append(done.result())
-                if ALL:
+                if NIGHTLY:
                     write("kills", "Redeploys killed and taken up", self.results, [_NOTES], -left)
 
 

@@ -14,7 +14,7 @@ from tests.deploy.failures import Cases
 from tests.deploy.jobs import wait_for
 from tests.deploy.stage import OPTIONS, FragileFlink, Stage
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 case = Cases("lost-parts", "Redeploys in which a part of the cluster is killed")
 WATCHFUL = replace(OPTIONS, settle_seconds=5)  # longer than it takes the JobManager to miss a TaskManager

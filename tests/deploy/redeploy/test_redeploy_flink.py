@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy import (
 )
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
+from tests.nightly import mostly_nightly
 
 pytestmark = pytest.mark.slow
 
@@ -170,8 +171,7 @@ def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Led
     assert any(line.startswith("state: ") for line in back.evidence) is False, "a way back has nothing to compare with"
 
 
-@pytest.mark.turns
-@pytest.mark.parametrize("restart", ["disable", "exponential-delay"])
+@pytest.mark.parametrize("restart", mostly_nightly(["disable", "exponential-delay"]))
 def test_refused_at_restore_is_rolled_back(
     restart: str, run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
@@ -276,8 +276,7 @@ class Interrupted(SqlGatewayTarget):
         raise KeyboardInterrupt
 
 
-@pytest.mark.turns
-@pytest.mark.parametrize("at", ["submit", "verify"])
+@pytest.mark.parametrize("at", mostly_nightly(["submit", "verify"]))
 def test_interrupted_run_is_taken_up(
     at: str, run: Deploy, files: Files, ledger: Ledger, local_flink: LocalFlink, target: SqlGatewayTarget
 ) -> None:
@@ -312,8 +311,7 @@ def test_reset_in_the_script_does_not_take_the_savepoint_away(
     assert resumed.savepoint == target.restored_from(str(resumed.job_id)) is not None
 
 
-@pytest.mark.turns
-@pytest.mark.parametrize("opening", ["EXECUTE STATEMENT SET BEGIN", "BEGIN STATEMENT SET;"])
+@pytest.mark.parametrize("opening", mostly_nightly(["EXECUTE STATEMENT SET BEGIN", "BEGIN STATEMENT SET;"]))
 def test_statement_set_is_one_job(
     opening: str, run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:

@@ -13,8 +13,9 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, deploy
 from tests.deploy.jobs import SETTINGS, Files, wait_for
+from tests.nightly import mostly_nightly
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 OPTIONS = Options(settle_seconds=1, start_timeout=90)
 FIRST = [("ann", 1, "00:10"), ("ann", 5, "01:10")]
@@ -76,7 +77,7 @@ def renamed(script: str, old: str, new: str) -> str:
     return script.replace(f"TABLE {old} ", f"TABLE {new} ").replace(f"TABLE {old},", f"TABLE {new},")
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", mostly_nightly(list(CHANGES), 3))
 def test_compatible_changes_are_restored_right(name: str, local_flink: LocalFlink, tmp_path: Path) -> None:
     files = Files(tmp_path)
     old_text = files.script(select=SELECT, columns=COLUMNS)

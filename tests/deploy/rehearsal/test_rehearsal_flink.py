@@ -23,22 +23,22 @@ from airflow_flinkcompat.deploy import ApiError, JobManager, LocalFlink, SqlGate
 from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Paused, rehearse
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
-from tests.backfill.engines import turns
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.rehearsals import QUICK, Script, expected, pairs, rehearsed, running
 from tests.measured import Restore
+from tests.nightly import mostly_nightly
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one closes minute 0, opens minute 1
 SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # closes minute 1
 MINUTE_0, MINUTE_1 = 'ann,3,"2026-01-01 00:00:00"', 'ann,12,"2026-01-01 00:01:00"'
 NAME = "rehearsed"
 
-# One that Flink takes and one that it refuses, others every day; every pair in `make test-full`.
+# One that Flink takes and one that it refuses every time; every pair in the nightly run.
 TAKEN = [pair for pair in pairs() if pair.outcome.startswith("restored")]
 REFUSED = [pair for pair in pairs() if pair.outcome.startswith("refused")]
-MEASURED = [*turns(TAKEN, few=1), *turns(REFUSED, few=1)]
+MEASURED = [*mostly_nightly(TAKEN, few=1), *mostly_nightly(REFUSED, few=1)]
 
 
 @pytest.fixture
@@ -135,6 +135,7 @@ def test_the_live_job_goes_on_as_if_alone(
         assert (status.state, status.failure) == ("RUNNING", None)
 
 
+@pytest.mark.nightly
 def test_too_few_slots_are_named(local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files) -> None:
     before = savepoints(local_flink)
     with ExitStack() as stack:
@@ -206,7 +207,7 @@ def test_a_killed_rehearsal_leaves_nothing(
         assert status.state == "RUNNING"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
     local_flink: LocalFlink, gateway: SqlGateway, files: Files
 ) -> None:
@@ -252,6 +253,7 @@ def _over(flink: LocalFlink, paused: Paused) -> Callable[[], bool]:
     return lambda: isinstance(trigger._look(paused.wait), Wait)
 
 
+@pytest.mark.nightly
 def test_a_rehearsal_ended_while_it_waits_leaves_nothing(
     local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +298,7 @@ def _command(flink: LocalFlink, script: Path, job_id: str) -> subprocess.Popen[b
     return subprocess.Popen([*command, "--settle", "600"], cwd=Path(__file__).parents[3], stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.nightly
 def test_the_command_prints_the_finding(
     local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files, tmp_path: Path
 ) -> None:

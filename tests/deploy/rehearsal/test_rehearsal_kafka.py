@@ -19,7 +19,7 @@ from tests.deploy.jobs import wait_for
 from tests.deploy.kafka import kafka_client, positions
 from tests.deploy.rehearsals import QUICK, Script, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 GROUP = "orders-live"
 

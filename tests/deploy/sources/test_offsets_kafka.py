@@ -26,7 +26,7 @@ from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kafka import kafka_client
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns]
+pytestmark = pytest.mark.slow
 
 # No checkpoint but those that are asked for: what is committed when is what the test says.
 SETTINGS = {"parallelism.default": "1", "execution.checkpointing.interval": "1 h"}
@@ -144,6 +144,7 @@ def test_as_stored_loses_no_row_and_reads_none_twice(orders: Orders) -> None:
         orders.deploy(orders.side(2), start_mode="savepoint", offsets="earliest")
 
 
+@pytest.mark.nightly
 def test_each_choice_gives_its_rows(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
     orders.send(0, "a1", "a2", second=100)
     orders.send(1, "b1", second=300)
@@ -177,6 +178,7 @@ def test_each_choice_gives_its_rows(orders: Orders, monkeypatch: pytest.MonkeyPa
     assert orders.rows(4, 2) == ["b1", "c1"]
 
 
+@pytest.mark.nightly
 def test_a_partition_nobody_read_yet_goes_on_from_its_group(orders: Orders) -> None:
     group = f"live-{orders.topic}"
     orders.send(0, "a1", "a2")

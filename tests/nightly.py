@@ -1,0 +1,39 @@
+"""What only ``make test-full`` runs: on request and before a release, never by the date.
+
+``make test`` runs the same tests on every day. A test that takes minutes, or that has a shorter sibling, is marked
+``nightly``; of a long list of like cases a fixed few run every time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+NIGHTLY = os.environ.get("FLINKCOMPAT_NIGHTLY") == "1"
+"""Whether this run takes everything, as ``make test-full`` does."""
+
+
+def sample(cases: Sequence[T], few: int) -> list[T]:
+    """All cases in a nightly run, else the same few of them, far from one another."""
+    if NIGHTLY or len(cases) <= few:
+        return list(cases)
+    return [cases[number * len(cases) // few] for number in range(few)]
+
+
+def mostly_nightly(cases: Sequence[Any], few: int = 1) -> list[Any]:
+    """Parameters of a test: the first few cases run every time, the others are marked ``nightly``.
+
+    Args:
+        cases: one value, or a tuple of values, for each case.
+        few: how many of them every run takes.
+
+    Returns:
+        What ``pytest.mark.parametrize`` takes.
+    """
+    later = (case if isinstance(case, tuple) else (case,) for case in cases[few:])
+    return [*cases[:few], *(pytest.param(*values, marks=pytest.mark.nightly) for values in later)]
