@@ -91,8 +91,14 @@ def test_what_a_reader_sees(arguments: tuple[str, ...], full: Ledger, run: Run, 
         assert json.loads(result.out)["deployment"] == "orders"
 
 
-def test_history_is_80_columns_wide_and_json_holds_everything(full: Ledger, run: Run) -> None:
-    assert max(len(line) for line in run("ledger", "history", "orders").out.splitlines()) <= 80
+def test_history_is_as_wide_as_the_terminal_and_json_holds_everything(
+    full: Ledger, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(len(line) for line in run("ledger", "history", "orders").out.splitlines()) == 80
+    for columns in ("160", ""):  # a wide terminal, and no terminal at all
+        monkeypatch.setenv("COLUMNS", columns)
+        assert run("ledger", "history", "orders").out.splitlines()[1].endswith(f" {FIRST.owner}")
     told = json.loads(run("ledger", "history", "orders", "--format", "json").out)
     assert [entry["number"] for entry in told["entries"]] == [1, 2, 3, 4]
     assert told["entries"][2]["evidence"] == list(SECOND.evidence)
@@ -105,6 +111,52 @@ def test_show_as_json(full: Ledger, run: Run) -> None:
     masked = {"catalog": FIRST.catalog.replace(SECRET, "***")}
     assert told["entry"] == {**json.loads(json.dumps(full.entries()[2].to_dict())), **masked}
     assert (told["unfinished"]["number"], told["unfinished"]["savepoint"]) == (4, STOPPED.savepoint)
+
+
+@pytest.fixture
+def fleet(full: Ledger, tmp_path: Path) -> Path:
+    """Deployments in every state, beside a folder and a file that are none."""
+    root = tmp_path / "ledger"
+    Ledger(root, "clicks").append(replace(FIRST, approved_by=None, outcome=None))
+    Ledger(root, "new").append(LedgerEntry(kind="failed", message="refused", at="2026-11-20T12:00:00+00:00"))
+    (root / "empty").mkdir()
+    (root / "notes.txt").write_text("not a ledger", encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_list_shows_every_deployment(style: str, fleet: Path, run: Run, snapshot: SnapshotAssertion) -> None:
+    result = run("ledger", "list", "--format", style)
+    assert (result.code, result.err) == (0, "")
+    assert SECRET not in result.out
+    assert result.out.replace(str(fleet), "(ledger)") == snapshot
+    if style == "json":
+        told = {row["deployment"]: row for row in json.loads(result.out)["deployments"]}
+        assert list(told) == ["clicks", "new", "orders"]
+        assert (told["orders"]["entry"]["number"], told["orders"]["unfinished"]["number"]) == (3, 4)
+        assert told["new"]["entry"] is None
+        assert "script" not in told["orders"]["entry"]
+
+
+def test_list_names_a_ledger_that_cannot_be_read_and_shows_the_others(fleet: Path, run: Run) -> None:
+    (fleet / "clicks" / "000001.json").write_text('{"kind": 1}\n}', encoding="utf-8")
+    result = run("ledger", "list")
+    assert (result.code, result.err) == (2, "")
+    assert re.search(r"^clicks .* not readable .*\n  the ledger entry .*000001.json cannot be read", result.out, re.M)
+    assert re.search(r"^orders +3 2026-11-21 10:30 deployed +22222222 +partial +ann$", result.out, re.M)
+    as_json = run("ledger", "list", "--format", "json")
+    assert as_json.code == 2
+    told = {row["deployment"]: row for row in json.loads(as_json.out)["deployments"]}
+    assert "000001.json cannot be read" in told["clicks"]["error"]
+    assert told["orders"]["error"] is None
+
+
+@pytest.mark.parametrize("place", ["missing", "ledger/empty", "ledger/notes.txt", "nosuch://x"])
+def test_list_of_a_place_that_holds_no_ledger(place: str, fleet: Path, run: Run) -> None:
+    root = place if "://" in place else str(fleet.parent / place)
+    result = run("ledger", "list", "--ledger", root)
+    assert (result.code, result.out) == (2, "")
+    assert root in result.err
 
 
 def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: SnapshotAssertion) -> None:
@@ -234,6 +286,12 @@ def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setenv(f"AWS_{name}", value)
         root = f"s3://{s3.bucket()}/ledger"
         Ledger(root, "orders").append(FIRST)
+        Ledger(root, "clicks").append(FIRST)
         result = run("ledger", "show", "orders", "--ledger", root)
+        listed = run("ledger", "list", "--ledger", root)
+        nothing = run("ledger", "list", "--ledger", f"{root}/orders")
     assert (result.code, result.err) == (0, "")
     assert "orders: entry 1, deployed at 2026-11-20 09:00 UTC" in result.out
+    assert (listed.code, listed.err) == (0, "")
+    assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [["clicks", "1"], ["orders", "1"]]
+    assert (nothing.code, nothing.out) == (2, "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,8 +20,16 @@ from airflow_flinkcompat.sql import language_of, read_script, read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.steps import Progress
 
 _WIDTH = 80
+# Of what is no terminal and told no width: lines are whole there.
+_UNBOUNDED = 10_000
+# What a list shows of an entry; its texts may be long.
+_LISTED = (
+    "number", "kind", "at", "job_id", "savepoint", "start_mode", "outcome", "engine", "engine_version", "language",
+    "approved_by", "owner", "message",
+)  # fmt: skip
 # Mappings whose keys are names of options.
 _OPTIONS = ("settings", "variables", "effective_settings")
 _COMPARED = ("script", "files", "variables", "settings", "functions", "catalog", "engine")
@@ -30,8 +40,8 @@ def ledger_command() -> None:
     """What is deployed, all that was tried, and taking over a job that already runs."""
 
 
-def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The deployment, where its ledger is, and how to print."""
+def _place(command: Callable[..., None]) -> Callable[..., None]:
+    """Where the ledgers are, and how to print."""
     for decorate in (
         click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True),
         click.option(
@@ -43,10 +53,48 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
             required=True,
             help="Folder or object-store address of the ledgers.",
         ),
-        click.argument("deployment"),
     ):
         command = decorate(command)
     return command
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """The deployment, where its ledger is, and how to print."""
+    return click.argument("deployment")(_place(command))
+
+
+@ledger_command.command("list")
+@_place
+def list_command(root: str, style: str) -> None:
+    """Every deployment that has a ledger: what is deployed, since when and by whom, and unfinished redeploys.
+
+    A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
+    """
+    with _readable_errors():
+        from airflow_flinkcompat.deploy.ledger.history import deployments
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
+
+        names = deployments(root)
+        read = {name: _in_force(root, name) for name in names}
+    found = {name: entries for name, entries in read.items() if entries}
+    if not found:
+        raise InputError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
+    rows = {
+        name: entries if isinstance(entries, InputError) else Progress.of(entries) for name, entries in found.items()
+    }
+    if style == "json":
+        _print_json({"ledger": mask_secrets(root), "deployments": [_listed(name, row) for name, row in rows.items()]})
+    else:
+        cells: list[tuple[str, ...]] = [("deployment", "#", "since (UTC)", "kind", "job", "outcome", "by")]
+        cells += [(name, *_head_cells(row)) for name, row in rows.items()]
+        widths = [max(len(row[i]) for row in cells) for i in range(6)]
+        for name, *rest in cells:
+            line = " ".join(cell.ljust(width) for cell, width in zip((name, *rest), widths, strict=False))
+            click.echo(f"{line} {rest[-1]}".rstrip())
+            for note in _notes(rows[name]) if name in rows else ():
+                click.echo(f"  {note}")
+    if any(isinstance(row, InputError) for row in rows.values()):
+        sys.exit(2)
 
 
 @ledger_command.command("show")
@@ -82,10 +130,11 @@ def history_command(deployment: str, root: str, style: str) -> None:
         _print_json({"deployment": deployment, "entries": [_masked(entry) for entry in entries]})
         return
     rows = [("#", "when (UTC)", "kind", "job", "start", "outcome", "by"), *map(_row, entries)]
+    wide = max(_WIDTH, shutil.get_terminal_size((_UNBOUNDED, 24)).columns)
     for number, *cells in rows:
         widths = (16, 12, 8, 10, 12)
         line = " ".join([f"{number:>5}", *(cell.ljust(width) for cell, width in zip(cells, widths, strict=False))])
-        click.echo(f"{line} {_shortened(cells[-1], _WIDTH - len(line) - 1)}".rstrip())
+        click.echo(f"{line} {_shortened(cells[-1], wide - len(line) - 1)}".rstrip())
 
 
 @ledger_command.command("diff")
@@ -218,6 +267,16 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
     return ledger, entries
 
 
+def _in_force(root: str, deployment: str) -> tuple[LedgerEntry, ...] | InputError:
+    """The head of a deployment and all that came after it, or why it cannot be read."""
+    from airflow_flinkcompat.deploy import Ledger, LedgerError
+
+    try:
+        return Ledger(root, deployment).in_force()
+    except LedgerError as error:
+        return InputError(str(error))
+
+
 def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> LedgerEntry:
     found = next((entry for entry in entries if entry.number == number), None)
     if found is None:
@@ -241,6 +300,36 @@ def _hidden(key: str, value: Any, option: bool) -> Any:
     if isinstance(value, list | tuple):
         return [_hidden(key, each, option) for each in value]
     return value
+
+
+def _listed(deployment: str, row: Progress | InputError) -> dict[str, Any]:
+    """One deployment of a list as JSON values, its entries without their texts."""
+    if isinstance(row, InputError):
+        return {"deployment": deployment, "entry": None, "unfinished": None, "error": mask_secrets(str(row))}
+
+    def short(entry: LedgerEntry | None) -> dict[str, Any] | None:
+        masked = _masked(entry)
+        return masked and {name: masked[name] for name in _LISTED}
+
+    return {"deployment": deployment, "entry": short(row.head), "unfinished": short(row.unfinished), "error": None}
+
+
+def _head_cells(row: Progress | InputError) -> tuple[str, ...]:
+    """What a list says of what is deployed."""
+    head = None if isinstance(row, InputError) else row.head
+    if head is None:
+        return ("-", "-", "not readable" if isinstance(row, InputError) else "not deployed", "-", "-", "")
+    by = mask_secrets(head.approved_by or head.owner)
+    return (str(head.number), _when(head), head.kind, (head.job_id or "-")[:8], head.outcome or "-", by)
+
+
+def _notes(row: Progress | InputError) -> Iterator[str]:
+    """What a list adds below a deployment."""
+    if isinstance(row, InputError):
+        yield mask_secrets(str(row))
+    elif step := row.unfinished:
+        by = f", by {mask_secrets(step.owner)}" if step.owner else ""
+        yield f"a redeploy has not come to its end: entry {step.number}, {step.kind} at {_when(step)} UTC{by}"
 
 
 def _print_json(value: Mapping[str, Any]) -> None:

@@ -148,6 +148,24 @@ class Ledger:
         """
         return next((entry for entry in self._newest_first(_NEWEST) if entry.is_head), None)
 
+    def in_force(self) -> tuple[LedgerEntry, ...]:
+        """The head and every entry after it, oldest first: what runs, and what was tried since.
+
+        Read from the newest backwards, as ``head()``.
+
+        Returns:
+            Every entry where there is no head, none where there is no entry.
+
+        Raises:
+            LedgerError: An entry is missing or cannot be read.
+        """
+        found: list[LedgerEntry] = []
+        for entry in self._newest_first(_NEWEST):
+            found.insert(0, entry)
+            if entry.is_head:
+                break
+        return tuple(found)
+
     def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
         """Write the entry under the next number and return it as stored (number, time; message masked).
 
@@ -255,6 +273,22 @@ class Ledger:
                 "changed: restore it from a backup (deleting it would hide what was deployed)"
             ) from error
         return entry
+
+
+def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]:
+    """The names of all deployments whose ledgers may lie under a root.
+
+    Args:
+        root: A local folder or any address that universal-pathlib knows.
+        **options: What goes to the file system, such as credentials of an object store.
+
+    Returns:
+        Names of folders that can be names of deployments, in order. A folder may hold no entry.
+
+    Raises:
+        LedgerError: The root cannot be listed.
+    """
+    return tuple(name for name in Store(root, "", **options).folders() if _NAME.fullmatch(name) and name != _REPORTS)
 
 
 def _name(number: int) -> str:

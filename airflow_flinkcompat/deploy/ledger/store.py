@@ -96,6 +96,28 @@ class Store:
         except Exception as error:  # botocore, aiohttp and google.auth have errors of their own
             raise LedgerError(f"the ledger {place} cannot be listed: {_reason(error)}") from error
 
+    def folders(self) -> list[str]:
+        """Names of the folders in this one, in order, as they are now.
+
+        Returns:
+            None where there is no such folder; an object store has no folders but the beginnings of names.
+
+        Raises:
+            LedgerError: The folder cannot be listed.
+        """
+        try:
+            if self._local:
+                return sorted(path.name for path in Path(self.directory.path).iterdir() if path.is_dir())
+            self._fs.invalidate_cache()
+            found = self._fs.ls(self.directory.path, detail=True)
+            return sorted(
+                str(each["name"]).rstrip("/").rpartition("/")[2] for each in found if each["type"] == "directory"
+            )
+        except FileNotFoundError:
+            return []
+        except Exception as error:  # as in names()
+            raise LedgerError(f"the ledger {self.directory} cannot be listed: {_reason(error)}") from error
+
     def read(self, names: Sequence[str]) -> list[bytes]:
         """What the files hold, in that order; of an object store many at a time. Raises LedgerError."""
         if self._local or len(names) < 2:

@@ -5,16 +5,20 @@ import json
 import multiprocessing
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from upath import UPath
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
 from airflow_flinkcompat.deploy.ledger.history import HEADS, _checksum
+from airflow_flinkcompat.deploy.ledger.steps import Progress
 
 ENTRY = LedgerEntry(
     kind="deployed",
@@ -191,6 +195,19 @@ def test_kinds_that_are_heads(kind: str, ledger: Ledger) -> None:
         ledger.append(LedgerEntry(kind="failed"))
     assert ledger.head() == head
     assert [entry.number for entry in ledger.entries() if entry.is_head] == [1, 2]
+
+
+@settings(max_examples=25, deadline=None)
+@given(kinds=st.lists(st.sampled_from(["deployed", "rolled-back", "failed", "deploying", "rejected"]), max_size=12))
+def test_what_is_in_force_says_the_same_progress_as_every_entry(kinds: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(folder, "orders")
+        for kind in kinds:
+            ledger.append(LedgerEntry(kind=kind, script="s"))
+        found, every = ledger.in_force(), ledger.entries()
+        assert Progress.of(found) == Progress.of(every)
+        assert found == every[-len(found) :] if found else every == ()
+        assert [entry.is_head for entry in found[1:]] == [False] * len(found[1:])
 
 
 def test_reading_needs_no_parser_and_no_http_client(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from fsspec.registry import _registry as registered
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
 from airflow_flinkcompat.deploy.ledger import store as store_module
-from airflow_flinkcompat.deploy.ledger.history import _encoded
+from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
 from tests.deploy.object_stores import GcsStandIn, S3StandIn, serving
 from tests.nightly import mostly_nightly
 
@@ -229,6 +229,18 @@ def test_entries_are_read_many_at_a_time(s3: S3StandIn, ledger: Ledger, monkeypa
     monkeypatch.setattr(s3, "together", threading.Barrier(4))
     assert len(ledger.entries()) == 16
     assert len(s3.requests) <= 18, "a listing, and one request an entry"
+
+
+@pytest.mark.parametrize("store", ["s3", "gcs"])
+def test_the_deployments_of_an_object_store_are_listed(store: str, s3: S3StandIn, gcs: GcsStandIn) -> None:
+    root = f"s3://{s3.bucket()}/ledger" if store == "s3" else "gs://bucket/ledger"
+    options = s3.options if store == "s3" else gcs.options
+    assert deployments(root, **options) == ()
+    for name in ("orders", "clicks.v2"):
+        Ledger(root, name, **options).append(ENTRY)
+        assert name in deployments(root, **options), "what another process wrote is seen"
+    Ledger(root, "orders", **options).store_report({"outcome": "partial"}, "# Partial\n")
+    assert deployments(root, **options) == ("clicks.v2", "orders")
 
 
 def test_gcs_is_sent_the_condition(gcs: GcsStandIn) -> None:
