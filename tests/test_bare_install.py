@@ -95,6 +95,19 @@ def test_wheel_holds_the_package_and_its_licence_alone(bare: Environment) -> Non
     assert set(filter(None, tracked)) <= set(names)
 
 
+def test_the_page_of_a_rule_ships_and_has_an_address(bare: Environment, scripts: tuple[Path, Path]) -> None:
+    shipped = zipfile.ZipFile(bare.wheel).read("airflow_flinkcompat/rule_pages/window-changed.md").decode()
+    assert shipped == (ROOT / "docs" / "rules" / "window-changed.md").read_text(encoding="utf-8")
+    report = bare.run("flinkcompat", "check", *scripts, "--engine", "flink")
+    (command,) = {
+        line.strip().removeprefix("page    ") for line in report.stdout.splitlines() if line.startswith("    page ")
+    }
+    explained = bare.run(*command.split())
+    place = Path(explained.stdout.splitlines()[-1].removeprefix("page   "))
+    assert place.is_relative_to(bare.home)
+    assert place.read_text(encoding="utf-8") == shipped
+
+
 @pytest.mark.parametrize("module", ["airflow", "pyspark", "httpx", "upath", "kubernetes"])
 def test_nothing_else_came_along(bare: Environment, module: str) -> None:
     found = bare.run("python", "-c", f"import importlib.util as u; print(u.find_spec({module!r}))")

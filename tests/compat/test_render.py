@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
@@ -12,6 +15,7 @@ from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.planner import SHOWN_IN_PLANS
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
+from airflow_flinkcompat.compat.reports.sections import excerpt
 from airflow_flinkcompat.compat.rule import Rule
 
 TABLES = """\
@@ -128,6 +132,40 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
         assert len(line) <= width, line
 
 
+@pytest.mark.parametrize("render", [render_text, render_markdown])
+def test_what_to_do_next_is_never_cut(render: Callable[[Report], str]) -> None:
+    """Thirty sources, each of which begins somewhere; a clause of thousands of characters ends between two words."""
+    tables = "".join(
+        f"CREATE TABLE a_rather_long_name_of_a_source_{i} (a STRING) WITH ('connector' = 'filesystem', 'path' = '/{i}',"
+        " 'format' = 'csv');\n"
+        for i in range(30)
+    )
+    union = " UNION ALL ".join(f"SELECT * FROM a_rather_long_name_of_a_source_{i}" for i in range(30))
+    condition = " OR ".join(f"a = 'value number {i}'" for i in range(200))
+
+    def side(key: str, where: str) -> Side:
+        query = f"SELECT {key}, COUNT(*) FROM ({union}) WHERE {where} GROUP BY {key};"
+        return Side(tables + query, engine="flink")
+
+    found = check(side("a", "a <> ''"), side("UPPER(a)", condition))
+    assert found.outcome is Outcome.INCOMPATIBLE
+    shown = " ".join(render(found).split()).replace("\\", "")
+    for step in steps(found):
+        assert " ".join(step.text.split()) in shown
+    assert max(len(step.text) for step in steps(found)) > 2000
+    assert "..." not in shown
+    assert " …" in shown, "a clause of that length is ended"
+
+
+@given(st.text("ab -'", max_size=2000))
+def test_a_long_clause_ends_between_two_words(text: str) -> None:
+    whole, shown = " ".join(text.split()), excerpt(text)
+    if shown != whole:
+        assert len(whole) > 600
+        begin = shown.removesuffix(" …")
+        assert begin.split() == whole.split()[: len(begin.split())]
+
+
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
 @pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
 def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rule, engine: str) -> None:
@@ -137,7 +175,7 @@ def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rul
         findings, _, after = text.partition(heading)
         assert after.strip()
         for finding in found.deciding:
-            assert f"docs/rules/{finding.rule}.md" in findings
+            assert f"flinkcompat rules {finding.rule}" in findings
         for finding in found.findings:
             assert finding.rule in findings
         for operator in found.operators:

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import not_covered, planner
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.reports.sections import page_name
+from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.side import ENGINES
@@ -67,7 +67,12 @@ def explain(rule: Rule) -> str:
     lines += ["", rule.why]
     for heading, text in example_parts(rule.example):
         lines += ["", heading, *(f"    {line}" for line in text.strip().splitlines())]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", f"page   {_page(rule.code)}"]) + "\n"
+
+
+def _page(code: str) -> str:
+    """Where this machine finds the page of a rule."""
+    return page_url(code) or str(page_file(code))
 
 
 def as_data(rule: Rule) -> dict[str, Any]:
@@ -89,7 +94,7 @@ def as_data(rule: Rule) -> dict[str, Any]:
         },
         "why": rule.why,
         "example": {heading.lower(): text for heading, text in example_parts(rule.example)},
-        "page": page_name(rule.code),
+        "page": _page(rule.code),
     }
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
 from airflow_flinkcompat.compat.reports.render import HEADLINES
+from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
     Section,
     basis_label,
     engine_label,
+    excerpt,
     fates_heading,
     overruled,
-    page_name,
     rows,
     sections,
     shown,
@@ -79,11 +80,16 @@ def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
     if finding.consequence is not None:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
     reason = f" ({finding.reason.value})" if finding.reason is not None else ""
-    yield from (f"Basis: {_words(basis_label(finding))}{reason}. Page: `{page_name(finding.rule)}`", "")
+    yield from (f"Basis: {_words(basis_label(finding))}{reason}. Page: {_page(finding.rule)}", "")
+
+
+def _page(code: str) -> str:
+    url = page_url(code)
+    return f"`{page_address(code)}`" if url is None else f"[{code}]({url})"
 
 
 def _code(text: str) -> str:
-    clean = shown(text).replace("|", "\\|").replace("`", "'")
+    clean = excerpt(text).replace("|", "\\|").replace("`", "'")
     return f"`{clean}`" if clean else ""
 
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
     Section,
     basis_label,
     engine_label,
+    excerpt,
     fates_heading,
     overruled,
-    page_name,
     rows,
     sections,
     shown,
@@ -114,19 +115,19 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
 def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
     yield from _wrapped(f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}", width, "  ", "    ")
     yield from _clauses(finding, width)
-    notes = [("metric", f"{shown(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
+    notes = [("metric", f"{excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
     if finding.consequence is not None:
         notes.append(("effect", CONSEQUENCES[finding.consequence]))
     if finding.reason is not None:
         notes.append(("why", finding.reason.value))
-    notes += [("basis", basis_label(finding)), ("page", page_name(finding.rule))]
+    notes += [("basis", basis_label(finding)), ("page", page_address(finding.rule))]
     for label, text in notes:
         yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)
 
 
 def _clauses(finding: Finding, width: int) -> Iterator[str]:
     """Both clauses side by side under their places; one above the other where they are too long for that."""
-    before, after = shown(finding.before), shown(finding.after)
+    before, after = excerpt(finding.before), excerpt(finding.after)
     places = [_place(span) for span in (finding.before_span, finding.after_span)]
     if not before and not after:
         if any(places):

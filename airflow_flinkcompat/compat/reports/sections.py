@@ -12,7 +12,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 _ENGINES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
 _LONGEST = 600
-"""Characters of one clause; who wants to know the rest goes to the place that is named."""
+"""Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
     before, after = (side.window if side else "" for side in (operator.before, operator.after))
     changed = [(before, "replaced" if after else "gone"), (after, "new")]
     fates = [(before, "same")] if before == after else changed
-    yield from (("window", shown(text), fate) for text, fate in fates if text)
-    yield from (("key", shown(key), fate.value) for key, fate in operator.keys)
-    yield from (("metric", shown(metric), fate.value) for metric, fate in operator.metrics)
-    yield from (("rows", shown(which), fate.value) for which, fate in operator.rows)
+    yield from (("window", excerpt(text), fate) for text, fate in fates if text)
+    yield from (("key", excerpt(key), fate.value) for key, fate in operator.keys)
+    yield from (("metric", excerpt(metric), fate.value) for metric, fate in operator.metrics)
+    yield from (("rows", excerpt(which), fate.value) for which, fate in operator.rows)
 
 
 def fates_heading(operator: OperatorReport) -> str:
@@ -95,9 +95,14 @@ def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
 
 
 def shown(text: str) -> str:
-    """Text as it may be shown: secrets masked while it is whole, on one line, cut where it is very long."""
-    clean = " ".join(mask_secrets(text).split())
-    return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
+    """Text as it may be shown: secrets masked while it is whole, on one line, never cut."""
+    return " ".join(mask_secrets(text).split())
+
+
+def excerpt(text: str) -> str:
+    """A clause of a script as it may be shown: as :func:`shown`, ended between two words where it is very long."""
+    clean = shown(text)
+    return clean if len(clean) <= _LONGEST else clean[:_LONGEST].rpartition(" ")[0] + " …"
 
 
 def engine_label(report: Report | str) -> str:
@@ -111,8 +116,3 @@ def engine_label(report: Report | str) -> str:
 def basis_label(finding: Finding) -> str:
     """What the finding rests on, with its source."""
     return f"{finding.basis.value}: {finding.source}" if finding.source else finding.basis.value
-
-
-def page_name(code: str) -> str:
-    """Where a rule's page stands in the project's documentation."""
-    return f"docs/rules/{code}.md"

@@ -1,0 +1,56 @@
+"""Where a reader finds the page of a rule: on the web, by a command, or as a file of the installed package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+URL_VARIABLE = "FLINKCOMPAT_RULES_URL"
+"""The environment variable that says where the pages of ``docs/rules`` are published."""
+
+_PACKAGE = Path(__file__).parents[2]
+_FOLDERS = (_PACKAGE / "rule_pages", _PACKAGE.parent / "docs" / "rules")
+"""Where the wheel puts the pages, and where a checkout has them."""
+
+
+def page_url(code: str) -> str | None:
+    """The published page of a rule.
+
+    Args:
+        code: The rule's code.
+
+    Returns:
+        An address, made of ``FLINKCOMPAT_RULES_URL``: ``{code}`` in it is replaced, else ``/CODE.md`` is added. None
+        where the variable is not set, or is no address.
+    """
+    base = os.environ.get(URL_VARIABLE, "").strip()
+    if "://" not in base:
+        return None
+    return base.replace("{code}", code) if "{code}" in base else f"{base.rstrip('/')}/{code}.md"
+
+
+def page_address(code: str) -> str:
+    """What a reader of a report follows to the page of a rule: its URL, else the command that shows it.
+
+    A report is read on other machines than the one that wrote it, so no path of a file is given.
+
+    Args:
+        code: The rule's code.
+
+    Returns:
+        An address, or a command line.
+    """
+    return page_url(code) or f"flinkcompat rules {code}"
+
+
+def page_file(code: str) -> Path:
+    """The page of a rule in the installed package, or in the checkout.
+
+    Args:
+        code: The rule's code.
+
+    Returns:
+        A Markdown file; of the package where neither has it.
+    """
+    places = [folder / f"{code}.md" for folder in _FOLDERS]
+    return next((place for place in places if place.is_file()), places[0])
