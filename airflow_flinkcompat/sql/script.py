@@ -30,6 +30,24 @@ LANGUAGES: Mapping[str, str] = {".py": "python", ".table": "table"}
 """The language of a program by how its file ends: PyFlink, or FLIP-11's notation."""
 PROGRAM = tuple(LANGUAGES)
 """How the files of programs end."""
+_WITHOUT_GRAMMAR = frozenset(
+    {
+        "ANALYZE",
+        "CLEAR",
+        "COMPILE",
+        "DELETE",
+        "EXIT",
+        "HELP",
+        "JAR",
+        "MERGE",
+        "QUIT",
+        "STOP",
+        "TRUNCATE",
+        "UPDATE",
+        "UPSERT",
+    }
+)
+"""How statements begin that Flink or its SQL client has and this grammar lacks."""
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
@@ -61,8 +79,9 @@ class Statement:
     """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
 
     ``repr()`` leaves out text and tree, which may hold secrets; ``error`` never quotes the text.
-    ``like`` is a statement of another script that is written the same, whose tree this one shares. ``placed`` is False
-    where the text was put together: everything in it then stands at ``span``.
+    ``malformed``: the error is one of syntax, in a statement of a kind that this grammar has; where it is False, Flink
+    may read the statement all the same. ``like`` is a statement of another script that is written the same, whose tree
+    this one shares. ``placed`` is False where the text was put together: everything in it then stands at ``span``.
     """
 
     text: str = field(repr=False)
@@ -71,6 +90,7 @@ class Statement:
     error: str | None = None
     like: Statement | None = field(default=None, compare=False, repr=False)
     placed: bool = True
+    malformed: bool = False
 
     @cached_property
     def _places(self) -> Places:
@@ -290,14 +310,17 @@ def _statement(
         return Statement(body, span, same.tree, like=same)
     if chunk.unclosed:
         place = places.span(chunk.unclosed_at, chunk.unclosed_at + 1)
-        return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed")
+        return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed", malformed=True)
     if body.startswith("/*+"):
-        return Statement(body, span, error=f"{span}: A hint may only follow SELECT or the name of a table")
+        return Statement(
+            body, span, error=f"{span}: A hint may only follow SELECT or the name of a table", malformed=True
+        )
     try:
         tokens = dialect.tokenize(body)
         tree = dialect.parser().parse(tokens, body)[0]
     except ParseError as error:
-        return Statement(body, span, error=_describe(error, body, chunk, places))
+        malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR
+        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed)
     except SqlglotError:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read")
     except RecursionError:

@@ -1,0 +1,85 @@
+"""Why a proposed side cannot be deployed, whoever approves it: it is mended first, and no person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.sql import Statement, mask_option
+from airflow_flinkcompat.sql.nodes import SetOption
+
+_DIALECT = "table.sql-dialect"
+_REMEDIES = {
+    "sql": "put it into a connection and write ${conn.<connection id>.password} in its place",
+    "python": "take it from the environment, os.environ['NAME']",
+    "table": "take it from the environment",
+}
+
+
+class ObstacleKind(StrEnum):
+    """What an obstacle is about."""
+
+    SYNTAX = "syntax"
+    SECRET = "secret"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One reason why a side cannot be deployed. ``message`` names place and remedy, and never a secret."""
+
+    kind: ObstacleKind
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def obstacles(side: Side) -> tuple[Obstacle, ...]:
+    """Everything that keeps a side from being deployed: errors of syntax first, then literal secrets.
+
+    A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
+    another dialect than Flink's own.
+
+    Args:
+        side: the proposed side of a change.
+
+    Returns:
+        The obstacles by kind, each kind in the order of the script; empty where the side can be deployed as far as
+        its text tells.
+
+    Raises:
+        ScriptError: the text as a whole is no script or program.
+    """
+    return (*_errors_of_syntax(side), *_secrets(side))
+
+
+def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
+    statements = side.parsed.statements
+    # The SQL inside a program may stand where the program never comes to.
+    if side.language != "sql" or side.settings.get(_DIALECT, "default").lower() != "default":
+        return
+    for statement in statements:
+        if _other_dialect(statement):
+            return
+        if statement.malformed:
+            yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")
+
+
+def _other_dialect(statement: Statement) -> bool:
+    tree = statement.tree
+    if not isinstance(tree, SetOption) or tree.this is None:
+        return False
+    key, value = str(tree.this.name), str(tree.expression.name)
+    return key == _DIALECT and value.lower() != "default"
+
+
+def _secrets(side: Side) -> Iterator[Obstacle]:
+    remedy = _REMEDIES[side.language]
+    for secret in side.secrets:
+        yield Obstacle(ObstacleKind.SECRET, f"{secret.span}: {secret.key} is a secret in plain text; {remedy}")
+    for key, value in side.settings.items():
+        if mask_option(key, value) != value:
+            what = f"{side.source}: the setting {key!r} holds a secret in plain text"
+            yield Obstacle(ObstacleKind.SECRET, f"{what}; {_REMEDIES['sql']}")

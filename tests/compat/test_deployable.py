@@ -1,0 +1,93 @@
+"""Why a proposed side cannot be deployed: errors of syntax and literal secrets, with place and remedy."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.sql import ScriptError
+
+GOOD = "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'properties.sasl.password' = '${conn.k.password}');\n"
+INSERT = "INSERT INTO s SELECT a FROM t;\n"
+PROGRAM = "from pyflink.table import TableEnvironment\npassword = 'hunter2-plain'\n"
+
+
+def shown(script: str, **more: object) -> list[tuple[str, str]]:
+    found = obstacles(Side(script, source="orders.sql", **more))  # type: ignore[arg-type]
+    return [(each.kind.value, str(each)) for each in found]
+
+
+def test_a_script_without_errors_and_with_placeholders_has_none() -> None:
+    assert shown(GOOD + INSERT, settings={"pipeline.name": "orders"}) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "place", "words"),
+    [
+        ("INSERT INTO s SELECT a FROM t GROUP BY;", "orders.sql:2:", "GROUP BY"),
+        ("SELEC a FROM t;", "orders.sql:2:1", "query"),
+        ("INSERT INTO s SELECT 'a FROM t;", "orders.sql:2:22", "a string is never closed"),
+        ("CREATE TBALE u (a INT);", "orders.sql:2:8", "TABLE"),
+        ("INSERT INTO s SELECT a FROM t /* never closed", "orders.sql:2:31", "a comment is never closed"),
+    ],
+)
+def test_an_error_of_syntax_is_named_with_its_place(statement: str, place: str, words: str) -> None:
+    [(kind, message)] = shown(GOOD + statement)
+    assert kind == ObstacleKind.SYNTAX
+    assert message.startswith(place)
+    assert words in message
+    assert message.endswith("mend the statement")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "TRUNCATE TABLE t;\n" + GOOD + INSERT,
+        "COMPILE PLAN '/plans/p.json' FOR INSERT INTO s SELECT a FROM t;\n" + GOOD + INSERT,
+        "ANALYZE TABLE t COMPUTE STATISTICS;\n" + GOOD + INSERT,
+        "SET 'table.sql-dialect' = 'hive';\nCREATE TABLE h (a STRING) STORED AS parquet TBLPROPERTIES ('k' = 'v');\n",
+    ],
+)
+def test_what_this_grammar_lacks_is_left_to_flink(script: str) -> None:
+    assert shown(script) == []
+
+
+def test_a_setting_of_the_deployment_may_choose_the_dialect_too() -> None:
+    hive = "CREATE TABLE h (a STRING) STORED AS parquet;\n" + INSERT
+    assert [kind for kind, _ in shown(hive)] == ["syntax"]
+    assert shown(hive, settings={"table.sql-dialect": "hive"}) == []
+
+
+def test_each_secret_is_named_by_key_and_place_and_never_by_value() -> None:
+    script = GOOD.replace("${conn.k.password}", "hunter2-plain") + "SET 'api.token' = 'abc-plain-token';\n" + INSERT
+    found = shown(script, settings={"s3.secret-key": "plain-s3-key"})
+    assert [kind for kind, _ in found] == ["secret"] * 3
+    assert [message.partition(" ")[0] for _, message in found] == [
+        "orders.sql:1:83:",
+        "orders.sql:2:20:",
+        "orders.sql:",
+    ]
+    assert "'s3.secret-key'" in found[2][1]
+    assert all("${conn.<connection id>.password}" in message for _, message in found)
+    assert not any("plain-" in message or "hunter2" in message for _, message in found)
+
+
+def test_a_secret_of_a_program_has_the_environment_as_remedy() -> None:
+    [(kind, message)] = shown(PROGRAM, language="python")
+    assert (kind, message) == (
+        "secret",
+        "orders.sql:2:12: password is a secret in plain text; take it from the environment, os.environ['NAME']",
+    )
+
+
+def test_errors_of_syntax_come_first() -> None:
+    script = GOOD.replace("${conn.k.password}", "hunter2-plain") + "SELEC a;"
+    assert [kind for kind, _ in shown(script)] == ["syntax", "secret"]
+
+
+def test_a_text_that_is_no_script_is_an_error() -> None:
+    with pytest.raises(ScriptError):
+        obstacles(Side("  -- nothing\n"))
+    with pytest.raises(ScriptError):
+        obstacles(Side("def f(:\n", language="python"))
