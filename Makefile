@@ -41,7 +41,10 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 	@scripts/setup_pyflink.sh $(PYFLINK)
 	@touch $@
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-full demo bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
+# Where make golden writes; two folders are compared with diff -r.
+GOLDEN ?= build/golden
+
+.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +82,9 @@ test-full: pyflink test demo ## make test with the nightly tests, many more exam
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
 	@$(WITH_JAVA) python -m demo
+
+golden: $(VENV)/.all-ready ## Write what is said of every fixture and measured pair into GOLDEN, to compare around a move
+	@python -m tests.golden $(GOLDEN)
 
 bench-check: $(VENV)/.core-ready ## Time a check beside parsing alone, for scripts of all sizes
 	@python -m benchmarks.check

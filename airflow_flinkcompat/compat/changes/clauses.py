@@ -43,8 +43,9 @@ def rows(count: int) -> str:
 
 
 def values(expressions: Iterable[Any]) -> str:
-    """Expressions in the order given; "none" where there are none."""
-    return ", ".join(describe(expression) for expression in expressions) or "none"
+    """Expressions in the order given, of a set in the order of their texts; "none" where there are none."""
+    described = [describe(expression) for expression in expressions]
+    return ", ".join(sorted(described) if isinstance(expressions, frozenset) else described) or "none"
 
 
 def conditions(filters: Iterable[Any]) -> str:
