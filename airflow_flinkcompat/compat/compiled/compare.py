@@ -79,15 +79,23 @@ def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: froz
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     sinks = sinks_of(new)
     chains = [_chains(plan, found, symbols) for plan, found in sides]
-    if [chain for chain, _ in chains[0]] != [chain for chain, _ in chains[1]]:
+    known = [dict(side) for side in chains]
+    if any(chain not in known[1] for chain in known[0]):
         yield _other_chain(sides[0], sides[1], chains, sinks)
         return
+    for chain, operator in known[1].items():
+        if chain not in known[0]:
+            # Nothing is refused: what it would have gathered is missing, which is right for some kinds only (measured).
+            what = ("a new operator, which begins without state",)
+            yield PlanDifference(
+                Aspect.OTHER, operator.node.kind, what, "no such operator", operator.node.description, sinks
+            )
     changed: set[int] = set()
     sinks_aside = [[each for each in found if not each.keeps] for _, found in sides]
     if len(sinks_aside[0]) != len(sinks_aside[1]):
         before, after = (f"{len(side)} sinks that keep nothing" for side in sinks_aside)
         yield PlanDifference(Aspect.OTHER, "sink", ("number",), before, after, sinks)
-    pairs = [(before, after) for (_, before), (_, after) in zip(*chains, strict=True)]
+    pairs = [(before, known[1][chain]) for chain, before in known[0].items()]
     for one, other in (*pairs, *zip(*sinks_aside, strict=False)):
         keys = dict.fromkeys((*one.facets, *other.facets))
         apart = [key for key in keys if one.facets.get(key) != other.facets.get(key)]
@@ -172,7 +180,7 @@ def _other_chain(
     chains: Sequence[list[tuple[Symbol, Operator]]],
     sinks: tuple[str, ...],
 ) -> PlanDifference:
-    """The first operator whose chain has no equal on the other side, and how both sides get there."""
+    """The first operator whose state finds no operator to go to, and how both sides get there."""
     known = [{chain for chain, _ in side} for side in chains]
     lost = next((o for chain, o in chains[0] if chain not in known[1]), None)
     made = next((o for chain, o in chains[1] if chain not in known[0]), None)

@@ -80,8 +80,13 @@ def operators(
 
 
 def _meaning(kind: str, facets: Facets, symbols: Symbols) -> Symbol:
-    """The meaning of an operator, for those above it."""
-    return symbols.of(kind, *((name, value) for (aspect, name), value in facets.items() if aspect is Aspect.MEANING))
+    """The meaning of an operator, for those above it: also what says neither of its own state shapes what it emits."""
+    told = (
+        (name, value)
+        for (aspect, name), value in facets.items()
+        if aspect is Aspect.MEANING or (aspect is Aspect.OTHER and (kind, name) in _EITHER)
+    )
+    return symbols.of(kind, *told)
 
 
 def _aside(node: Node) -> Facets:
@@ -235,6 +240,8 @@ _EITHER = frozenset(
         ("temporal-sort", "orderBy"),
         ("match", "measures"),
         ("match", "interval"),
+        ("changelog-normalize", "filterCondition"),
+        ("changelog-normalize", "rows below"),
         *((kind, key) for kind in ("window-join", "temporal-join", "interval-join")
           for key in ("joinType", "nonEquiCondition")),
     )
@@ -265,7 +272,8 @@ def _keeping_rows(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Fa
     if join:
         facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
         facets[Aspect.OTHER, "join type"] = join
-    facets[Aspect.MEANING, "rows below"] = tuple(each.rows for each in inputs)
+    rows_below = Aspect.OTHER if (node.kind, "rows below") in _EITHER else Aspect.MEANING
+    facets[rows_below, "rows below"] = tuple(each.rows for each in inputs)
     facets[Aspect.LAYOUT, "key types"] = _types(every, _keys(config))
     if node.kind != "temporal-sort":  # it sorts when a watermark comes (measured)
         facets[Aspect.LAYOUT, "sort key types"] = _types(every, _sort_keys(config))

@@ -24,7 +24,17 @@ def is_stateless(node: Node) -> bool:
     """Whether a node is known to keep nothing; every other one counts as stateful."""
     if node.kind == "window-table-function":  # a session has to keep its rows
         return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
+    if is_sort_by_arrival(node):
+        return True
     return node.kind in _STATELESS and not node.config.get("state") and not node.config.get("asyncOptions")
+
+
+def is_sort_by_arrival(node: Node) -> bool:
+    """Whether a sort is by processing time alone: Flink makes no operator of it, the rows come in that order."""
+    if node.kind != "temporal-sort":
+        return False
+    fields = node.config["orderBy"]["fields"]
+    return len(fields) == 1 and fields[0]["isAscending"] and "PROCTIME" in node.types[fields[0]["index"]]
 
 
 def own(node: Node, *but: str) -> dict[str, Any]:
@@ -69,7 +79,7 @@ def passed_on(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Column
     """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
     first = inputs[0]
     match node.kind:
-        case "exchange" | "mini-batch-assigner" | "drop-update-before" | "watermark-assigner":
+        case "exchange" | "mini-batch-assigner" | "drop-update-before" | "watermark-assigner" | "temporal-sort":
             return replace(first, names=node.names, types=node.types)
         case "union":
             rows = symbols.of("union", tuple((each.rows, each.symbols) for each in inputs))
