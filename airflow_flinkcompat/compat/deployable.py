@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.sql import Statement, mask_option
+from airflow_flinkcompat.secrets import mask_option
+from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import SetOption
 
 _DIALECT = "table.sql-dialect"
