@@ -122,7 +122,7 @@ def test_a_compatible_change_passes(bare: Environment, scripts: tuple[Path, Path
 
 
 def test_an_incompatible_change_fails_the_gate(bare: Environment, scripts: tuple[Path, Path]) -> None:
-    done = bare.run("flinkcompat", "check", *scripts, "--format", "json")
+    done = bare.run("flinkcompat", "check", *scripts, "--engine", "vvr", "--format", "json")
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert (report["schema"], report["engine"], report["outcome"]) == ("flinkcompat-report/1", "vvr", "incompatible")

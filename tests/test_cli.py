@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat import Side, check
@@ -29,6 +30,12 @@ from airflow_flinkcompat.deploy import Endpoint
 
 SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
+SCHEMA_OF_BOTH = json.loads(
+    files("airflow_flinkcompat.compat").joinpath("reports.schema.json").read_text(encoding="utf-8")
+)
+VALIDATOR_OF_BOTH = Draft202012Validator(
+    SCHEMA_OF_BOTH, registry=Registry().with_resource("report.schema.json", Resource.from_contents(SCHEMA))
+)
 
 TABLES = """\
 CREATE TABLE orders (
@@ -90,7 +97,11 @@ def save(**scripts: str) -> None:
 
 
 def report_of(result: Result) -> dict[str, Any]:
+    """The report of one engine, of ``vvr`` where both were asked."""
     data = json.loads(result.out)
+    if data["schema"] == "flinkcompat-reports/1":
+        VALIDATOR_OF_BOTH.validate(data)
+        return data["engines"]["vvr"]
     VALIDATOR.validate(data)
     return data
 
@@ -100,7 +111,7 @@ def report_of(result: Result) -> dict[str, Any]:
 @pytest.mark.parametrize("style", ["text", "markdown", "json"])
 def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion, outcome: str, style: str) -> None:
     save(old=V1, new=OF_OUTCOME[outcome])
-    result = run("check", "old.sql", "new.sql", "--format", style, "--fail-on", "never")
+    result = run("check", "old.sql", "new.sql", "--engine", "vvr", "--format", style, "--fail-on", "never")
     assert result.code == 0
     assert not result.err
     if style == "json":
@@ -118,7 +129,7 @@ def test_the_gate(run: Run, outcome: str, gate: str | None) -> None:
     """That and worse fails; unknown where nothing is said."""
     order = ["compatible", "partial", "unknown", "incompatible", "never"]
     save(old=V1, new=OF_OUTCOME[outcome])
-    result = run("check", "old.sql", "new.sql", *(("--fail-on", gate) if gate else ()))
+    result = run("check", "old.sql", "new.sql", "--engine", "vvr", *(("--fail-on", gate) if gate else ()))
     assert result.code == int(order.index(outcome) >= order.index(gate or "unknown"))
 
 
@@ -140,6 +151,75 @@ def test_engines_and_versions(run: Run) -> None:
     assert (
         report_of(run("check", "old.sql", "old.sql", *args[3:], "--engine-version", "9.9"))["outcome"] == "compatible"
     )
+
+
+@pytest.mark.parametrize("outcome", [*OF_OUTCOME, "unchanged"])
+@pytest.mark.parametrize("style", ["text", "markdown"])
+def test_what_a_reader_sees_where_no_engine_is_named(
+    run: Run, snapshot: SnapshotAssertion, outcome: str, style: str
+) -> None:
+    save(old=V1, new={**OF_OUTCOME, "unchanged": V1}[outcome])
+    result = run("check", "old.sql", "new.sql", "--format", style, "--fail-on", "never")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == snapshot
+
+
+def test_where_no_engine_is_named_the_worse_of_both_counts(run: Run) -> None:
+    """A metric is added: VVR resumes in part, open-source Flink fails while it restores."""
+    save(old=V1, new=PARTIAL)
+    of_each = {
+        engine: report_of(run("check", "old.sql", "new.sql", "--engine", engine, "--format", "json"))
+        for engine in ("vvr", "flink")
+    }
+    assert [report["outcome"] for report in of_each.values()] == ["partial", "incompatible"]
+    both = run("check", "old.sql", "new.sql", "--format", "json")
+    assert both.code == 1
+    data = json.loads(both.out)
+    VALIDATOR_OF_BOTH.validate(data)
+    assert data == {"schema": "flinkcompat-reports/1", "outcome": "incompatible", "engines": of_each}
+    assert run("check", "old.sql", "new.sql", "--fail-on", "never").code == 0
+    save(new=INCOMPATIBLE.replace("SUM(amount)", "SUM(amount) + COUNT(item)"))
+    assert run("check", "old.sql", "new.sql").code == 1
+    save(new=COMPATIBLE)
+    assert run("check", "old.sql", "new.sql", "--fail-on", "partial").code == 0
+
+
+def test_the_engine_may_be_configured(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(old=V1, new=PARTIAL)
+    for engine in ("vvr", "flink"):
+        monkeypatch.setenv("FLINKCOMPAT_ENGINE", engine)
+        for options in ((), ("--format", "json"), ("--format", "markdown"), ("--engine", "flink")):
+            configured = run("check", "old.sql", "new.sql", *options)
+            monkeypatch.delenv("FLINKCOMPAT_ENGINE")
+            named = run(
+                "check", "old.sql", "new.sql", *(options if "--engine" in options else (*options, "--engine", engine))
+            )
+            monkeypatch.setenv("FLINKCOMPAT_ENGINE", engine)
+            assert configured == named
+    data = report_of(run("check", "old.sql", "new.sql", "--engine-version", "1.20", "--format", "json"))
+    assert (data["engine"], data["engine_version"]) == ("flink", "1.20")
+    pair = lines({"id": 1, "old": V1, "new": PARTIAL})
+    assert [a["outcome"] for a in answers(run("batch", "-", stdin=pair))] == ["incompatible"]
+    monkeypatch.setenv("FLINKCOMPAT_ENGINE", "spark")
+    wrong = run("check", "old.sql", "new.sql")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "FLINKCOMPAT_ENGINE" in wrong.err
+    assert "'spark'" in wrong.err
+
+
+@pytest.mark.parametrize("command", [("check", "old.sql", "new.sql"), ("batch", "-")], ids=lambda command: command[0])
+@pytest.mark.parametrize("option", ["--engine-version", "--old-engine-version"])
+def test_a_version_without_its_engine_is_an_error(run: Run, command: tuple[str, ...], option: str) -> None:
+    save(old=V1, new=V1)
+    result = run(*command, option, "2.3")
+    assert (result.code, result.out) == (2, "")
+    if not (command[0] == "batch" and option == "--old-engine-version"):  # an option that batch does not have
+        assert f"{option}: a version of which engine? Add --engine vvr or --engine flink" in result.err
+
+
+def test_the_engine_is_in_the_help(run: Run) -> None:
+    for command in ("check", "batch"):
+        assert "FLINKCOMPAT_ENGINE" in run(command, "--help").out
 
 
 def test_settings(run: Run) -> None:
@@ -357,6 +437,8 @@ def test_batch_keeps_the_order_and_goes_on_after_bad_lines(run: Run) -> None:
         run(
             "batch",
             "-",
+            "--engine",
+            "vvr",
             stdin=lines(
                 {"id": 1, "old": V1, "new": COMPATIBLE},
                 b"\n",
@@ -452,6 +534,23 @@ def test_batch_reads_settings_functions_and_engine(run: Run) -> None:
     assert [a["outcome"] for a in on_flink[:2]] == ["unknown", "compatible"]
 
 
+def test_batch_judges_both_engines_where_none_is_named(run: Run) -> None:
+    pairs = [{"id": name, "old": V1, "new": text} for name, text in OF_OUTCOME.items()]
+    named = [
+        {**pair, "id": f"{engine} {pair['id']}", "engine": engine} for engine in ("vvr", "flink") for pair in pairs
+    ]
+    found = {answer["id"]: answer for answer in answers(run("batch", "-", stdin=lines(*pairs, *named)))}
+    order = ["compatible", "partial", "unknown", "incompatible"]
+    for name in OF_OUTCOME:
+        each = {engine: found[f"{engine} {name}"] for engine in ("vvr", "flink")}
+        assert all(set(answer) == {"id", "outcome", "findings"} for answer in each.values())
+        own = {engine: {key: answer[key] for key in ("outcome", "findings")} for engine, answer in each.items()}
+        assert found[name]["engines"] == own
+        assert found[name]["outcome"] == max((answer["outcome"] for answer in own.values()), key=order.index)
+        assert {key: found[name][key] for key in ("outcome", "findings")} in own.values()
+    assert found["partial"]["outcome"] == "incompatible"
+
+
 def test_batch_streams(tmp_path: Path) -> None:
     """Each answer comes before the next line is asked for."""
     args = [sys.executable, "-m", "airflow_flinkcompat.cli", "batch", "-"]
@@ -471,7 +570,7 @@ def test_batch_streams(tmp_path: Path) -> None:
 def test_batch_findings_hold_the_schema(run: Run) -> None:
     validator = Draft202012Validator({**SCHEMA["$defs"]["finding"], "$defs": SCHEMA["$defs"]})
     pairs = [{"id": name, "old": V1, "new": text} for name, text in OF_OUTCOME.items()]
-    for answer in answers(run("batch", "-", stdin=lines(*pairs))):
+    for answer in answers(run("batch", "-", "--engine", "vvr", stdin=lines(*pairs))):
         assert answer["outcome"] == answer["id"]
         for finding in answer["findings"]:
             validator.validate(finding)
@@ -714,7 +813,7 @@ def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
     assert run("check", "job.py", "job.py", "--var", "SINK=print").code == 0
     unknown = run("check", "job.py", "job.py", "--format", "json")
     assert unknown.code == 1
-    deciding = [finding for finding in json.loads(unknown.out)["findings"] if not finding["overruled_by"]]
+    deciding = [finding for finding in report_of(unknown)["findings"] if not finding["overruled_by"]]
     assert {finding["rule"] for finding in deciding} == {"statement-not-read"}
     assert all("give --var SINK=" in finding["message"] for finding in deciding)
     assert {(finding["before_span"] or finding["after_span"])["line"] for finding in deciding} == {6}
@@ -782,7 +881,7 @@ def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: 
     Path("job.table").write_text(TABLE, encoding="utf-8")
     assert run("check", "job.py", "job.table", "--var", "SINK=print").code == 0
     Path("old.sql").write_text(TABLE.replace('o.distinct().insertInto("s")', "INSERT INTO s SELECT a FROM o;"))
-    moved = json.loads(run("check", "old.sql", "job.table", "--format", "json").out)
+    moved = report_of(run("check", "old.sql", "job.table", "--format", "json"))
     assert "table-api-changed" in {finding["rule"] for finding in moved["findings"]}
     Path("job.table").write_text(TABLE + "#", encoding="utf-8")
     unread = report_of(run("check", "old.sql", "job.table", "--format", "json"))["findings"][0]

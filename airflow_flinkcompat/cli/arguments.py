@@ -4,13 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat import InputError
+import click
+
+from airflow_flinkcompat.compat import ENGINES, InputError
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import PROGRAM
 
+ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(tuple(ENGINES)),
+    envvar=ENGINE_VARIABLE,
+    show_envvar=True,
+    help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
+)
+"""Whose state semantics; None where neither the option nor the environment names an engine."""
 KINDS = ("scalar", "aggregate", "table")
 LANGUAGES = ("java", "scala", "python")
+
+
+def require_engine(engine: str | None, **options: str | None) -> None:
+    """A version is one of a named engine: which one it belongs to is never guessed.
+
+    Args:
+        engine: The engine that was named, if one was.
+        **options: What was given for the options that belong to an engine, by their names with underscores.
+
+    Raises:
+        InputError: No engine was named, and one of the options was given.
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if engine is None and given:
+        raise InputError(
+            f"{' and '.join(given)}: a version of which engine? Add --engine {' or --engine '.join(ENGINES)}, "
+            f"or set {ENGINE_VARIABLE}"
+        )
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:

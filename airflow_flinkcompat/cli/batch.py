@@ -10,21 +10,24 @@ from typing import IO, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function
-from airflow_flinkcompat.compat import ENGINES, InputError, Report, Side, check
+from airflow_flinkcompat.cli.arguments import engine_option, parse_function, require_engine
+from airflow_flinkcompat.compat import ENGINES, InputError, Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.secrets import mask_secrets
 
 
 @click.command("batch")
 @click.argument("pairs", metavar="PAIRS.jsonl|-")
-@click.option("--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True)
-@click.option("--engine-version")
-def batch_command(pairs: str, engine: str, engine_version: str | None) -> None:
+@engine_option
+@click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
+def batch_command(pairs: str, engine: str | None, engine_version: str | None) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
-    A pair or line that cannot be read answers {"id","line","error"} and the rest go on.
+    A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and
+    findings are those of the worse verdict, and "engines" holds each engine's own. A pair or line that cannot be read
+    answers {"id","line","error"} and the rest go on.
     """
+    require_engine(engine, engine_version=engine_version)
     try:
         stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else open(pairs, "rb")  # noqa: SIM115, PTH123
     except OSError as error:
@@ -35,7 +38,7 @@ def batch_command(pairs: str, engine: str, engine_version: str | None) -> None:
             sys.stdout.flush()
 
 
-def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> Iterator[dict[str, Any]]:
+def batch(lines: Iterable[bytes], engine: str | None, engine_version: str | None) -> Iterator[dict[str, Any]]:
     """One answer for every line that is not blank, as it comes."""
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
@@ -53,14 +56,22 @@ def batch(lines: Iterable[bytes], engine: str, engine_version: str | None) -> It
             message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
             yield {"id": identity, "line": number, "error": mask_secrets(message)}
         else:
-            findings = report.to_dict()["findings"]
-            yield {"id": identity, "outcome": report.outcome.value, "findings": findings}
+            yield {"id": identity, **_answer(report)}
 
 
-def _checked(pair: Mapping[str, Any], engine: str, version: str | None) -> Report:
+def _answer(report: Report | Reports) -> dict[str, Any]:
+    """Outcome and findings; of the worse verdict where both engines were asked, with those of each."""
+    if isinstance(report, Reports):
+        return {**_answer(report.each[0]), "engines": {each.engine: _answer(each) for each in report.each}}
+    return {"outcome": report.outcome.value, "findings": report.to_dict()["findings"]}
+
+
+def _checked(pair: Mapping[str, Any], engine: str | None, version: str | None) -> Report | Reports:
     """The report on one line of a batch. Raises ValueError naming what is wrong with it."""
     own = pair.get("engine", engine)
-    if not isinstance(own, str) or own not in ENGINES:
+    if "engine" not in pair and engine is None:
+        own = None
+    elif not isinstance(own, str) or own not in ENGINES:
         raise InputError(f"engine {own!r} is not one of {', '.join(ENGINES)}")
     functions = _functions(pair.get("functions"))
 
@@ -69,9 +80,10 @@ def _checked(pair: Mapping[str, Any], engine: str, version: str | None) -> Repor
         if not isinstance(script, str):
             raise InputError(f'"{name}" must be the text of a script')
         settings = _settings(f"settings_{name}", pair.get(f"settings_{name}"))
-        return Side(script, settings, functions, "", own, version if own == engine else None, name)
+        named = own or next(iter(ENGINES))
+        return Side(script, settings, functions, "", named, version if own == engine else None, name)
 
-    return check(side("old"), side("new"))
+    return check_engines(side("old"), side("new")) if own is None else check(side("old"), side("new"))
 
 
 def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:

@@ -9,8 +9,27 @@ from collections.abc import Mapping
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
-from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Side, check, render_markdown, render_text
+from airflow_flinkcompat.cli.arguments import (
+    engine_option,
+    parse_function,
+    parse_settings,
+    parse_variables,
+    require_engine,
+)
+from airflow_flinkcompat.compat import (
+    ENGINES,
+    InputError,
+    Outcome,
+    Report,
+    Reports,
+    Side,
+    check,
+    check_engines,
+    render_markdown,
+    render_markdown_of_engines,
+    render_text,
+    render_text_of_engines,
+)
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.program.beside import texts_beside
@@ -27,9 +46,7 @@ GATES: Mapping[str, Outcome | None] = {
 @click.command("check")
 @click.argument("old")
 @click.argument("new")
-@click.option(
-    "--engine", type=click.Choice(tuple(ENGINES)), default="vvr", show_default=True, help="Whose state semantics."
-)
+@engine_option
 @click.option("--engine-version", help="Version of the engine, for instance 2.3.")
 @click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
@@ -51,7 +68,7 @@ GATES: Mapping[str, Outcome | None] = {
 def check_command(
     old: str,
     new: str,
-    engine: str,
+    engine: str | None,
     engine_version: str | None,
     old_engine_version: str | None,
     settings: tuple[str, ...],
@@ -70,11 +87,14 @@ def check_command(
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
     never run. What only its environment knows, an environment variable or an argument, is given with --var.
 
+    Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
+
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
     """
     if explain_plan and engine != "flink":
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
+    require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
     if (gateway or plan_dir) and not explain_plan:
         raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
     shared = parse_settings(settings)
@@ -86,17 +106,21 @@ def check_command(
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
     def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
-        effective = {**shared, **own}
+        effective, named = {**shared, **own}, engine or next(iter(ENGINES))
         if path.endswith(PROGRAM):
             text = read_text(path, program=True)
             files = texts_beside(path, text, given)
-            return Side(text, effective, declared, ddl, engine, version, path, language_of(path), given, files)
-        return Side(read_text(path), effective, declared, ddl, engine, version, path)
+            return Side(text, effective, declared, ddl, named, version, path, language_of(path), given, files)
+        return Side(read_text(path), effective, declared, ddl, named, version, path)
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
     after = side(new, {}, engine_version)
-    plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
-    report = check(before, after, with_other_engine=True, plans=plans)
+    report: Report | Reports
+    if engine is None:
+        report = check_engines(before, after)
+    else:
+        plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
+        report = check(before, after, with_other_engine=True, plans=plans)
     click.echo(render(report, style), nl=False)
     gate = GATES[fail_on]
     if gate is not None and report.outcome.rank >= gate.rank:
@@ -121,10 +145,11 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
         raise InputError(f"--explain-plan: {error}") from None
 
 
-def render(report: Report, style: str) -> str:
-    """The report as ``text``, ``json`` or ``markdown``, ending in a line break."""
+def render(report: Report | Reports, style: str) -> str:
+    """The report, or those of both engines, as ``text``, ``json`` or ``markdown``, ending in a line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
     if style == "markdown":
-        return render_markdown(report)
-    return render_text(report, min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120))
+        return render_markdown_of_engines(report) if isinstance(report, Reports) else render_markdown(report)
+    width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
+    return render_text_of_engines(report, width) if isinstance(report, Reports) else render_text(report, width)

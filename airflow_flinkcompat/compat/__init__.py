@@ -1,11 +1,11 @@
 """What a change does to stored state: sides, pairing, rules, reports and policy."""
 
-from airflow_flinkcompat.compat.judge import check
+from airflow_flinkcompat.compat.judge import check, check_engines
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.policy import Policy
-from airflow_flinkcompat.compat.report import Finding, Report
-from airflow_flinkcompat.compat.reports.markdown import render_markdown
-from airflow_flinkcompat.compat.reports.render import render_text, report_rows
+from airflow_flinkcompat.compat.report import Finding, Report, Reports
+from airflow_flinkcompat.compat.reports.markdown import render_markdown, render_markdown_of_engines
+from airflow_flinkcompat.compat.reports.render import render_text, render_text_of_engines, report_rows
 from airflow_flinkcompat.compat.side import ENGINES, InputError, Side
 
 __all__ = [
@@ -18,9 +18,13 @@ __all__ = [
     "Policy",
     "Reason",
     "Report",
+    "Reports",
     "Side",
     "check",
+    "check_engines",
     "render_markdown",
+    "render_markdown_of_engines",
     "render_text",
+    "render_text_of_engines",
     "report_rows",
 ]

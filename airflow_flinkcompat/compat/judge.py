@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, contests
 from airflow_flinkcompat.compat.programs import beyond_the_pages, by_rows, doubt
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import Finding, Report, tool_version
+from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
@@ -103,6 +103,27 @@ def check(
         operators=entries,
         sources=beginnings(change.programs[1]),
     )
+
+
+def check_engines(old: Side, new: Side) -> Reports:
+    """What the change does to stored state on every engine, each of the version that is judged by default.
+
+    Args:
+        old: The deployed side; its own engine does not matter.
+        new: The proposed side; neither does its own.
+
+    Returns:
+        A report per engine, worst first; each names the other's outcome too.
+
+    Raises:
+        ScriptError: A script holds no statement.
+        InputError: A script holds no query.
+    """
+    # Where both are as bad the report on Flink comes first: it tells how a restore would end.
+    found = [check(old.on(engine), new.on(engine)) for engine in reversed(tuple(ENGINES))]
+    others = dict(zip((report.engine for report in found), reversed(found), strict=True))
+    named = (replace(report, other=(others[report.engine].engine, others[report.engine].outcome)) for report in found)
+    return Reports(tuple(sorted(named, key=lambda report: -report.outcome.rank)))
 
 
 def _other(change: Change) -> Outcome:

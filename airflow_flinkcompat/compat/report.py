@@ -14,6 +14,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import Span
 
 SCHEMA = "flinkcompat-report/1"
+SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
 CATALOGUE = "3"
 """Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
 two reports of one version say the same of the same change.
@@ -254,6 +255,33 @@ class Report:
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error
+
+
+@dataclass(frozen=True)
+class Reports:
+    """The verdicts of several engines on one change, where nobody said which one runs the job.
+
+    ``each`` holds a report per engine, worst first; it is never empty.
+    """
+
+    each: tuple[Report, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of the outcomes: it holds whichever engine runs the job."""
+        return self.each[0].outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """The reports as JSON-able data.
+
+        Returns:
+            What ``reports.schema.json`` publishes: the worst outcome, and each engine's report under its name.
+        """
+        return {
+            "schema": SCHEMA_OF_SEVERAL,
+            "outcome": self.outcome.value,
+            "engines": {report.engine: report.to_dict() for report in self.each},
+        }
 
 
 def _span_to_dict(span: Span | None) -> dict[str, Any] | None:

@@ -50,10 +50,11 @@ class Side:
     """What is compared: a script, its effective settings, functions, catalog, engine and engine version.
 
     ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
-    ``catalog`` is DDL text of tables the script does not declare. ``source`` is the name used in messages.
-    ``language`` is ``sql``, ``python`` for a PyFlink program, which is read and never run, or ``table`` for one in
-    FLIP-11's notation; ``variables`` are values that only a program's environment knows, by name, and ``files`` the
-    texts that lie beside a Python program, its modules and what it reads, by their path from its folder: they are
+    ``catalog`` is DDL text of tables the script does not declare. ``engine`` is ``vvr`` unless another one is named, as
+    it always was in Python; the command line judges both engines where none is named. ``source`` is the name used in
+    messages. ``language`` is ``sql``, ``python`` for a PyFlink program, which is read and never run, or ``table`` for
+    one in FLIP-11's notation; ``variables`` are values that only a program's environment knows, by name, and ``files``
+    the texts that lie beside a Python program, its modules and what it reads, by their path from its folder: they are
     compared as the program is, and nothing else is read. ``beside`` is another side, say the one it is compared with:
     what both wrote alike is parsed once.
     """

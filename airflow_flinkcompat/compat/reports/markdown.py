@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.report import Finding, Report
+from airflow_flinkcompat.compat.report import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
-from airflow_flinkcompat.compat.reports.render import HEADLINES
+from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
+    HEADLINES,
     Section,
     basis_label,
     engine_label,
@@ -24,33 +25,77 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 def render_markdown(report: Report) -> str:
     """The report in tables and code: verdict, each operator with what was found, what to do next."""
-    sides = f"{_code(report.old_source)} → {_code(report.new_source)}"
-    lines = [f"## {HEADLINES[report.outcome]}", "", f"{sides}, {engine_label(report)}", ""]
+    blocks = [[f"## {HEADLINES[report.outcome]}", "", f"{_sides(report)}, {engine_label(report)}"], *_blocks(report)]
+    if report.other is not None:
+        blocks.append([f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*."])
+    return _joined(blocks + _warnings(report))
+
+
+def render_markdown_of_engines(reports: Reports) -> str:
+    """The reports of several engines on one page: every verdict, the worst report in full, what the others find.
+
+    Args:
+        reports: The verdicts on one change.
+
+    Returns:
+        Markdown that ends in a line break, with every secret masked.
+    """
+    worst, *others = reports.each
+    blocks = [[f"## {_words(head)}"] for head in verdicts(reports)]
+    blocks.append([f"{_sides(worst)}. {_words(WHICH_ENGINE)}"])
+    blocks += [[f"## {_words(title(worst))}"], *_blocks(worst), *_warnings(worst)]
+    for other in others:
+        if finds_the_same(worst, other):
+            blocks.append([_words(SAME.format(engine_label(other), other.engine))])
+            continue
+        blocks.append([f"## {_words(title(other))}"])
+        blocks += [_trimmed(_finding(finding, with_fates=True)) for finding in other.deciding]
+        blocks.append([_words(IN_FULL.format(other.engine))])
+    return _joined(blocks)
+
+
+def _sides(report: Report) -> str:
+    return f"{_code(report.old_source)} → {_code(report.new_source)}"
+
+
+def _blocks(report: Report) -> list[list[str]]:
+    """What a report tells below its verdict, in blocks with an empty line between them."""
+    blocks: list[list[str]] = []
     if len(report.sinks) > 1:
-        lines += ["| sink | outcome |", "|---|---|"]
-        lines += [f"| {_code(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks]
-        lines.append("")
-    for section in sections(report):
-        lines += _section(section)
+        rows = (f"| {_code(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks)
+        blocks.append(["| sink | outcome |", "|---|---|", *rows])
+    blocks += [_trimmed(_section(section)) for section in sections(report)]
     found, fine = overruled(report)
     if found or fine:
-        lines += ["### Also seen, but decided by the above", ""]
-        lines += [f"* `{f.rule}`, {f.outcome.value}: {_words(f.message)}" for f in found]
+        lines = [f"* `{f.rule}`, {f.outcome.value}: {_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
-        lines.append("")
-    lines += ["### What to do next", ""]
+        blocks.append(["### Also seen, but decided by the above", "", *lines])
+    todo = ["### What to do next", ""]
     for number, step in enumerate(steps(report), start=1):
-        lines += [f"{number}\\. {_words(step.text)}", ""]
+        todo += [f"{number}\\. {_words(step.text)}", ""]
         if step.commands:
-            lines += [f"```{step.language}", *map(mask_secrets, step.commands), "```", ""]
+            todo += [f"```{step.language}", *map(mask_secrets, step.commands), "```", ""]
+    blocks.append(_trimmed(todo))
     if ends := if_resumed(report):
-        lines += [f"**If it were resumed all the same:** {ends[0]}.", ""]
-        lines += [*(f"* {_words(end)}" for end in ends[1:]), ""] if ends[1:] else []
-    if report.other is not None:
-        lines += [f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*.", ""]
-    for warning in report.warnings:
-        lines += [f"> Warning: {_words(warning)}", ""]
-    return mask_secrets("\n".join(lines).rstrip() + "\n")
+        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {_words(end)}" for end in ends[1:])]
+        blocks.append(_trimmed(lines))
+    return blocks
+
+
+def _warnings(report: Report) -> list[list[str]]:
+    return [[f"> Warning: {_words(warning)}"] for warning in report.warnings]
+
+
+def _trimmed(lines: Iterable[str]) -> list[str]:
+    """Lines without the empty ones at their end."""
+    kept = list(lines)
+    while kept and not kept[-1]:
+        kept.pop()
+    return kept
+
+
+def _joined(blocks: Iterable[Iterable[str]]) -> str:
+    return mask_secrets("\n\n".join("\n".join(block) for block in blocks) + "\n")
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
+    HEADLINES,
     Section,
     basis_label,
     engine_label,
@@ -23,12 +24,6 @@ from airflow_flinkcompat.compat.reports.sections import (
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import Span
 
-HEADLINES = {
-    Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
-    Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
-    Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
-    Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
-}
 WIDTH = 100
 """Columns of a text, where nobody says how wide the terminal is."""
 _GAP = "   "
@@ -37,24 +32,67 @@ _BESIDE = "  |  "
 
 def render_text(report: Report, width: int = WIDTH) -> str:
     """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next."""
-    lines = [HEADLINES[report.outcome], *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]
-    if len(report.sinks) > 1:
-        lines += ["", "Sinks"]
-        lines += _table(((shown(sink) or "query", outcome.value) for sink, outcome in report.sinks), "  ")
-    for section in sections(report):
-        lines += ["", *_section(section, width)]
-    lines += ["", *_overruled(report, width), "What to do next"]
-    for number, step in enumerate(steps(report), start=1):
-        lines += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
-        lines += [f"       {mask_secrets(command)}" for command in step.commands]
-    if ends := if_resumed(report):
-        lines += ["", *_wrapped(f"If it were resumed all the same: {ends[0]}.", width)]
-        lines += [line for end in ends[1:] for line in _wrapped(shown(end), width, "  - ", "    ")]
+    blocks = [[HEADLINES[report.outcome], *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]]
+    blocks += _blocks(report, width)
     if report.other is not None:
-        lines += ["", f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."]
-    for warning in report.warnings:
-        lines += ["", *_wrapped(f"Warning: {shown(warning)}", width)]
-    return mask_secrets("\n".join(lines) + "\n")
+        blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
+    return _joined(blocks + _warnings(report, width))
+
+
+def render_text_of_engines(reports: Reports, width: int = WIDTH) -> str:
+    """The reports of several engines as one text: every verdict, the worst report in full, what the others find.
+
+    Args:
+        reports: The verdicts on one change.
+        width: Columns of the terminal.
+
+    Returns:
+        Text that ends in a line break, with every secret masked.
+    """
+    worst, *others = reports.each
+    heads = [line for head in verdicts(reports) for line in _wrapped(head, width, "", "  ")]
+    blocks = [[*heads, *_wrapped(_sides(worst), width)], _wrapped(WHICH_ENGINE, width)]
+    blocks += [_underlined(worst), *_blocks(worst, width), *_warnings(worst, width)]
+    for other in others:
+        if finds_the_same(worst, other):
+            blocks.append(_wrapped(SAME.format(engine_label(other), other.engine), width))
+            continue
+        blocks.append(_underlined(other))
+        blocks += [list(_finding(finding, width, with_fates=True)) for finding in other.deciding]
+        blocks.append(_wrapped(IN_FULL.format(other.engine), width))
+    return _joined(blocks)
+
+
+def _underlined(report: Report) -> list[str]:
+    return [title(report), "-" * len(title(report))]
+
+
+def _blocks(report: Report, width: int) -> list[list[str]]:
+    """What a report tells below its verdict, in blocks with an empty line between them."""
+    blocks: list[list[str]] = []
+    if len(report.sinks) > 1:
+        rows = ((shown(sink) or "query", outcome.value) for sink, outcome in report.sinks)
+        blocks.append(["Sinks", *_table(rows, "  ")])
+    blocks += [list(_section(section, width)) for section in sections(report)]
+    if seen := _overruled(report, width):
+        blocks.append(seen)
+    todo = ["What to do next"]
+    for number, step in enumerate(steps(report), start=1):
+        todo += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
+        todo += [f"       {mask_secrets(command)}" for command in step.commands]
+    blocks.append(todo)
+    if ends := if_resumed(report):
+        lines = _wrapped(f"If it were resumed all the same: {ends[0]}.", width)
+        blocks.append(lines + [line for end in ends[1:] for line in _wrapped(shown(end), width, "  - ", "    ")])
+    return blocks
+
+
+def _warnings(report: Report, width: int) -> list[list[str]]:
+    return [_wrapped(f"Warning: {shown(warning)}", width) for warning in report.warnings]
+
+
+def _joined(blocks: Iterable[Iterable[str]]) -> str:
+    return mask_secrets("\n\n".join("\n".join(block) for block in blocks) + "\n")
 
 
 def report_rows(report: Report) -> list[str]:
@@ -155,7 +193,7 @@ def _overruled(report: Report, width: int) -> list[str]:
     if not lines:
         return []
     items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
-    return ["Also seen, but decided by the above", *items, ""]
+    return ["Also seen, but decided by the above", *items]
 
 
 def _place(span: Span | None) -> str:

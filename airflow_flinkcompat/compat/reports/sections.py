@@ -11,6 +11,12 @@ from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
 from airflow_flinkcompat.secrets import mask_secrets
 
 _ENGINES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
+HEADLINES = {
+    Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
+    Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
+    Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
+    Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
+}
 _LONGEST = 600
 """Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
 
