@@ -222,6 +222,26 @@ def test_the_engine_is_in_the_help(run: Run) -> None:
         assert "FLINKCOMPAT_ENGINE" in run(command, "--help").out
 
 
+@pytest.mark.parametrize("version", ["banana", "", "2.x", "v2.3", "2..3", "2.3 ", "2.3\n", "-1", "٢.٣", "vvr-8.0.11"])
+@pytest.mark.parametrize("engine", ["flink", "vvr"])
+def test_an_engine_version_is_a_version(run: Run, engine: str, version: str) -> None:
+    save(old=V1, new=V1)
+    for option in ((f"--engine-version={version}",), (f"--old-engine-version={version or '.'}",)):
+        refused = run("check", "old.sql", "new.sql", "--engine", engine, *option)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"of old.sql is no version of {engine}: write numbers with points between them" in refused.err
+    Path("pairs.jsonl").write_bytes(lines({"id": 1, "old": V1, "new": V1}))
+    (answer,) = answers(run("batch", "pairs.jsonl", "--engine", engine, f"--engine-version={version}"))
+    assert "is no version of" in answer["error"]
+
+
+@pytest.mark.parametrize("version", ["2.3", "1.20.3", "8.0.11", "11.1", "8", "2.4-SNAPSHOT", "1.20.1-csa1.15.1"])
+def test_versions_of_every_form_are_taken(run: Run, version: str) -> None:
+    save(old=V1, new=V1)
+    for engine in ("flink", "vvr"):
+        assert run("check", "old.sql", "new.sql", "--engine", engine, "--engine-version", version).code == 0
+
+
 def test_settings(run: Run) -> None:
     save(old=V1, new=V1)
     check_ = ("check", "old.sql", "new.sql", "--format", "json")

@@ -44,9 +44,15 @@ class Refusal:
 def refusals(program: Program) -> tuple[Refusal, ...]:
     """Everything of a program that Flink refuses, each once, in the order of its queries.
 
-    Of SQL: windowing functions whose lengths do not go together.
+    Of SQL: windowing functions whose lengths do not go together, intervals of more digits than their unit takes, and
+    LIKE clauses that cannot be merged.
     """
-    found = [Refusal(problem.message, problem.span) for problem in program.problems if problem.reason == REFUSED]
+    # What a program's own calls are refused for comes without the text of a statement.
+    found = [
+        Refusal(problem.message, problem.span, "script" if problem.text else "program")
+        for problem in program.problems
+        if problem.reason == REFUSED
+    ]
     for pipeline in program.pipelines:
         if pipeline.steps:
             found += _of_query(pipeline, program.windows)

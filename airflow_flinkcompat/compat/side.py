@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,6 +32,10 @@ LANGUAGES = ("sql", *PROGRAMS.values())
 
 _FLINK_OF_VVR: Mapping[str, str] = {"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"}
 """The Flink that a VVR is made of, by its first number."""
+
+
+_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
+"""How an engine's version is written: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
 
 
 def _later(version: str, last: str) -> bool:
@@ -74,6 +79,12 @@ class Side:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.engine_version is not None and not _VERSION.fullmatch(self.engine_version):
+            examples = {"flink": "2.3 or 1.20.3", "vvr": "8.0.11 or 11.1"}[self.engine]
+            raise InputError(
+                f"engine version {self.engine_version!r} of {self.source} is no version of {self.engine}: "
+                f"write numbers with points between them, like {examples}"
+            )
         if self.language not in LANGUAGES:
             raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
         if self.variables and self.language == "sql":

@@ -116,11 +116,13 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     def _engine(self) -> tuple[str, str | None]:
         if self.engine not in ENGINES:
             raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        # Rendered as a native object, a template that says 2.3 is a number.
+        stated = str(self.engine_version) if self.engine_version else None
         if self.engine != "auto":
-            return self.engine, self.engine_version or None
+            return self.engine, stated
         engine, version = self.hook.engine()
         self.log.info("The SQL Gateway runs %s %s", engine, version)
-        return engine, self.engine_version or version
+        return engine, stated or version
 
     def _compare(self, ledger: Ledger, head: LedgerEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown

@@ -9,10 +9,12 @@ from functools import cache, partial
 from sqlglot import exp
 
 from airflow_flinkcompat.plan.catalog import BindError, Environment, Path, View, data_type, name_parts, options, place
-from airflow_flinkcompat.plan.nodes import Node, Opaque, Sink, Table, Watermark, dotted
+from airflow_flinkcompat.plan.intervals import refused_intervals
+from airflow_flinkcompat.plan.nodes import DISTRIBUTION, Node, Opaque, Sink, Table, Watermark, dotted
 from airflow_flinkcompat.plan.program import REFUSED, Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
+from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
 from airflow_flinkcompat.sql import FUNCTION_KIND, STEPS, Script, Statement, lexer, nodes, nodes_of
 
@@ -100,6 +102,10 @@ class _Builder:
             span = statement.span
             self.problems.append(Problem("statement", statement.error or "", _squeezed(statement.text), span))
             return
+        if "INTERVAL" in statement.text.upper():
+            self.problems += (
+                Problem(REFUSED, words, canonical(tree), span) for words, span in refused_intervals(tree, statement)
+            )
         try:
             self._statement(tree, statement, statement_set)
         except BindError as error:
@@ -286,19 +292,6 @@ class _Builder:
         found = self.environment.tables.get(self.environment.path(like.this))
         if found is None:
             raise BindError("undeclared-table", f"LIKE {canonical(like.this)}: that table is not declared")
-        for option in like.expressions:
-            kind, what = str(option.args["kind"]), str(option.this)
-            if what == "EXCLUDING":
-                everything = kind == "ALL"
-                found = replace(
-                    found,
-                    options=() if everything or kind == "OPTIONS" else found.options,
-                    watermark=None if everything or kind == "WATERMARKS" else found.watermark,
-                    primary_key=() if everything or kind == "CONSTRAINTS" else found.primary_key,
-                    partitioned_by=() if everything or kind == "PARTITIONS" else found.partitioned_by,
-                )
-                if everything or kind in ("GENERATED", "METADATA"):
-                    raise BindError("construct", f"LIKE … EXCLUDING {kind} is not understood")
         return found
 
     def _table(
@@ -309,6 +302,7 @@ class _Builder:
         base: Table | None,
         query: Node | None,
     ) -> Table:
+        parent, base = base, None if base is None else inherited(base, tree)
         columns = list(base.columns) if base else []
         physical = list(base.physical) if base else []
         metadata = list(base.metadata) if base else []
@@ -326,11 +320,12 @@ class _Builder:
             name = part.this.name
             if isinstance(part, nodes.ComputedColumn):
                 computed_trees.append(part)
-                columns.append(Column(name, UNKNOWN))
+                _place_column(columns, Column(name, UNKNOWN), base)
                 continue
-            columns.append(Column(name, data_type(part.args["kind"])))
+            _place_column(columns, Column(name, data_type(part.args["kind"])), base)
             if isinstance(part, nodes.MetadataColumn):
                 key = part.args.get("metadata_key")
+                metadata = [each for each in metadata if each[0] != name]
                 metadata.append((name, name if key is None else key.name, bool(part.args.get("virtual"))))
             else:
                 physical.append(name)
@@ -341,13 +336,20 @@ class _Builder:
             if str(constraint.args["kind"]) == "PRIMARY KEY":
                 keys = [key.name for key in constraint.expressions]
         binder = ScalarBinder(self.environment, statement, Scope((path[2],) * len(columns), tuple(columns)))
-        computed = dict(base.computed) if base else {}
+        before = () if parent is None else parent.columns
+        computed = {
+            name: moved(expression, before, columns)
+            for name, expression in (base.computed if base else ())
+            if name not in {part.this.name for part in computed_trees}
+        }
         for part in computed_trees:
             bound = binder.bind(part.expression)
             index = next(i for i, column in enumerate(columns) if column.name == part.this.name)
             columns[index] = Column(part.this.name, bound.type, time_attribute_of(bound, tuple(columns)))
             computed[part.this.name] = bound
         watermark = base.watermark if base else None
+        if watermark is not None and not tree.args.get("watermarks"):
+            watermark = replace(watermark, expression=moved(watermark.expression, before, columns))
         for mark in tree.args.get("watermarks") or ():
             name = mark.this.name if isinstance(mark.this, exp.Identifier) else canonical(mark.this)
             scope = Scope((path[2],) * len(columns), tuple(columns))
@@ -361,7 +363,7 @@ class _Builder:
         partitioned = [part.name for part in tree.args.get("partitioned_by") or ()]
         distribution = tree.args.get("distribution")
         if distribution is not None:
-            merged["DISTRIBUTED"] = canonical(distribution)
+            merged[DISTRIBUTION] = canonical(distribution)
         return Table(
             path,
             tuple(columns),
@@ -374,6 +376,15 @@ class _Builder:
             tuple(sorted(merged.items())),
             span=place(tree, statement),
         )
+
+
+def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:
+    """Add a column; one that takes the place of a column of the LIKE clause stands where that stood."""
+    index = next((i for i, each in enumerate(columns) if base is not None and each.name == column.name), None)
+    if index is None:
+        columns.append(column)
+    else:
+        columns[index] = column
 
 
 def _squeezed(text: str) -> str:

@@ -73,6 +73,10 @@ class Watermark:
     expression: Expression
 
 
+DISTRIBUTION = "DISTRIBUTED"
+"""Under this name the options of a table hold its DISTRIBUTED BY clause."""
+
+
 def dotted(path: tuple[str, str, str]) -> str:
     """A path as a user would write it, without parts left open in front; no two paths are written alike."""
     parts = [f"`{part}`" if "." in part or "/" in part else part for part in path]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, place
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort, Window, WindowKind
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
@@ -51,9 +51,10 @@ class OrderBinder:
                 for each in (part, *((ties,) if ties is not None else ())):
                     unread(each, self.span, tree)
             value = None if part is None else part.args.get("expression") or part.args.get("count")
-            if value is not None and not (isinstance(value, exp.Literal) and value.name.isdecimal()):
-                raise BindError("construct", f"LIMIT {value} is no number", self.span(tree))
-            numbers.append(None if value is None else int(value.name))
+            number = None if value is None else constant_count(value)
+            if value is not None and number is None:
+                raise BindError("construct", f"LIMIT {value.sql(dialect='flink')} is no number", self.span(tree))
+            numbers.append(number)
         sort = Sort(node, keys, numbers[0], numbers[1], span=self.span(order or limit or offset or tree))
         if len(node.schema) == len(wanted):
             return sort
@@ -160,15 +161,34 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
 
 def _bound(bound: object, side: object, expected: str, unit: str, binder: ScalarBinder) -> tuple[int | None] | None:
     """How far a frame goes to one side, in rows or milliseconds; None where it says anything else."""
-    if str(bound).upper() == "CURRENT ROW":
+    if bound == "CURRENT ROW":
         return (0,)
-    if str(side).upper() != expected:
+    if side != expected:
         return None
     match bound:
         case "UNBOUNDED":
             return (None,)
-        case exp.Literal() if bound.name.isdecimal() and unit == "ROWS":
-            return (int(bound.name),)
+        case exp.Expression() if unit == "ROWS" and (rows := constant_count(bound)) is not None:
+            return (rows,)
         case exp.Interval() if unit == "RANGE" and (far := binder.interval(bound)).type == INTERVAL_DAY_TIME:
             return (int(str(far.value)),)
+    return None
+
+
+_LARGEST = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
+
+
+def constant_count(tree: exp.Expression) -> int | None:
+    """The number that a literal of whole digits is, in parentheses or cast to an integer type as well; else None.
+
+    ``CAST(2 AS BIGINT) PRECEDING`` is planned as ``2 PRECEDING`` (EXPLAIN, 2.3.0).
+    """
+    match tree:
+        case exp.Paren():
+            return constant_count(tree.this)
+        case exp.Literal() if not tree.is_string and tree.name.isdecimal():
+            return int(tree.name)
+        case exp.Cast() if not isinstance(tree, exp.TryCast):
+            number = constant_count(tree.this)
+            return number if number is not None and number < _LARGEST.get(data_type(tree.args["to"]).name, 0) else None
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,13 +14,12 @@ from sqlglot import exp
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.intervals import interval
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
     INT,
-    INTERVAL_DAY_TIME,
-    INTERVAL_YEAR_MONTH,
     NULL,
     SYMBOL,
     UNKNOWN,
@@ -32,10 +30,6 @@ from airflow_flinkcompat.plan.types import (
 )
 from airflow_flinkcompat.sql import Span, Statement, nodes
 
-_MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
-_WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
-_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_AMOUNT = re.compile(r"\s*[+-]?[0-9]{1,18}(?P<fraction>\.[0-9]+)?\s*")
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+",
@@ -265,71 +259,8 @@ class ScalarBinder:
         return self._fields(self.bind(inner), names, self.span(tree))
 
     def interval(self, tree: exp.Interval) -> Literal:
-        """A constant interval in milliseconds or months."""
-        unit_tree = tree.args.get("unit")
-        sign = 1
-        value = tree.this
-        if isinstance(value, exp.Neg):
-            sign, value = -1, value.this
-        if not isinstance(value, exp.Literal):
-            raise BindError("construct", "an interval that is no constant is not understood here", self.span(tree))
-        if isinstance(unit_tree, exp.IntervalSpan):
-            return self._interval_span(tree, unit_tree, value.name, sign)
-        unit = unit_tree.name.upper().rstrip("S") if unit_tree is not None else "SECOND"
-        found = _AMOUNT.fullmatch(value.name)
-        if found is None or (found["fraction"] and unit != "SECOND"):
-            raise BindError("construct", f"INTERVAL '{value.name}' {unit} is not understood", self.span(tree))
-        amount = Decimal(found.group())
-        self._check_digits(tree, unit_tree, unit, amount, len(found["fraction"] or ".") - 1)
-        if unit in _MONTHS:
-            return Literal(int(sign * amount * _MONTHS[unit]), INTERVAL_YEAR_MONTH, self.span(tree))
-        if unit in _MILLISECONDS:
-            return Literal(int(sign * amount * _MILLISECONDS[unit]), INTERVAL_DAY_TIME, self.span(tree))
-        raise BindError("construct", f"interval unit {unit} is not understood", self.span(tree))
-
-    def _check_digits(
-        self, tree: exp.Interval, declared: exp.Expression | None, unit: str, amount: Decimal, fraction: int = 0
-    ) -> None:
-        """Raises :class:`BindError` for a number of more digits than Flink takes (measured): two, if none are declared
-        as in ``DAY(3)``, and six of a second's fraction."""
-        given = [each.name for each in declared.expressions] if isinstance(declared, exp.Anonymous) else []
-        if len(given) > 2 or not all(re.fullmatch("[0-9]{1,2}", each) for each in given):
-            raise BindError("construct", f"interval unit {unit}({', '.join(given)}) is not understood", self.span(tree))
-        digits, places = [*map(int, given), *(2, 6)[len(given) :]]
-        if (number := int(abs(amount))) >= 10**digits:
-            why = f"Interval field value {number:,} exceeds precision of {unit}({digits}) field"
-            remedy = f"write {unit}({len(str(number))}), or a larger unit"
-            raise BindError("construct", f"Flink refuses this interval: {why}; {remedy}", self.span(tree))
-        if fraction > places:
-            why = f"Illegal interval literal format '{tree.this.name}' for INTERVAL {unit}"
-            raise BindError("construct", f"Flink refuses this interval: {why}", self.span(tree))
-
-    def _interval_span(self, tree: exp.Interval, unit: exp.IntervalSpan, text: str, sign: int) -> Literal:
-        """``INTERVAL '1 02:03:04.5' DAY TO SECOND`` and its shorter kin."""
-        names = ["DAY", "HOUR", "MINUTE", "SECOND"]
-        first, last = unit.this.name.upper().rstrip("S"), unit.expression.name.upper().rstrip("S")
-        refused = BindError("construct", f"INTERVAL '{text}' {first} TO {last} is not understood", self.span(tree))
-        digits = text.strip().lstrip("+-")
-        sign = -sign if text.strip().startswith("-") else sign
-        if not re.fullmatch(r"[0-9\s:.-]{1,40}", digits):
-            raise refused
-        if (first, last) == ("YEAR", "MONTH"):
-            years, _, months = digits.partition("-")
-            if not (years.isdigit() and (months or "0").isdigit() and int(months or 0) < 12):
-                raise refused
-            self._check_digits(tree, unit.this, first, Decimal(years))
-            return Literal(sign * (int(years) * 12 + int(months or 0)), INTERVAL_YEAR_MONTH, self.span(tree))
-        parts = digits.replace(":", " ").split()
-        if first not in names or last not in names or len(parts) != names.index(last) - names.index(first) + 1:
-            raise refused
-        if not all(re.fullmatch(r"\d+(\.\d+)?", part) for part in parts):
-            raise refused
-        fields = dict(zip(names[names.index(first) :], map(Decimal, parts), strict=False))
-        if any(name != first and value >= _WITHIN[name] for name, value in fields.items()):
-            raise refused
-        self._check_digits(tree, unit.this, first, fields[first])
-        total = sum(value * _MILLISECONDS[name] for name, value in fields.items())
-        return Literal(sign * math.floor(total), INTERVAL_DAY_TIME, self.span(tree))
+        """A constant interval in milliseconds or months. Raises :class:`BindError` for a form that is not read."""
+        return interval(tree, self.span(tree))
 
     def _is(self, tree: exp.Is, negated: bool) -> Expression:
         value = self.bind(tree.this)
@@ -368,7 +299,7 @@ class ScalarBinder:
         if is_aggregate(tree, self.environment):
             raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
         if any(isinstance(arg, exp.Star | exp.Distinct) for arg in tree.expressions):
-            raise BindError("construct", f"{name}({tree.expressions[0]}) is not understood here", self.span(tree))
+            raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
         # Built-in names are the same in any case; a user's function keeps its spelling in lower case.
         known = functions.lookup(name.upper()) is not None
         return self.call(name.upper() if known else name.lower(), tree.expressions, tree)

@@ -34,6 +34,7 @@ _SEPARATOR = re.compile(rf"{_GAP}(?P<sign>=>|:=|[=:,])?{_GAP}", re.DOTALL)
 _BLANK = re.compile(_BLANKS)
 _VALUE_QUOTE = re.compile(_QUOTE)
 _SINGLE_QUOTE = re.compile(_SINGLE)
+_LITERAL_PREFIX = re.compile(rf"(?:U&|N|_\w[\w-]{{0,40}})(?={_SINGLE})", re.IGNORECASE)  # of U&'…', N'…' and _UTF8'…'
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
 _SET_STATEMENT = re.compile(r"SET\b", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
@@ -180,6 +181,8 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
     separator = _SEPARATOR.match(text, match.end())
     assert separator is not None
     sign, start = separator["sign"], separator.end()
+    if prefix := _LITERAL_PREFIX.match(text, start):
+        start = prefix.end()
     quote = _VALUE_QUOTE.match(text, start)
     quoted_key = match["close"] is not None
     if sign is None:  # PASSWORD 'x'

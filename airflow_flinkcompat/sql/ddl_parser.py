@@ -201,6 +201,8 @@ class DdlParser(QueryParser):
             while not self._match(TokenType.R_PAREN):
                 strategy = self.require_word(*_LIKE_STRATEGIES)
                 options.append(nodes.LikeOption(this=strategy, kind=self.require_word(*_LIKE_PARTS)))
+            if not options:
+                self.fail("Expected INCLUDING, EXCLUDING or OVERWRITING in the parentheses", self._prev)
         return self.place(nodes.TableLike(this=table, expressions=options), start)
 
     # ------------------------------------------------------------------------------------ view, function

@@ -315,7 +315,6 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
     exp.TryCast: lambda gen, node: f"TRY_CAST({gen.sql(node, 'this')} AS {gen.sql(node, 'to')})",
     exp.Array: lambda gen, node: f"ARRAY[{gen.list_of(node)}]",
     exp.Interval: lambda gen, node: f"INTERVAL {gen.sql(node, 'this')} {gen.sql(node, 'unit')}",
-    exp.UnicodeString: lambda gen, node: gen.unicode_string(node),
     nodes.TableFunction: _table_function,
     nodes.NamedArgument: lambda gen, node: f"{gen.sql(node, 'this')} => {gen.sql(node, 'expression')}",
     nodes.TableArgument: _table_argument,
@@ -445,9 +444,3 @@ class FlinkGenerator(Generator):
     def options(self, node: exp.Expr) -> str:
         """Print ``WITH (…)``; an empty list differs from none."""
         return "" if node.args.get("options") is None else f"WITH ({self.list_of(node, 'options')})"
-
-    def unicode_string(self, node: exp.UnicodeString) -> str:
-        """Print ``U&'…'`` with its escape character."""
-        text = str(node.this).replace("'", "''")
-        escape = self.sql(node, "escape")
-        return _words(f"U&'{text}'", f"UESCAPE {escape}" if escape else "")

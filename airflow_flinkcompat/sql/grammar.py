@@ -66,7 +66,6 @@ STOCK_NODES: dict[type[exp.Expr], frozenset[str]] = {
     exp.Null: frozenset(),
     exp.National: _OPERAND,
     exp.HexString: _OPERAND,
-    exp.UnicodeString: frozenset({"this", "escape"}),
     exp.Interval: frozenset({"this", "unit"}),
     exp.IntervalSpan: _OPERATOR,
     # Calls

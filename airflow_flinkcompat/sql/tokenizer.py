@@ -31,7 +31,9 @@ _NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 400
 
-_QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
+_QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING, TokenType.UNICODE_STRING})
+_STRINGS = frozenset({TokenType.STRING, TokenType.UNICODE_STRING})
+_HEX = frozenset("0123456789abcdefABCDEF")
 
 _OPERATORS: dict[str, TokenType] = {
     "||": TokenType.DPIPE,
@@ -193,9 +195,9 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
     for token in tokens:
         previous = merged[-1] if merged else None
         if previous is not None:
-            strings = token.token_type == previous.token_type == TokenType.STRING
-            if strings and "\n" in sql[previous.end + 1 : token.start]:
-                merged[-1] = _joined(previous, token, TokenType.STRING, previous.text + token.text)
+            continues = token.token_type == TokenType.STRING and previous.token_type in _STRINGS
+            if continues and "\n" in sql[previous.end + 1 : token.start]:
+                merged[-1] = _joined(previous, token, previous.token_type, previous.text + token.text)
                 continue
             second = token.text.upper()
             compound = COMPOUND_KEYWORDS.get((previous.text.upper(), second)) if second in _SECOND_WORDS else None
@@ -203,7 +205,55 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
                 merged[-1] = _joined(previous, token, compound, f"{previous.text} {token.text}")
                 continue
         merged.append(token)
+    if any(token.token_type == TokenType.UNICODE_STRING for token in merged):
+        return _with_unicode_strings(merged)
     return merged
+
+
+def _with_unicode_strings(tokens: list[Token]) -> list[Token]:
+    """The tokens with each ``U&'…'``, a UESCAPE behind it included, as the plain string that it means."""
+    plain: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token, at = tokens[at], at + 1
+        if token.token_type == TokenType.UNICODE_STRING:
+            escape = "\\"
+            if [each.text.upper() for each in tokens[at : at + 1]] == ["UESCAPE"]:
+                given = tokens[at + 1] if at + 1 < len(tokens) else None
+                if given is None or given.token_type != TokenType.STRING:
+                    raise TokenError("UESCAPE without a string")
+                escape, last, at = given.text, given, at + 2
+            else:
+                last = token
+            token = _joined(token, last, TokenType.STRING, _unescaped(token.text, escape))
+        plain.append(token)
+    return plain
+
+
+def _unescaped(text: str, escape: str) -> str:
+    """The text of ``U&'…'``: each escape character begins four hexadecimal digits, or stands twice for itself."""
+    if len(escape) != 1 or escape in _HEX or escape in '+"' or escape.isspace():
+        raise TokenError("UESCAPE takes one character, and no hexadecimal digit, blank, plus sign or double quote")
+    units: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] != escape:
+            units.append(text[at])
+            at += 1
+        elif text[at + 1 : at + 2] == escape:
+            units.append(escape)
+            at += 2
+        else:
+            digits = text[at + 1 : at + 5]
+            if len(digits) != 4 or not _HEX.issuperset(digits):
+                raise TokenError("an escape sequence without four hexadecimal digits")
+            units.append(chr(int(digits, 16)))
+            at += 5
+    try:
+        # Two escapes may be the halves of one character.
+        return "".join(units).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise TokenError("half of a surrogate pair, which is no character") from None
 
 
 def _joined(first: Token, second: Token, token_type: TokenType, text: str) -> Token:

@@ -88,6 +88,14 @@ def test_auto_is_what_the_gateway_runs(deployed: Site) -> None:
     assert (summary["engine"], summary["engine_version"]) == ("flink", "2.3.1")
 
 
+def test_an_engine_version_is_a_version(deployed: Site) -> None:
+    with pytest.raises(AirflowFailException, match=r"version 'banana' .* is no version of flink: .* 2\.3 or 1\.20"):
+        deployed.checked(script(), check={"engine": "flink", "engine_version": "banana"})
+    # As a template that is rendered as a native object gives it.
+    run, _tasks, _ = deployed.checked(script(), check={"engine": "flink", "engine_version": 2.3})
+    assert run.pushed["check", "summary"]["engine_version"] == "2.3"
+
+
 def test_a_named_engine_needs_no_gateway(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deployed.cluster, "engine", None)
     run, _tasks, skipped = deployed.checked(script(size=5), check={"engine": "vvr"})

@@ -2,7 +2,7 @@
 
 import pytest
 from sqlglot import exp
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, TokenError
 
 from airflow_flinkcompat.sql import Flink, nodes, parse_statement
 
@@ -280,3 +280,34 @@ def test_a_table_keeps_its_kinds_of_columns_apart() -> None:
 def test_what_flink_cannot_read_is_an_error(text: str) -> None:
     with pytest.raises(ParseError):
         parse_statement(text)
+
+
+@pytest.mark.parametrize(
+    ("literal", "plain"),
+    [
+        (r"U&'a\0041b'", "'aAb'"),
+        (r"u&'\0041!'", "'A!'"),
+        ("U&'a!0041b' UESCAPE '!'", "'aAb'"),
+        ("U&'a!!b' uescape '!'", "'a!b'"),
+        (r"U&'\D83D\DE00'", "'😀'"),
+        ("U&'it''s \\0027'", "'it''s '''"),
+        ("U&'a'\n'\\0041'", "'aA'"),
+    ],
+)
+def test_unicode_escapes_are_the_characters_they_mean(literal: str, plain: str) -> None:
+    """As Flink 2.3 reads them, in an expression, an option, a hint and a setting."""
+    for text in (
+        *("SELECT {0} FROM t", "CREATE TABLE t (a INT) WITH ('k' = {0}, {0} = 'v')", "SET 'k' = {0}"),
+        *("SELECT a FROM t /*+ OPTIONS('k' = {0}) */", "SELECT a FROM t WHERE a LIKE {0} ESCAPE '!'"),
+    ):
+        assert parse_statement(text.format(literal)) == parse_statement(text.format(plain))
+
+
+@pytest.mark.parametrize("literal", [r"U&'\00'", r"U&'\zzzz'", r"U&'\D800'", "U&'a' UESCAPE 'ab'", "U&'a' UESCAPE '0'"])
+def test_escapes_that_mean_no_character_are_refused(literal: str) -> None:
+    with pytest.raises(TokenError):
+        parse_statement(f"SELECT {literal}")
+
+
+def test_uescape_is_a_name_elsewhere() -> None:
+    assert parse_statement("SELECT uescape FROM t").expressions[0].name == "uescape"

@@ -8,7 +8,7 @@ from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
-OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of a window function")
+OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 
 
 def find(change: Change) -> Iterable[Hit]:
