@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -274,8 +275,26 @@ def test_functions_and_catalog(run: Run) -> None:
     assert "undeclared-table" not in rules()
 
 
-def test_an_unreadable_statement_is_a_finding_with_its_place(run: Run) -> None:
-    save(old=V1, new=TABLES + "SELECT FROM\n  WHERE;\n" + QUERY)
+BROKEN = TABLES + "SELECT FROM\n  WHERE;\n" + QUERY
+
+
+@pytest.mark.parametrize("style", ["text", "json", "markdown"])
+@pytest.mark.parametrize("engine", [(), ("--engine", "vvr"), ("--engine", "flink")], ids=["both", "vvr", "flink"])
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_an_error_of_syntax_is_bad_input_on_either_side(
+    run: Run, which: str, engine: tuple[str, ...], style: str
+) -> None:
+    """Not "unknown", headed by what follows from it: the query is gone."""
+    save(**{"old": V1, "new": V1, which: BROKEN})
+    result = run("check", "old.sql", "new.sql", *engine, "--format", style, "--fail-on", "never")
+    assert (result.code, result.out) == (2, "")
+    (line,) = result.err.splitlines()
+    assert line.startswith(f"flinkcompat: {which}.sql:5:1: Expected something after SELECT; mend the statement")
+    assert ("name the script that is really deployed" in line) is (which == "old")
+
+
+def test_a_statement_that_is_merely_not_understood_is_a_finding(run: Run) -> None:
+    save(old=V1, new=TABLES + "TRUNCATE TABLE totals;\n" + QUERY)
     result = run("check", "old.sql", "new.sql", "--format", "json")
     assert result.code == 1
     data = report_of(result)
@@ -283,7 +302,55 @@ def test_an_unreadable_statement_is_a_finding_with_its_place(run: Run) -> None:
     assert (finding["outcome"], finding["reason"]) == ("unknown", "not_read")
     assert finding["after_span"]["source"] == "new.sql"
     assert finding["after_span"]["line"] == 5
-    assert "new.sql:5:1: " in finding["message"]
+
+
+SECRETIVE = V1.replace("'topic' =", "'properties.sasl.password' = 'hunter2-plain', 'topic' =")
+
+
+def test_literal_secrets_of_the_proposed_side_are_bad_input_unless_they_are_allowed(run: Run) -> None:
+    save(old=V1, new=SECRETIVE + "SET 'api.token' = 'other-plain-value';\n")
+    refused = run("check", "old.sql", "new.sql", "--fail-on", "never")
+    assert (refused.code, refused.out) == (2, "")
+    first, second, remedy = refused.err.splitlines()
+    assert first.startswith("flinkcompat: new.sql:3:")
+    assert "properties.sasl.password is a secret in plain text; put it into a connection" in first
+    assert second.startswith("  new.sql:9:")
+    assert "--allow-secrets" in remedy
+    allowed = run("check", "old.sql", "new.sql", "--fail-on", "never", "--allow-secrets")
+    assert allowed.code == 0
+    assert "Warning: new.sql:3:" in allowed.out
+    for each in (refused, allowed):
+        assert not re.search("hunter2|other-plain", each.out + each.err)
+    setting = run("check", "old.sql", "old.sql", "--set", "s3.secret-key=hunter2-plain")
+    assert setting.code == 2
+    assert "'s3.secret-key' holds a secret" in setting.err
+    assert run("check", "old.sql", "old.sql", "--set", "s3.secret-key=${conn.s3.password}").code == 0
+
+
+def test_a_change_that_takes_the_secrets_out_passes(run: Run) -> None:
+    save(old=SECRETIVE, new=SECRETIVE.replace("hunter2-plain", "${conn.kafka.password}"))
+    assert run("check", "old.sql", "new.sql", "--fail-on", "never").code == 0
+
+
+def test_errors_of_syntax_come_before_secrets(run: Run) -> None:
+    save(old=V1, new=SECRETIVE + "SELECT FROM WHERE;\n")
+    first, *others = run("check", "old.sql", "new.sql").err.splitlines()
+    assert "mend the statement" in first
+    assert "properties.sasl.password is a secret" in others[0]
+    assert run("check", "old.sql", "new.sql", "--allow-secrets").err.splitlines() == [first]
+
+
+def test_batch_names_secrets_and_judges_all_the_same(run: Run) -> None:
+    """An audit of a fleet loses no verdict; an error of syntax leaves none to give."""
+    judged, broken = answers(
+        run("batch", "-", stdin=lines({"id": 1, "old": V1, "new": SECRETIVE}, {"id": 2, "old": BROKEN, "new": V1}))
+    )
+    assert judged["outcome"] in OF_OUTCOME
+    (warning,) = judged["warnings"]
+    assert warning.startswith("new:3:")
+    assert "properties.sasl.password is a secret in plain text" in warning
+    assert "hunter2" not in json.dumps(judged)
+    assert broken == {"id": 2, "line": 2, "error": "old:5:1: Expected something after SELECT; mend the statement"}
 
 
 BAD_INPUT = {
@@ -472,7 +539,7 @@ def test_batch_keeps_the_order_and_goes_on_after_bad_lines(run: Run) -> None:
                 {"id": 6, "old": V1, "new": V1, "engine": "spark"},
                 {"id": 7, "old": V1, "new": V1, "settings_old": "x"},
                 {"id": 8, "old": V1, "new": V1, "functions": ["f"]},
-                {"id": 9, "old": V1, "new": "SELECT FROM;"},
+                {"id": 9, "old": V1, "new": "TRUNCATE TABLE t;" + V1},
                 {"old": V1, "new": V1},
             ),
         )
@@ -761,18 +828,23 @@ def test_a_setting_with_blanks_and_quotes_is_masked_whole(run: Run, style: str) 
     save(old=V1, new=V1)
     pairs = ("my.password=one 'hunter2', \"hunter3\"\nhunter4", "basic-auth=bob:a hunter5")
     args = [part for pair in pairs for part in ("--set", pair, "--old-set", pair + " hunter6")]
-    result = run("check", "old.sql", "new.sql", "--format", style, *args)
+    result = run("check", "old.sql", "new.sql", "--allow-secrets", "--format", style, *args)
     assert "my.password = ***" in result.out
     assert "hunter" not in result.out + result.err
 
 
 def test_the_command_line_shows_no_secret(run: Run) -> None:
     secret = "hunter2isnotgood"
-    save(old=HIDING_PLACES.format(secret), new=HIDING_PLACES.format(secret + "2"))
-    for style in ("text", "json", "markdown"):
-        result = run("check", "old.sql", "new.sql", "--format", style, "--old-set", f"my.password={secret}")
-        assert secret not in result.out + result.err
-    pair = {"id": 1, "old": HIDING_PLACES.format(secret), "new": V1, "settings_old": {"my.password": secret}}
+    readable = "\n".join(line for line in HIDING_PLACES.splitlines() if "broken" not in line)
+    for script, codes in ((HIDING_PLACES, {2}), (readable, {0, 1})):
+        save(old=script.format(secret), new=script.format(secret + "2"))
+        for style in ("text", "json", "markdown"):
+            options = ("--allow-secrets", "--format", style, "--old-set", f"my.password={secret}")
+            result = run("check", "old.sql", "new.sql", *options)
+            assert result.code in codes
+            assert secret not in result.out + result.err
+            assert secret not in run("check", "old.sql", "new.sql").err
+    pair = {"id": 1, "old": readable.format(secret), "new": V1, "settings_old": {"my.password": secret}}
     assert secret not in run("batch", "-", stdin=lines(pair)).out
     assert secret not in run("check", "old.sql", "new.sql", "--set", f"password:{secret}").err
 

@@ -12,6 +12,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import engine_option, parse_function, require_engine
 from airflow_flinkcompat.compat import ENGINES, InputError, Report, Reports, Side, check, check_engines
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -24,8 +25,9 @@ def batch_command(pairs: str, engine: str | None, engine_version: str | None) ->
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
     A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and
-    findings are those of the worse verdict, and "engines" holds each engine's own. A pair or line that cannot be read
-    answers {"id","line","error"} and the rest go on.
+    findings are those of the worse verdict, and "engines" holds each engine's own. A pair or line that cannot be read,
+    for errors of syntax in a script too, answers {"id","line","error"} and the rest go on. Literal secrets of the new
+    script keep no verdict back: they are named in "warnings".
     """
     require_engine(engine, engine_version=engine_version)
     try:
@@ -51,12 +53,12 @@ def batch(lines: Iterable[bytes], engine: str | None, engine_version: str | None
             _require_unicode("id", pair.get("id"))
             identity = pair.get("id")
             _require_unicode("the line", pair)
-            report = _checked(pair, engine, engine_version)
+            report, secrets = _checked(pair, engine, engine_version)
         except (ValueError, RecursionError) as error:
             message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
             yield {"id": identity, "line": number, "error": mask_secrets(message)}
         else:
-            yield {"id": identity, **_answer(report)}
+            yield {"id": identity, **_answer(report), **({"warnings": secrets} if secrets else {})}
 
 
 def _answer(report: Report | Reports) -> dict[str, Any]:
@@ -66,8 +68,11 @@ def _answer(report: Report | Reports) -> dict[str, Any]:
     return {"outcome": report.outcome.value, "findings": report.to_dict()["findings"]}
 
 
-def _checked(pair: Mapping[str, Any], engine: str | None, version: str | None) -> Report | Reports:
-    """The report on one line of a batch. Raises ValueError naming what is wrong with it."""
+def _checked(pair: Mapping[str, Any], engine: str | None, version: str | None) -> tuple[Report | Reports, list[str]]:
+    """The report on one line of a batch, and the literal secrets that keep its new side from being deployed.
+
+    Raises ValueError naming what is wrong with the line, errors of syntax included.
+    """
     own = pair.get("engine", engine)
     if "engine" not in pair and engine is None:
         own = None
@@ -83,7 +88,12 @@ def _checked(pair: Mapping[str, Any], engine: str | None, version: str | None) -
         named = own or next(iter(ENGINES))
         return Side(script, settings, functions, "", named, version if own == engine else None, name)
 
-    return check_engines(side("old"), side("new")) if own is None else check(side("old"), side("new"))
+    old, new = side("old"), side("new")
+    found = obstacles(new)
+    if malformed := [str(each) for each in (*found, *obstacles(old)) if each.kind is ObstacleKind.SYNTAX]:
+        raise InputError("; ".join(malformed))
+    secrets = [mask_secrets(str(each)) for each in found]
+    return check_engines(old, new) if own is None else check(old, new), secrets
 
 
 def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:

@@ -30,6 +30,7 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.program.beside import texts_beside
@@ -62,6 +63,9 @@ GATES: Mapping[str, Outcome | None] = {
 @click.option(
     "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
 )
+@click.option(
+    "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."
+)
 @click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
 @click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
 @click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
@@ -78,6 +82,7 @@ def check_command(
     variables: tuple[str, ...],
     style: str,
     fail_on: str,
+    allow_secrets: bool,
     explain_plan: bool,
     gateway: str | None,
     plan_dir: str | None,
@@ -88,6 +93,9 @@ def check_command(
     never run. What only its environment knows, an environment variable or an argument, is given with --var.
 
     Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
+
+    A script with errors of syntax is bad input, exit code 2, and so is a NEW that holds literal secrets: it cannot be
+    deployed, whatever its state.
 
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
@@ -115,6 +123,7 @@ def check_command(
 
     before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
     after = side(new, {}, engine_version)
+    _require_deployable(before, after, allow_secrets)
     report: Report | Reports
     if engine is None:
         report = check_engines(before, after)
@@ -125,6 +134,25 @@ def check_command(
     gate = GATES[fail_on]
     if gate is not None and report.outcome.rank >= gate.rank:
         sys.exit(1)
+
+
+def _require_deployable(old: Side, new: Side, allow_secrets: bool) -> None:
+    """Raises :class:`InputError`: a side has errors of syntax, or the proposed one holds secrets in plain text.
+
+    Secrets of the deployed side are no reason: a change that takes them out has to pass.
+    """
+    proposed = obstacles(new)
+    syntax = [str(each) for each in proposed if each.kind is ObstacleKind.SYNTAX]
+    syntax += [
+        f"{each}, or name the script that is really deployed"
+        for each in obstacles(old)
+        if each.kind is ObstacleKind.SYNTAX
+    ]
+    secrets = [] if allow_secrets else [str(each) for each in proposed if each.kind is ObstacleKind.SECRET]
+    if secrets:
+        secrets.append("with --allow-secrets the change is judged all the same")
+    if found := dict.fromkeys(syntax + secrets):
+        raise InputError("\n  ".join(found))
 
 
 def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Plans:
