@@ -2,13 +2,15 @@
 
 ``tests/fixtures/measured/flink-*-restores*.json`` hold what was run on a real Flink: table DDL, set-up statements,
 settings, old and new SQL, outcome. ``flink-1.20-outcomes.json`` holds how the pairs of the first file ended on the
-older version.
+older version. The ``*.json.gz`` of :data:`CONNECTORS` are pairs over Kafka, JDBC, asynchronous lookups and CDC, and
+unchanged scripts that go from an older Flink to 2.3; their new side is left out where it is the old one.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 from airflow_flinkcompat.compat import Side
 
 FOLDER = Path(__file__).parent / "fixtures" / "measured"
+CONNECTORS = ("flink-2.3-connectors.json.gz", "flink-1.20-cdc.json.gz", "flink-2.3-upgrades.json.gz")
 AS_RUN = {"parallelism.default": "1"}
 """What the session set for every restore, unless the pair says otherwise."""
 RIGHT = "restored_right"
@@ -25,7 +28,10 @@ RIGHT = "restored_right"
 
 @dataclass(frozen=True, eq=False)
 class Restore:
-    """One pair: both scripts complete with their tables, the settings, and how the restore ended on ``version``."""
+    """One pair: both scripts complete with their tables, the settings, and how the restore ended on ``version``.
+
+    ``old_version`` is the Flink that took the savepoint, where that is another one.
+    """
 
     id: str
     version: str
@@ -34,15 +40,16 @@ class Restore:
     new: str
     settings_old: Mapping[str, str] = field(default_factory=dict)
     settings_new: Mapping[str, str] = field(default_factory=dict)
+    old_version: str = ""
 
     def __str__(self) -> str:
         return f"{self.version}/{self.id}"
 
     def sides(self, engine: str = "flink") -> tuple[Side, Side]:
-        version = self.version if engine == "flink" else None
+        old, new = (self.old_version or self.version, self.version) if engine == "flink" else (None, None)
         return (
-            Side(self.old, self.settings_old, engine=engine, engine_version=version, source="old.sql"),
-            Side(self.new, self.settings_new, engine=engine, engine_version=version, source="new.sql"),
+            Side(self.old, self.settings_old, engine=engine, engine_version=old, source="old.sql"),
+            Side(self.new, self.settings_new, engine=engine, engine_version=new, source="new.sql"),
         )
 
 
@@ -67,6 +74,20 @@ def everything() -> tuple[Restore, ...]:
     on_older = (replace(pair, version=older["flink"], outcome=outcomes[pair.id]) for pair in narrow())
     wrapped = (replace(pair, id=f"{pair.id} into a sink") for pair in load("flink-2.3-restores.json", wrap=True))
     return (*narrow(), *wrapped, *load("flink-2.3-restores-wide.json", wrap=True), *on_older)
+
+
+@cache
+def connectors() -> tuple[Restore, ...]:
+    """Restores over connectors of every kind, and from an older version of Flink."""
+    return tuple(pair for name in CONNECTORS for pair in _packed(name))
+
+
+def _packed(name: str) -> Iterator[Restore]:
+    data = json.loads(gzip.decompress((FOLDER / name).read_bytes()))
+    for pair in data["pairs"]:
+        whole = {"new": pair["old"], "setup_new": pair["setup_old"], **pair, "statements_are_dml": True}
+        restore = _restore(whole, {"tables": {}}, data["flink"], pair["outcome"], wrap=False)
+        yield replace(restore, old_version=pair.get("flink_old", ""))
 
 
 def _restore(pair: Mapping[str, Any], data: Mapping[str, Any], version: str, outcome: str, wrap: bool) -> Restore:

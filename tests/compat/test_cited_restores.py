@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import airflow_flinkcompat.compat
-from tests.measured import FOLDER
+from tests.measured import FOLDER, connectors
 
 RESULTS = Path(__file__).parents[2] / "measure" / "results"
 CODE = Path(airflow_flinkcompat.compat.__file__).parent
@@ -25,7 +25,7 @@ def known() -> set[str]:
     for file in (*FOLDER.glob("*.json"), *RESULTS.glob("*.json")):
         data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         ids |= {pair["id"] for pair in data.get("pairs", ())}
-    return ids
+    return ids | {pair.id for pair in connectors()}
 
 
 def cited() -> Iterator[tuple[str, str]]:

@@ -10,10 +10,11 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.flink import emission
+from airflow_flinkcompat.compat.flink.ranking import appends_only
 from airflow_flinkcompat.compat.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, Source, appends, regions, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
@@ -115,11 +116,23 @@ def stays(pair: PipelinePair) -> str:
         return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
     if old.parallelism != new.parallelism:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
+    if _spread_without_a_key(pair):
+        return "Flink plans no sink.parallelism for results that may be updated, without a primary key"
     if Materialized.MAYBE in (old.materialized, new.materialized) or old.materialized != new.materialized:
         return "results may be kept once more in front of the sink, by its primary key"
     if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
         return "the sink's primary key was changed across a restore only behind an aggregation"
     return "" if old.partitions == new.partitions else "the sink is partitioned in another way"
+
+
+def _spread_without_a_key(pair: PipelinePair) -> bool:
+    """Whether the sink got a parallelism of its own, be it the job's, that needs a primary key it lacks."""
+    old, new = (None if each is None else each.option("sink.parallelism") for each in tables(pair))
+    sink = table(pair.new_program, pair.new.sink)
+    if new is None or old == new or sink is None or sink.primary_key:
+        return False
+    read = (region for region in regions(pair.new) if isinstance(region.origin, Source))
+    return not (appends(pair.new.region) and all(appends_only(region, pair.new_program) for region in read))
 
 
 def tops(pair: PipelinePair) -> tuple[object, object]:

@@ -2,11 +2,13 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.clauses import plain
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.flink import sinks
+from airflow_flinkcompat.compat.changes.parts import Difference
+from airflow_flinkcompat.compat.flink import lookups, sinks
+from airflow_flinkcompat.compat.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, right
+from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, refused, right, row_types
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Source
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
@@ -25,13 +27,33 @@ def on_vvr(pair: OperatorPair) -> Verdict:
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
 
-def on_flink(pair: OperatorPair) -> Verdict:
+IN_ORDER = "al-stateless-idle-inner, al-stateless-idle-where, al-stateless-idle-lookup-column"
+"""Parts an asynchronous lookup was restored right with when they changed."""
+NOT_QUEUED = frozenset({"join", "filters of input 1", "row of input 2"})
+
+
+def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
+    modes = lookups.modes(pair)
+    both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
+    if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):
+        return refused("al-stateless-idle-source-column, al-stateless-pending-key, al-group-idle-source-column")
     if gathered_above(pair):
         return wrong("lj-agg-key-lookup, lj-agg-cond-add, lj-agg-inner-to-left-miss", None)
     if not all(isinstance(side.regions[0].origin, Source) for side in (pair.old, pair.new)):
         return unmeasured("only lookups from a source were measured")
+    if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
+        return unmeasured(MAY_WAIT)
+    if both_asynchronous and difference.part not in NOT_QUEUED:
+        return unmeasured("rows that wait for an answer of an asynchronous lookup would be read otherwise")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
-    return unmeasured(moved) if moved else right("lj-key-othercol, lj-where-add, lj-dim-renamed")
+    if moved:
+        return unmeasured(moved)
+    return right(IN_ORDER if both_asynchronous else "lj-key-othercol, lj-where-add, lj-dim-renamed")
+
+
+def _same_types(pair: OperatorPair, difference: Difference) -> bool:
+    old, new = row_types(pair, difference)
+    return old == new
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
@@ -44,7 +66,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
                 (difference.key,),
                 plain(difference.before),
                 plain(difference.after),
-                verdicts={"vvr": on_vvr(pair), "flink": on_flink(pair)},
+                verdicts={"vvr": on_vvr(pair), "flink": on_flink(pair, difference)},
             )
 
 
@@ -66,8 +88,10 @@ RULE = Rule(
         "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
         "flink": measured(Outcome.COMPATIBLE, "lj-key-othercol, lj-where-add, lj-dim-renamed", versions=("2.3",)),
     },
-    why="A lookup asks another system and keeps nothing. What reads it may: an aggregation above goes on from values "
-    "that were looked up in the old way.",
+    why="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above goes on "
+    "from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an answer, as "
+    "they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. It is "
+    "asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
     example=Example(JOIN.format("JOIN"), JOIN.format("LEFT JOIN")),
     find=find,
     by_case=("vvr", "flink"),

@@ -9,11 +9,13 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.references import operator_expressions, stateless_expressions
+from airflow_flinkcompat.compat.flink.lookups import LookupMode, is_lookup, mode
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Operator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, PassedOutput, SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import DataType
 
 
@@ -26,17 +28,22 @@ class Use(Enum):
     WINDOW_MAX = "a windowed MAX"
     SUM = "a running SUM"
     MAX = "a running MAX"
+    IN_FLIGHT = "a row that may wait for the answer of an asynchronous lookup"
     OTHER = "other"
 
 
 def uses(change: Change, table: str, column: str) -> frozenset[Use]:
     """What either side makes of a column of a table; one of the same name in another table of the query counts too."""
-    outputs = (output for pair in change.pipelines for output in (pair.old, pair.new))
-    reading = (output for output in outputs if table in {source.table for source in sources(output)})
-    return frozenset(use for output in reading for use in _uses(output, column))
+    return frozenset(
+        use
+        for pair in change.pipelines
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
+        if table in {source.table for source in sources(output)}
+        for use in _uses(output, program, column)
+    )
 
 
-def _uses(output: Output, column: str) -> Iterator[Use]:
+def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
     if any(isinstance(leaf, SourceColumn) and leaf.column == column for leaf in _leaves(stateless_expressions(output))):
         yield Use.OTHER
     for operator in operators(output):
@@ -48,6 +55,8 @@ def _uses(output: Output, column: str) -> Iterator[Use]:
             ]
         else:
             places = [(_use_of_row(operator), tuple(operator_expressions(operator)))]
+            if is_lookup(operator) and mode(operator, output, program) is LookupMode.ASYNCHRONOUS:
+                places.append((Use.IN_FLIGHT, operator.rows[0]))  # type: ignore[union-attr]
         yield from (use for use, parts in places if any(column in _columns(part) for part in parts))
 
 
@@ -113,6 +122,8 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
         return measured(
             Outcome.INCOMPATIBLE, "ga-key-notnull, types-key-length, rj-key-notnull, dd-rd-notnull", REFUSED
         )
+    if Use.IN_FLIGHT in found:
+        return measured(Outcome.INCOMPATIBLE, "al-stateless-idle-type", REFUSED)
     same = replace(old, nullable=True) == replace(new, nullable=True)
     versions = ("2.3",) if found & RUNNING else ()
     if found == {Use.WINDOW_COUNT}:

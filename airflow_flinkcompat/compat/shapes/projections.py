@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.flink import lookups, sinks
+from airflow_flinkcompat.compat.flink.lookups import LookupMode
+from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, inferred
 from airflow_flinkcompat.compat.shapes.metric_pages import computed
+from airflow_flinkcompat.compat.shapes.part_rules import refused
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -85,8 +88,13 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    tops = (side.region.origin for side in (pair.old, pair.new))
-    return all(isinstance(top, JoinOperator) and isinstance(top.regions[0].origin, Source) for top in tops)
+    """An asynchronous lookup that hands on other columns was restored right; nothing else above one was measured."""
+    sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    tops = [(top, *side) for side in sides if _reads_source(top := side[0].region.origin)]
+    modes = {lookups.mode(*each) for each in tops}
+    same = pair.old.region.filters == pair.new.region.filters and _bare(pair)
+    sure = modes == {LookupMode.SYNCHRONOUS} or (modes == {LookupMode.ASYNCHRONOUS} and same)
+    return len(tops) == 2 and sure
 
 
 def _over(pair: PipelinePair) -> bool:
@@ -134,9 +142,10 @@ def seen_above(pair: PipelinePair) -> Verdict | None:
     return right(found.source, ON_2_3) if found.sure(pair) else None
 
 
-def _reads_source(operator: Operator) -> bool:
-    read = isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
-    return read and isinstance(operator.regions[0].origin, Source)
+def _reads_source(operator: object) -> TypeGuard[JoinOperator]:
+    if not isinstance(operator, JoinOperator) or operator.form is not JoinForm.LOOKUP:
+        return False
+    return isinstance(operator.regions[0].origin, Source)
 
 
 def _sort(operator: Operator) -> bool:
@@ -148,10 +157,15 @@ def _sort(operator: Operator) -> bool:
 def coming_or_going(pair: PipelinePair) -> Verdict | None:
     """What keeps nothing may come and go, and a sort that comes has nothing to go on from; None elsewhere."""
     moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
+    gone, come = lookups.modes_of_unpaired(pair)
+    if LookupMode.ASYNCHRONOUS in gone and not pair.added:
+        return refused("al-stateless-idle-removed", Consequence.REFUSED_AT_SUBMIT)
+    if LookupMode.NOT_KNOWN in gone | come:
+        return unmeasured(lookups.MAY_WAIT)
     if pair.operators or moved:
         return None
     if all(map(_reads_source, (*pair.removed, *pair.added))):
-        return right("lj-removed: a lookup keeps nothing", ON_2_3)
+        return right("lj-removed, al-stateless-idle-added, sk-stateless-lookup-added", ON_2_3)
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
         return right("so-added: it starts empty behind a query that kept nothing", ON_2_3)
     return None

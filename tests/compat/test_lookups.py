@@ -1,0 +1,122 @@
+"""Lookup joins on engine ``flink``: an asynchronous one keeps rows in flight, and which one is, its script has to tell.
+
+What is asserted was measured with a connector of its own (``al-…`` in ``tests/fixtures/measured``).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, check
+
+SCRIPT = """\
+CREATE TABLE orders (customer STRING, amount {type}, item STRING, arrived AS PROCTIME())
+WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv');
+CREATE TABLE names (customer STRING, name STRING, level BIGINT) WITH ({options});
+CREATE TABLE out_1 (a STRING, b BIGINT, c STRING, d STRING) WITH ('connector' = 'print');
+SET 'parallelism.default' = '1';
+INSERT INTO out_1
+{query};
+"""
+QUERY = (
+    "SELECT {hint} orders.customer, orders.amount, {columns} "
+    "FROM orders {join} names FOR SYSTEM_TIME AS OF orders.arrived ON {key} = names.customer{where}"
+)
+HBASE = "'connector' = 'hbase-2.2', 'lookup.async' = 'true'"
+OWN = "'connector' = 'my-lookup', 'lookup.async' = 'true'"
+SILENT = "'connector' = 'my-lookup'"
+JDBC = "'connector' = 'jdbc'"
+HINTED = "/*+ LOOKUP('table'='names', 'async'='true') */"
+NOT_HINTED = "/*+ LOOKUP('table'='names', 'async'='false') */"
+ROW = {"columns": "names.name, orders.item"}
+KEY = {"key": "orders.item"}
+TYPE = {"type": "INT"}
+
+
+def script(options: str, **changes: str) -> str:
+    parts = {
+        "hint": "",
+        "columns": "names.name, names.name",
+        "join": "LEFT JOIN",
+        "key": "orders.customer",
+        "where": "",
+    }
+    query = changes.get("query") or QUERY.format(**parts | {k: v for k, v in changes.items() if k in parts})
+    return SCRIPT.format(options=options, query=query, type=changes.get("type", "BIGINT"))
+
+
+def judged(options: str, hint: str = "", **changes: str) -> Report:
+    return check(script(options, hint=hint), script(options, **{"hint": hint, **changes}), "flink")
+
+
+@pytest.mark.parametrize(("options", "hint"), [(HBASE, ""), (OWN, ""), (SILENT, HINTED)])
+@pytest.mark.parametrize("change", [ROW, KEY, TYPE], ids=["column", "key", "type"])
+def test_another_row_in_the_queue_is_refused(options: str, hint: str, change: dict[str, str]) -> None:
+    report = judged(options, hint, **change)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert Consequence.REFUSED_AT_RESTORE in {finding.consequence for finding in report.deciding}
+
+
+@pytest.mark.parametrize(("options", "hint"), [(HBASE, ""), (OWN, ""), (SILENT, HINTED)])
+def test_an_asynchronous_lookup_that_goes_is_refused(options: str, hint: str) -> None:
+    report = judged(options, hint, query="SELECT customer, amount, item, item FROM orders")
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert {finding.consequence for finding in report.deciding} == {Consequence.REFUSED_AT_SUBMIT}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(script(OWN), script(OWN.replace("true", "false")), id="option"),
+        pytest.param(script(HBASE), script(HBASE.replace("true", "false")), id="option of a known connector"),
+        pytest.param(script(HBASE), script("'connector' = 'hbase-2.2'"), id="option left out"),
+        pytest.param(script(SILENT, hint=HINTED), script(SILENT, hint=NOT_HINTED), id="hint"),
+        pytest.param(
+            script(SILENT).replace("names FOR", "names /*+ OPTIONS('lookup.async'='true') */ FOR"),
+            script(SILENT).replace("names FOR", "names /*+ OPTIONS('lookup.async'='false') */ FOR"),
+            id="option in a hint",
+        ),
+    ],
+)
+def test_rows_in_flight_are_lost_where_it_becomes_synchronous(old: str, new: str) -> None:
+    report = check(old, new, "flink")
+    assert report.outcome is Outcome.INCOMPATIBLE
+    (found,) = (finding for finding in report.deciding if finding.rule == "lookup-mode-changed")
+    assert found.consequence is Consequence.SILENTLY_WRONG
+    assert "lookup-mode-changed" not in {finding.rule for finding in check(new, old, "flink").findings}
+
+
+CHANGES = [ROW, KEY, {"join": "JOIN"}, {"where": " WHERE names.level > 1"}, {"columns": "names.name, names.customer"}]
+GONE = {"query": "SELECT customer, amount, item, item FROM orders"}
+
+
+@pytest.mark.parametrize("change", [*CHANGES, TYPE, GONE], ids=str)
+@pytest.mark.parametrize("options", [SILENT, HBASE.replace("'true'", "'${async}'"), "'connector' = 'paimon'"])
+def test_what_may_be_asynchronous_is_never_compatible(options: str, change: dict[str, str]) -> None:
+    assert judged(options, **change).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("change", [{"join": "JOIN"}, {"columns": "names.name, names.customer"}], ids=str)
+def test_what_was_restored_right_beside_a_queue_is_compatible(change: dict[str, str]) -> None:
+    assert judged(HBASE, **change).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("change", [*CHANGES, GONE], ids=str)
+def test_a_synchronous_lookup_keeps_nothing(change: dict[str, str]) -> None:
+    assert judged(JDBC, **change).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_jdbc_knows_no_other_way_whatever_a_hint_asks_for(change: dict[str, str]) -> None:
+    """As in ``sk-group-lookup-hint-async``."""
+    assert judged(JDBC, HINTED, **change).outcome is Outcome.COMPATIBLE
+
+
+def test_two_lookups_and_one_hint_are_not_told_apart() -> None:
+    twice = (
+        "SELECT /*+ LOOKUP('table'='n', 'async'='false') */ orders.customer, orders.amount, n.name, m.name FROM orders "
+        "{0} names FOR SYSTEM_TIME AS OF orders.arrived AS n ON orders.customer = n.customer "
+        "JOIN names FOR SYSTEM_TIME AS OF orders.arrived AS m ON orders.item = m.customer"
+    )
+    old, new = (script(SILENT, query=twice.format(join)) for join in ("JOIN", "LEFT JOIN"))
+    assert check(old, new, "flink").outcome is Outcome.UNKNOWN
