@@ -71,7 +71,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.backfill",
         ),
         "sensors": _modules("sensors.change"),
-        "triggers": _modules("triggers.change", "triggers.deploy"),
+        "triggers": _modules("triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal"),
         "hooks": _modules("hooks.flink"),
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [

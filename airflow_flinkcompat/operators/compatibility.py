@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from airflow_flinkcompat.operators.base import (
     task_ids,
 )
 from airflow_flinkcompat.operators.summary import Summary
+from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,6 +52,9 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         where that cannot be done.
     :param plan_dir: path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
         both run on one machine. (templated)
+    :param deferrable: wait in the triggerer while the SQL Gateway does not answer; False: the task fails then, and is
+        retried as ``retries`` says.
+    :param gateway_timeout: seconds after which a Gateway that does not answer fails the task, for good.
     """
 
     template_fields: Sequence[str] = (*ScriptOperator.template_fields, "engine", "engine_version", "plan_dir")
@@ -66,6 +71,8 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         policy: Mapping[str, str] | Policy | None = None,
         explain_plan: bool = False,
         plan_dir: str | None = None,
+        deferrable: bool = True,
+        gateway_timeout: float = 86_400,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -82,18 +89,43 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.policy = policy
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
+        self.deferrable = deferrable
+        self.gateway_timeout = gateway_timeout
         self.job_url = ""
 
     def execute(self, context: Context) -> Any:
         """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
+        return self._check_or_wait(context, time.time() + self.gateway_timeout)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """Taken up again after a wait in the triggerer; the files are read anew."""
+        # Where only this task gets no answer, waiting for one would go on all day.
+        return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
+
+    def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
+        """Branches, or waits in the triggerer, until that second of the epoch, for a Gateway that does not answer."""
+        from airflow_flinkcompat.deploy import ApiError, SubmissionUnknown
+
         with readable_errors():
-            ledger = self.open_ledger()
-            new = self.proposed_side(*self._engine())
-            summary = self._check(context, ledger, new)
-            if summary.branch in _LEADS_NOWHERE:
-                kind, why = _LEADS_NOWHERE[summary.branch]
-                message = f"{why}: the check found it {summary.outcome}"
-                record(context, ledger, kind, new, message, report_path=summary.report, outcome=summary.outcome)
+            try:
+                return self._check_and_branch(context)
+            except (ApiError, SubmissionUnknown) as error:
+                if not (self.deferrable and may_wait) or (isinstance(error, ApiError) and not error.unanswered):
+                    raise
+                silence = masked_text(str(error))
+        if time.time() >= until:
+            raise AirflowFailException(f"{silence}: waited {self.gateway_timeout:.0f} s for it (gateway_timeout)")
+        self.log.warning("%s: waiting in the triggerer, for %.0f s at most", silence, until - time.time())
+        self.defer(trigger=SqlGatewayTrigger(self.flink_conn_id, until), method_name="execute_complete")
+
+    def _check_and_branch(self, context: Context) -> Any:
+        ledger = self.open_ledger()
+        new = self.proposed_side(*self._engine())
+        summary = self._check(context, ledger, new)
+        if summary.branch in _LEADS_NOWHERE:
+            kind, why = _LEADS_NOWHERE[summary.branch]
+            message = f"{why}: the check found it {summary.outcome}"
+            record(context, ledger, kind, new, message, report_path=summary.report, outcome=summary.outcome)
         summaries.push(context, summary)
         return self.do_branch(context, self.branches.get(summary.branch) or None)
 

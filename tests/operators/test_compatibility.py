@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat import Policy, Report, Side
 from airflow_flinkcompat.compat.planner import example_plans
-from airflow_flinkcompat.deploy import PlansUnavailable
+from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -101,6 +103,69 @@ def test_a_named_engine_needs_no_gateway(deployed: Site, monkeypatch: pytest.Mon
     run, _tasks, skipped = deployed.checked(script(size=5), check={"engine": "vvr"})
     assert run.pushed["check", "summary"]["engine"] == "vvr"
     assert skipped == ["approve", "first", "resume"]
+
+
+def _silent(*_: Any, **__: Any) -> Any:
+    raise GatewayError("the SQL Gateway at http://gw:8083 does not answer (ConnectError)")
+
+
+def test_the_check_waits_in_the_triggerer_while_the_gateway_does_not_answer(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering = deployed.cluster.engine
+    monkeypatch.setattr(deployed.cluster, "engine", _silent)
+    before = time.time()
+    with pytest.raises(TaskDeferred) as deferred:
+        deployed.checked(script(size=5), check={"gateway_timeout": 600})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, SqlGatewayTrigger)
+    assert before + 600 <= trigger.until <= time.time() + 600
+    assert deployed.kinds()[-1] == "deployed", "nothing is said of the version"
+    # It is away still when the triggerer takes it for answering: the time goes on from where it began.
+    run, tasks = Run(), deployed.tasks(check={"gateway_timeout": 600})
+    with pytest.raises(TaskDeferred) as again:
+        run.complete(tasks["check"], {"until": trigger.until, "silent": True})
+    assert again.value.trigger.until == trigger.until
+    monkeypatch.setattr(deployed.cluster, "engine", answering)
+    assert run.complete(tasks["check"], {"until": trigger.until, "silent": True}) == ["approve", "first", "resume"]
+
+
+def test_a_gateway_that_stays_away_fails_the_check_in_time_and_for_good(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed.propose(script(size=5))
+    monkeypatch.setattr(deployed.cluster, "engine", _silent)
+    check = deployed.tasks(check={"gateway_timeout": 600})["check"]
+    with pytest.raises(AirflowFailException, match=r"does not answer \(ConnectError\): waited 600 s for it"):
+        Run().complete(check, {"until": time.time() - 1, "silent": True})
+    with pytest.raises(AirflowException, match="does not answer") as failed:
+        deployed.checked(script(size=5), check={"deferrable": False})
+    assert not isinstance(failed.value, AirflowFailException), "tried again, as retries say"
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_gateway_that_answers_is_not_waited_for(status: int, deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers() -> Any:
+        raise GatewayError("the SQL Gateway answered", status)
+
+    monkeypatch.setattr(deployed.cluster, "engine", answers)
+    with pytest.raises(AirflowException, match="the SQL Gateway answered"):
+        deployed.checked(script(size=5))
+
+
+def test_a_gateway_that_goes_away_while_it_compiles_is_waited_for(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> Any:
+        raise SubmissionUnknown("orders.sql:1: the SQL Gateway does not answer")
+
+    monkeypatch.setattr(FlinkHook, "explain_plans", gone)
+    with pytest.raises(TaskDeferred):
+        deployed.checked(script(size=5), check={"explain_plan": True})
+    # It is not away, it takes too long for this: no wait would help.
+    check = deployed.tasks(check={"explain_plan": True})["check"]
+    with pytest.raises(AirflowException, match="does not answer"):
+        Run().complete(check, {"until": time.time() + 60, "silent": False})
 
 
 def test_plans_of_the_gateway_sharpen_the_verdict(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
