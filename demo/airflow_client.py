@@ -55,6 +55,9 @@ class AirflowClient:
         self._until(lambda: self._dag_or_import_error(dag_id), timeout, f"DAG {dag_id!r} to be found")
         self._request("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
 
+    def is_paused(self, dag_id: str) -> bool:
+        return bool(self._request("GET", f"/dags/{dag_id}")["is_paused"])
+
     def import_errors(self) -> list[str]:
         """What keeps DAG files from being loaded: ``file: message`` each."""
         answer = self._request("GET", "/importErrors")

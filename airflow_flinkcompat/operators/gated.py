@@ -24,6 +24,8 @@ _FIRST = "nothing deployed yet"
 # compat.Policy's own, which takes the SQL parser to import.
 _POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "incompatible": "restart"}
 _BEGINNING = datetime(2026, 1, 1)
+# A fleet without a person who looks must not start one failing run after another for ever.
+_MOST_FAILED_RUNS = 5
 
 
 def gated_redeploy(
@@ -51,7 +53,7 @@ def gated_redeploy(
         tasks = _Tasks(deployment, deploy)
         check = tasks.hand_over_gate() if deployment.hands_over else tasks.gate()
         if watch:
-            FlinkSqlChangeSensor(task_id="changed", **tasks.scripted(deployment.changed)) >> check
+            FlinkSqlChangeSensor(task_id="changed", **tasks.watched()) >> check
     if check.dag.max_active_runs != 1:
         raise ValueError(
             f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} times at "
@@ -64,8 +66,10 @@ def gated_redeploy(
 def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: Any) -> DAG:
     """A DAG of one deployment, ``redeploy_<name>``, always one run of it waiting or at work.
 
-    Airflow finds it as a global of the DAG file. ``dag``: further arguments of the DAG. Raises ValueError, TypeError:
-    arguments that an operator does not take.
+    Airflow finds it as a global of the DAG file. ``dag``: further arguments of the DAG, before these defaults:
+    ``schedule="@continuous"``; ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
+    ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and not the
+    commit it began with. Raises ValueError, TypeError: arguments that an operator does not take.
     """
     arguments = {
         "schedule": "@continuous",
@@ -74,6 +78,8 @@ def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: An
         "doc_md": f"Redeploys the Flink job **{deployment.name}** when `{deployment.script}` changes.",
         # A DAG whose making fails half-way must not be found: its deploys would wait for no check.
         "auto_register": False,
+        "max_consecutive_failed_dag_runs": _MOST_FAILED_RUNS,
+        "disable_bundle_versioning": True,
         **dag,
     }
     with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as made:
@@ -81,12 +87,12 @@ def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: An
     return made
 
 
-def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_") -> dict[str, DAG]:
+def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_", **dag: Any) -> dict[str, DAG]:
     """A DAG for each deployment of a file, by DAG id: ``globals().update(redeploy_dags("deployments.toml"))``.
 
-    Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
-    shows one import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone. Raises
-    DeploymentsError: the file cannot be read.
+    Scripts are sought beside the file. ``dag``: further arguments of every DAG, as ``redeploy_dag`` takes them. Where
+    some deployments cannot be used the others get their DAGs, and Airflow shows one import error that names each of
+    them. A worker, which runs a task of one DAG, gets that DAG alone. Raises DeploymentsError: the file cannot be read.
     """
     found = read_deployments(path)
     problems = list(found.problems)
@@ -97,9 +103,8 @@ def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_") ->
         if wanted not in (None, dag_id):
             continue
         try:
-            dags[dag_id] = redeploy_dag(
-                deployment, prefix=prefix, template_searchpath=[str(found.path.absolute().parent)]
-            )
+            arguments = {"template_searchpath": [str(found.path.absolute().parent)], **dag}
+            dags[dag_id] = redeploy_dag(deployment, prefix=prefix, **arguments)
         except (ValueError, TypeError) as error:  # what an operator says of its arguments
             problems.append(f"{found.path}: deployment {deployment.name!r}: {error}")
     if problems and wanted is None:
@@ -203,6 +208,11 @@ class _Tasks:
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(self.one.backfill or {}, **more))
+
+    def watched(self) -> dict[str, Any]:
+        """Arguments of the sensor. No cluster is needed where neither the check nor the start asks this connection."""
+        asks = self.deploy is None or self.one.check.get("engine", "auto") == "auto"
+        return self.scripted(self.one.changed, **({} if asks else {"require_cluster": False}))
 
     def scripted(self, table: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         """Arguments of a task about the script: what all share, then ``more``, then what the task's own table says."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,25 @@ SQL = ".sql"
 PROGRAMS = (".py", ".table")
 
 
+class FileMissing(AirflowFailException):
+    """No script file is at any of ``places``."""
+
+    def __init__(self, message: str, places: Sequence[Path]) -> None:
+        super().__init__(message)
+        self.places = tuple(places)
+
+
 def is_file(value: Any, endings: tuple[str, ...]) -> bool:
     """Whether an argument is the path of a file with one of these endings, and no text."""
     return isinstance(value, str) and value.endswith(endings) and "\n" not in value
 
 
 def read_template(path: Path) -> bytes:
-    """Raises AirflowFailException."""
+    """Raises FileMissing."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise AirflowFailException(f"script file {str(path)!r} cannot be read: {error.strerror}") from None
+        raise FileMissing(f"script file {str(path)!r} cannot be read: {error.strerror}", [path]) from None
 
 
 def decoded(content: bytes, path: Path) -> str:
@@ -37,15 +45,17 @@ def decoded(content: bytes, path: Path) -> str:
 
 
 def find_template(path: str, jinja_env: Any) -> Path:
-    """Where a ``.sql`` file is. Raises AirflowFailException, naming the places looked at."""
+    """Where a ``.sql`` file is. Raises FileMissing, naming the places looked at."""
     places = [] if Path(path).is_absolute() else [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
-    for candidate in [place / path for place in places] or [Path(path)]:
+    candidates = [place / path for place in places] or [Path(path)]
+    for candidate in candidates:
         if candidate.is_file():
             return candidate
     looked = f"; looked in {', '.join(map(str, places))}" if places else ""
-    raise AirflowFailException(
+    raise FileMissing(
         f"script file {path!r} is not there{looked}. Give an absolute path, or one relative to the DAG's folder or to "
-        "a folder of template_searchpath"
+        "a folder of template_searchpath",
+        candidates,
     )
 
 

@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowSensorTimeout
+from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorTimeout
 from airflow.sdk import BaseSensorOperator
 
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, side_of
+from airflow_flinkcompat.operators.texts import FileMissing
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
 
 if TYPE_CHECKING:
@@ -22,26 +24,42 @@ if TYPE_CHECKING:
 
 # The last word about a version that keeps it from being offered again.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
+# Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
+_NO_TIMEOUT = timedelta(days=3650)
+_SHORTEST_BACK_OFF = 1.0
+WAITING_FOR = "waiting_for"
+"""Key of the XCom that says what the sensor waits for."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """Whether the proposed version is offered, and why (not)."""
+    """Whether the proposed version is offered, and why (not). ``problem``: somebody has to mend something first."""
 
     offered: bool
     reason: str
+    problem: bool = False
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     """Waits until the proposed script, settings, functions or catalog differ from what the ledger says is deployed.
 
-    A version that was rejected, or that failed to deploy, is not offered again; one that was approved after that is.
-    While it waits in the triggerer only the script's files are hashed; the ledger is looked at when they change, and
-    every ``recheck`` besides.
+    A version that was rejected, that failed to deploy or that cannot be read is not offered again; one that was
+    approved after that is. While it waits in the triggerer only the script's files are hashed; the ledger is looked at
+    when they change, and every ``recheck`` besides.
+
+    What somebody has to mend (a script that is missing or cannot be read, an unknown connection, no ledger named, a
+    ledger or a cluster that does not answer) fails no run: the sensor says it in its log and in the XCom
+    ``waiting_for``, once, and waits. It looks again as soon as a file changes or appears, and otherwise after
+    ``poke_interval``, then after twice that, and so on up to every ``recheck``.
 
     :param poke_interval: seconds between two looks at the files.
     :param recheck: how often the ledger is looked at although no file changed.
+    :param timeout: seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
+        sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a job
+        without edits is in order.
     :param deferrable: wait in the triggerer (default), or in a worker as ``mode`` says.
+    :param require_cluster: offer a version only while SQL Gateway and JobManager answer, so that no run begins which
+        could not deploy. Default: True, but for a program of the Table API, which the Gateway does not run.
     """
 
     template_fields: Sequence[str] = ScriptOperator.template_fields
@@ -52,53 +70,119 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         *,
         poke_interval: float | timedelta = 10,
         recheck: timedelta = timedelta(minutes=10),
+        timeout: float | timedelta = _NO_TIMEOUT,
         deferrable: bool = True,
+        require_cluster: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(poke_interval=poke_interval, **kwargs)
+        super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
         self.recheck = recheck
         self.deferrable = deferrable
+        self.require_cluster = require_cluster
+        # Why the fields could not be rendered, and the files that could not be read.
+        self._unrendered: Exception | None = None
+        self._absent: tuple[Path, ...] = ()
+        self._said = ""
+
+    def _do_render_template_fields(
+        self, parent: Any, template_fields: Any, context: Context, jinja_env: Any, seen_oids: set[int]
+    ) -> None:
+        """What keeps the fields from being rendered is waited out, as all that somebody has to mend."""
+        if parent is not self:
+            return super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        self._unrendered, self._absent = None, ()
+        try:
+            super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        except _to_be_mended() as error:
+            self._unrendered = error
+            self._absent = error.places if isinstance(error, FileMissing) else ()
+            for name, value in self._given.items():  # what is shown of this task
+                setattr(self, name, self._masked(name, value))
 
     def execute(self, context: Context) -> Any:
         """``{"reason": …}`` once a version is offered."""
         if self.deferrable:
-            return self._offer_or_wait(time.time())
+            return self._offer_or_wait(context, time.time())
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
         """The texts were read anew when this task was taken up again."""
-        self.log.info("The script's files changed" if event["changed"] else "Looking at the ledger again")
-        return self._offer_or_wait(float(event["since"]))
+        self._said = str(event.get("reason", ""))
+        return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
     def poke(self, context: Context) -> bool:
         """One look, in a worker; the files are read anew."""
         self.reread(context)
-        offer = self._look()
-        self.log.info("%s", offer.reason)
-        return offer.offered
+        return self._look(context).offered
 
-    def _offer_or_wait(self, since: float) -> Any:
-        offer = self._look()
-        self.log.info("%s", offer.reason)
+    def _offer_or_wait(self, context: Context, since: float, problems: int = 0) -> Any:
+        offer = self._look(context)
         if offer.offered:
             return {"deployment": self.deployment, "reason": offer.reason}
         left = self.timeout - (time.time() - since)
         if left <= 0:
-            raise AirflowSensorTimeout(f"nothing new for {self.deployment} within {self.timeout:.0f} s")
+            raise AirflowSensorTimeout(f"nothing new for {self.deployment} within {self.timeout:.0f} s: {offer.reason}")
         self.defer(
             trigger=FileChangeTrigger(
                 paths=sorted(self.files),
                 baseline=fingerprint(self.files),
                 poll_interval=self.poke_interval,
-                recheck_seconds=min(self.recheck.total_seconds(), left),
+                recheck_seconds=min(self._back_off(problems if offer.problem else None), left),
                 since=since,
+                absent=sorted(map(str, self._absent)),
+                reason=offer.reason,
+                problems=problems + 1 if offer.problem else 0,
             ),
             method_name="execute_complete",
         )
 
-    def _look(self) -> Offer:
+    def _back_off(self, problems: int | None) -> float:
+        """Seconds until the next look, after so many looks in a row that ended in a problem before this one did."""
+        ceiling = self.recheck.total_seconds()
+        if problems is None:
+            return ceiling
+        return float(min(ceiling, max(self.poke_interval, _SHORTEST_BACK_OFF) * 2 ** min(problems, 30)))
+
+    def _look(self, context: Context) -> Offer:
+        """Judges, and says so where that is not what was said last."""
+        try:
+            offer = self._judged()
+        except _to_be_mended() as error:
+            offer = Offer(False, _masked_words(error), problem=True)
+        if offer.reason != self._said:
+            self._said = offer.reason
+            if offer.problem:
+                self.log.warning("Waiting until this is mended, and starting nothing: %s", offer.reason)
+            else:
+                self.log.info("%s", offer.reason)
+            context["ti"].xcom_push(key=WAITING_FOR, value="" if offer.offered else offer.reason)
+        return offer
+
+    def _judged(self) -> Offer:
+        if self._unrendered is not None:
+            raise self._unrendered
         with readable_errors():
-            return judge(self.proposed_side("flink", None), self.open_ledger().entries())
+            offer = judge(self.proposed_side("flink", None), self.open_ledger().entries())
+            needed = not self._is_program if self.require_cluster is None else self.require_cluster
+            if offer.offered and needed:
+                with self.hook.get_conn() as target:
+                    target.engine()
+                    target.running(self.deployment)
+        return offer
+
+
+def _to_be_mended() -> tuple[type[Exception], ...]:
+    """What a person has to mend, or a server that is away; anything else is a bug, and fails the task."""
+    from airflow.sdk.exceptions import AirflowRuntimeError
+    from jinja2 import TemplateError
+
+    return AirflowException, AirflowRuntimeError, TemplateError, OSError
+
+
+def _masked_words(error: Exception) -> str:
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    return mask_secrets(str(error)) or type(error).__name__
 
 
 def judge(side: Side, entries: Sequence[LedgerEntry]) -> Offer:
@@ -109,7 +193,11 @@ def judge(side: Side, entries: Sequence[LedgerEntry]) -> Offer:
         return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
     last = next((entry for entry in reversed(entries) if _is_about(entry, side)), None)
     if last is not None and last.kind in _TURNED_DOWN:
-        return Offer(False, f"this version of {name} is not offered again ({last.kind} at {last.at}): {last.message}")
+        return Offer(
+            False,
+            f"this version of {name} is not offered again ({last.kind} at {last.at}): {last.message.rstrip('.')}. "
+            "Waiting until it changes",
+        )
     if head is None:
         return Offer(True, f"nothing is deployed yet: {name} is offered")
     return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")

@@ -1,9 +1,10 @@
-"""Waits for files to change, by content. Only hashes: what a change means is for the sensor to say."""
+"""Waits for files to change, by content, or to appear. Only hashes: what that means is for the sensor to say."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -35,12 +36,22 @@ def fingerprint_of(paths: Sequence[str]) -> str | None:
 class FileChangeTrigger(BaseTrigger):
     """Fires once the files' content differs from ``baseline`` and has settled, or after ``recheck_seconds``.
 
-    The baseline is what the sensor judged, so an edit between its look and this trigger's start is not missed. The
-    event is ``{"changed": bool, "since": …}``; ``since`` (seconds of the epoch) is handed through.
+    The baseline is what the sensor judged, so an edit between its look and this trigger's start is not missed. It also
+    fires once one of ``absent``, files that could not be read, can be. The event is ``{"changed": bool, "since": …,
+    "reason": …, "problems": …}``; the last three are the sensor's and handed through: when it began to wait (seconds of
+    the epoch), what it said last, and how many looks in a row ended in a problem.
     """
 
     def __init__(
-        self, paths: Sequence[str], baseline: str, poll_interval: float, recheck_seconds: float, since: float
+        self,
+        paths: Sequence[str],
+        baseline: str,
+        poll_interval: float,
+        recheck_seconds: float,
+        since: float,
+        absent: Sequence[str] = (),
+        reason: str = "",
+        problems: int = 0,
     ) -> None:
         super().__init__()
         self.paths = list(paths)
@@ -48,25 +59,35 @@ class FileChangeTrigger(BaseTrigger):
         self.poll_interval = poll_interval
         self.recheck_seconds = recheck_seconds
         self.since = since
+        self.absent = list(absent)
+        self.reason = reason
+        self.problems = problems
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("paths", "baseline", "poll_interval", "recheck_seconds", "since")
+        names = ("paths", "baseline", "poll_interval", "recheck_seconds", "since", "absent", "reason", "problems")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         recheck_at = time.monotonic() + self.recheck_seconds
         while time.monotonic() < recheck_at:
             if await self._changed():
-                yield TriggerEvent({"changed": True, "since": self.since})
+                yield self._event(changed=True)
                 return
             await asyncio.sleep(self.poll_interval)
-        yield TriggerEvent({"changed": False, "since": self.since})
+        yield self._event(changed=False)
+
+    def _event(self, *, changed: bool) -> TriggerEvent:
+        return TriggerEvent({"changed": changed, "since": self.since, "reason": self.reason, "problems": self.problems})
+
+    def _seen(self) -> str | None:
+        appeared = [path for path in self.absent if Path(path).is_file() and os.access(path, os.R_OK)]
+        return fingerprint_of([*self.paths, *appeared])
 
     async def _changed(self) -> bool:
-        seen = await asyncio.to_thread(fingerprint_of, self.paths)
+        seen = await asyncio.to_thread(self._seen)
         while seen not in (None, self.baseline):
             await asyncio.sleep(min(_SETTLE_SECONDS, self.poll_interval))
-            again = await asyncio.to_thread(fingerprint_of, self.paths)
+            again = await asyncio.to_thread(self._seen)
             if again == seen:
                 return True
             seen = again

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.slow
 
 DAG_FILE = Path(__file__).parents[2] / "dags" / "flink_deployments.py"
 ORDERS, CLICKS = "redeploy_orders", "redeploy_clicks"
-# The engine is named, so that no Gateway is asked; every change is put to the approvers.
+# The engine is named and no cluster required, so that no Gateway is asked; every change is put to the approvers.
 FILE = """\
 [defaults]
 ledger = "{ledger}"
-changed.poke_interval = 1
+changed = {{ poke_interval = 1, require_cluster = false }}
 check = {{ engine = "flink", engine_version = "2.3.0", policy = {{ incompatible = "approve" }} }}
 
 [deployments.orders]

@@ -43,7 +43,9 @@ def basic(login: str, password: str) -> str:
 
 
 @contextmanager
-def rest_server(*, authorization: str | None = None, tls: ssl.SSLContext | None = None, refuse: int = 401) -> Any:
+def rest_server(
+    *, authorization: str | None = None, tls: ssl.SSLContext | None = None, refuse: int = 401, port: int = 0
+) -> Any:
     """A server that answers as Gateway and JobManager do, to whoever sends ``authorization``.
 
     Who does not is refused with status ``refuse`` and what was sent is echoed, as a chatty server might.
@@ -57,7 +59,7 @@ def rest_server(*, authorization: str | None = None, tls: ssl.SSLContext | None 
                 return self.reply(refuse, {"errors": [f"nobody here knows {sent}"]})
             self.reply(200, ANSWERS[self.path])
 
-    with _serving(Handler, tls) as running:
+    with _serving(Handler, tls, port) as running:
         yield running
 
 
@@ -131,8 +133,10 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def _serving(handler: Callable[..., BaseHTTPRequestHandler], tls: ssl.SSLContext | None) -> Iterator[Running]:
-    server = _Server(("127.0.0.1", 0), handler)
+def _serving(
+    handler: Callable[..., BaseHTTPRequestHandler], tls: ssl.SSLContext | None, port: int = 0
+) -> Iterator[Running]:
+    server = _Server(("127.0.0.1", port), handler)
     server.tls = tls
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

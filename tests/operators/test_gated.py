@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
@@ -281,6 +282,38 @@ def test_a_dag_for_each_deployment(tmp_path: Path) -> None:
     for dag in found.dags.values():
         stored = DagSerialization.to_dict(dag)
         assert json.loads(json.dumps(stored, default=str))["dag"]["max_active_runs"] == 1
+
+
+def test_what_fails_all_the_same_stops_by_itself_and_a_long_run_sees_the_script_of_today(tmp_path: Path) -> None:
+    def stored(dag: DAG) -> Any:
+        return json.loads(json.dumps(DagSerialization.to_dict(dag), default=str))["dag"]
+
+    (tmp_path / "jobs.toml").write_text(GOOD, encoding="utf-8")
+    dag = stored(redeploy_dags(tmp_path / "jobs.toml")["redeploy_orders"])
+    assert (dag["max_consecutive_failed_dag_runs"], dag["disable_bundle_versioning"]) == (5, True)
+    given = {"max_consecutive_failed_dag_runs": 20, "disable_bundle_versioning": False, "description": "a job"}
+    for dag in (
+        stored(redeploy_dags(tmp_path / "jobs.toml", **given)["redeploy_orders"]),
+        stored(redeploy_dag(Deployment(name="orders", script="orders.sql"), **given)),
+    ):
+        assert dag["max_consecutive_failed_dag_runs"] == 20
+        assert not dag.get("disable_bundle_versioning")
+        assert dag["description"] == "a job"
+
+
+def test_the_sensor_requires_a_cluster_where_something_will_ask_it() -> None:
+    def required(deploy: Any = None, **fields: Any) -> Any:
+        one = Deployment(**{"name": "orders", "script": "orders.sql", **fields})
+        with DAG("d", schedule=None, max_active_runs=1) as dag:
+            gated_redeploy(one, deploy=deploy)
+        return dag.get_task("changed").require_cluster
+
+    def own(task_id: str, start_mode: str, **arguments: Any) -> Any:
+        return EmptyOperator(task_id=task_id, **arguments)
+
+    assert required() is required(own) is None
+    assert required(own, check={"engine": "flink"}) is False
+    assert required(own, check={"engine": "flink"}, changed={"require_cluster": True}) is True
 
 
 def test_scripts_lie_beside_the_file(tmp_path: Path) -> None:

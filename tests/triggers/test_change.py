@@ -11,9 +11,11 @@ import pytest
 from airflow_flinkcompat.triggers import change
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint, fingerprint_of
 
+HANDED_THROUGH = {"since": 5.0, "reason": "nothing new", "problems": 2}
+
 
 def trigger(path: Path, baseline: str, *, recheck: float = 30) -> FileChangeTrigger:
-    return FileChangeTrigger([str(path)], baseline, poll_interval=0.02, recheck_seconds=recheck, since=5.0)
+    return FileChangeTrigger([str(path)], baseline, poll_interval=0.02, recheck_seconds=recheck, **HANDED_THROUGH)
 
 
 async def first(waiting: FileChangeTrigger) -> dict[str, object]:
@@ -39,7 +41,7 @@ def test_it_fires_when_the_content_changes(tmp_path: Path) -> None:
         script.write_text("SELECT 2")
         return await asyncio.wait_for(waiting, 10)
 
-    assert asyncio.run(scenario()) == {"changed": True, "since": 5.0}
+    assert asyncio.run(scenario()) == {"changed": True, **HANDED_THROUGH}
 
 
 def test_an_edit_before_it_started_is_not_missed(tmp_path: Path) -> None:
@@ -53,7 +55,24 @@ def test_it_comes_back_for_the_ledger(tmp_path: Path) -> None:
     script = tmp_path / "job.sql"
     script.write_text("SELECT 1")
     waiting = trigger(script, str(fingerprint_of([str(script)])), recheck=0.1)
-    assert asyncio.run(asyncio.wait_for(first(waiting), 10)) == {"changed": False, "since": 5.0}
+    assert asyncio.run(asyncio.wait_for(first(waiting), 10)) == {"changed": False, **HANDED_THROUGH}
+
+
+def test_it_fires_when_a_missing_file_appears(tmp_path: Path) -> None:
+    tables, script, elsewhere = tmp_path / "tables.sql", tmp_path / "job.sql", tmp_path / "dags" / "job.sql"
+    tables.write_text("SELECT 1")
+
+    async def scenario() -> dict[str, object]:
+        waiting = FileChangeTrigger(
+            [str(tables)], str(fingerprint_of([str(tables)])), 0.02, 30, 5.0, absent=[str(elsewhere), str(script)]
+        )
+        task = asyncio.create_task(first(waiting))
+        await asyncio.sleep(0.1)
+        assert not task.done()
+        script.write_text("SELECT 2")
+        return await asyncio.wait_for(task, 10)
+
+    assert asyncio.run(scenario())["changed"] is True
 
 
 def test_a_half_written_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
