@@ -264,7 +264,7 @@ def test_a_program_is_checked_by_the_gate_and_started_by_the_dag_itself() -> Non
 def test_the_program_of_the_example_is_read_whole_and_its_secret_is_a_placeholder() -> None:
     dag = load(TABLE_API)
     check_task = dag.get_task("check")
-    check_task.render_template_fields({}, dag.get_template_env())
+    check_task.render_template_fields({"params": {}}, dag.get_template_env())
     side = check_task.proposed_side("flink", "2.3")
     assert (side.program.problems, side.secrets) == ((), ())
     assert check(side, side).outcome is Outcome.COMPATIBLE

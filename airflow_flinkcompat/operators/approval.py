@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,16 +24,25 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.summary import Summary
 
 RESUME = "Resume from savepoint"
-RESTART = "Restart with backfill"
+RESTART = "Restart without state"
+RESTART_WITH_BACKFILL = "Restart with backfill"
 REJECT = "Reject"
-_OPTIONS: Mapping[str, str] = {"resume": RESUME, "restart": RESTART, "reject": REJECT}
+_CHOICES: Mapping[str, str] = {
+    RESUME: "resume",
+    RESTART: "restart",
+    RESTART_WITH_BACKFILL: "restart",
+    REJECT: "reject",
+}
+_BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
+# Of the task itself, where nobody says otherwise: an answer that Airflow lost is asked for again.
+_RETRIES = 2
 # Longer bodies make the page slow and help nobody to decide.
 _LONGEST_BODY = 20_000
 NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
-    """Shows the report of the check and lets a person choose: resume, restart with backfill, or reject.
+    """Shows the report of the check and lets a person choose: resume, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when) and pushed to XCom (key ``decision``) before branching. A
     rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume.
@@ -41,8 +51,10 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         everything downstream is skipped then.
     :param check_task_id: the FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
     :param body: text above the report. (templated, Markdown)
+    :param backfill: whether history is recomputed after a restart, as its option says then: "Restart with backfill".
+        Default: whether a FlinkBackfillOperator of the deployment comes after this task.
     :param retries: at least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
-        asks again.
+        asks again. Fewer in ``default_args`` are raised to 1, with a warning.
     :param defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
     """
 
@@ -59,17 +71,13 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         subject: str | None = None,
         body: str = "",
         defaults: str | Sequence[str] | None = None,
-        retries: int = 2,
+        backfill: bool | None = None,
         retry_delay: timedelta = timedelta(seconds=10),
         **kwargs: Any,
     ) -> None:
         for name in ("options", "multiple"):
             if name in kwargs:
-                raise ValueError(f"{name} cannot be chosen: the options are {', '.join(_OPTIONS.values())}")
-        if retries < 1:
-            raise ValueError(
-                "retries must be at least 1: Airflow 3.3 can lose an answer; it asks again in the next try"
-            )
+                raise ValueError(f"{name} cannot be chosen: the options are {', '.join(_options(backfill))}")
         defaults = task_ids(defaults)
         if defaults not in ([], [REJECT]):
             raise ValueError(f"defaults must be None or {REJECT!r}: no answer never means resume or restart")
@@ -78,17 +86,18 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
             deployment=deployment,
             subject=subject or f"Flink: a change to {deployment} needs a decision",
             body=body,
-            options=list(_OPTIONS.values()),
+            options=_options(backfill),
             defaults=defaults or None,
             multiple=False,
-            retries=retries,
             retry_delay=retry_delay,
-            **kwargs,
+            **{**kwargs, "retries": _retries(kwargs)},
         )
+        self.backfill = backfill
         self.check_task_id = check_task_id
 
     def execute(self, context: Context) -> Any:
         """Asks; parks the task until somebody answers."""
+        self.options = self._effective_options()
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
             self.body = self._question(summary)
@@ -96,13 +105,17 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Records the answer, then branches. Raises HITLTimeoutError without answer and default."""
+        self.options = self._effective_options()
         answer = HITLOperator.execute_complete(self, context, event)
-        choice = next(key for key, label in _OPTIONS.items() if label == answer["chosen_options"][0])
+        choice = _CHOICES[answer["chosen_options"][0]]
         with readable_errors():
             decision = self._record(context, choice, answer)
         context["ti"].xcom_push(key=summaries.DECISION, value=decision)
         self.log.info("%s decided: %s", decision["by"], decision["choice"])
         return self.do_branch(context, self.branches.get(choice) or None)
+
+    def _effective_options(self) -> list[str]:
+        return _options(summaries.has_backfill(self) if self.backfill is None else self.backfill)
 
     def _question(self, summary: Summary) -> str:
         from airflow_flinkcompat.secrets import mask_secrets
@@ -130,7 +143,7 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
                 outcome=summary.outcome,
                 report_path=summary.report,
                 approved_by=None if choice == "reject" else who,
-                message=f"{who} chose {_OPTIONS[choice]!r}",
+                message=f"{who} chose {answer['chosen_options'][0]!r}",
                 owner=run_name(context),
                 at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
             )
@@ -139,9 +152,39 @@ class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
         return {**words, "new_sha256": summary.new_sha256, "ledger_entry": entry.number}
 
 
+def restart_option(backfill: bool | None) -> str:
+    """The words of the option that restarts."""
+    return RESTART_WITH_BACKFILL if backfill else RESTART
+
+
+def _options(backfill: bool | None) -> list[str]:
+    return [RESUME, restart_option(backfill), REJECT]
+
+
+def _retries(arguments: Mapping[str, Any]) -> int:
+    """The retries of this task. ``retries`` is among the arguments only where it was given to this very task.
+
+    Raises ValueError: it was given, and is less than 1.
+    """
+    why = "Airflow 3.3 can lose an answer; it asks again in the next try"
+    if (given := arguments.get("retries")) is not None:
+        if given < 1:
+            raise ValueError(f"retries must be at least 1: {why}")
+        return int(given)
+    shared = (arguments.get("default_args") or {}).get("retries")
+    if shared is not None and shared < 1:
+        warnings.warn(
+            f"retries = {shared} of default_args is raised to 1 for task {arguments.get('task_id')!r}: {why}",
+            UserWarning,
+            stacklevel=4,
+        )
+        return 1
+    return _RETRIES if shared is None else int(shared)
+
+
 def _checked_branches(branches: Mapping[str, Any]) -> dict[str, list[str]]:
-    if unknown := [key for key in branches if key not in _OPTIONS]:
-        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(_OPTIONS)}")
+    if unknown := [key for key in branches if key not in _BRANCHES]:
+        raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(_BRANCHES)}")
     if missing := [key for key in ("resume", "restart") if not task_ids(branches.get(key))]:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
     return {key: task_ids(value) for key, value in branches.items()}

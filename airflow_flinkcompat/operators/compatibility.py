@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BranchMixIn
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.operators import summary as summaries
@@ -41,13 +41,20 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
     ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
 
+    A script with an error of syntax or a literal secret, and one that a FlinkSqlDeployOperator downstream would refuse,
+    fails the task: nobody is asked about what cannot be deployed. There is one gate for each deployment; it is not
+    mapped.
+
     :param branches: branch → task id, task group id or a list of them. ``first``: nothing is deployed yet;
-        ``resume``, ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` (default: as
-        compatible) and ``reject`` (default: skip everything downstream) may be left out.
+        ``resume``, ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` and ``reject`` may be
+        left out: everything downstream is skipped then.
     :param engine: whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the SQL Gateway is asked. (templated)
     :param engine_version: version of that engine; with ``auto`` the Gateway's. (templated)
-    :param policy: outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, partial and
-        unknown ask for approval, incompatible restarts.
+    :param policy: outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
+        for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after.
+    :param redeploy_unchanged: what to do where nothing changed that matters to the job, and the deployed job runs. By
+        default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible change,
+        to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
     :param explain_plan: have the Gateway compile both scripts and compare the plans (engine ``flink``). The task fails
         where that cannot be done.
     :param plan_dir: path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
@@ -57,7 +64,9 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     :param gateway_timeout: seconds after which a Gateway that does not answer fails the task, for good.
     """
 
-    template_fields: Sequence[str] = (*ScriptOperator.template_fields, "engine", "engine_version", "plan_dir")
+    template_fields: Sequence[str] = (
+        *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged",
+    )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     inherits_from_skipmixin = True
     ui_color = "#e8f0fe"
@@ -69,6 +78,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         engine: str = "auto",
         engine_version: str | None = None,
         policy: Mapping[str, str] | Policy | None = None,
+        redeploy_unchanged: bool | str = False,
         explain_plan: bool = False,
         plan_dir: str | None = None,
         deferrable: bool = True,
@@ -87,11 +97,20 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.engine = engine
         self.engine_version = engine_version
         self.policy = policy
+        self.redeploy_unchanged = redeploy_unchanged
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
         self.job_url = ""
+
+    @classmethod
+    def partial(cls, **_: Any) -> Any:
+        """Raises TypeError: mapped tasks share what comes after them, so that none of them decides about it."""
+        raise TypeError(
+            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped checks skips. Make one gate "
+            "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
+        )
 
     def execute(self, context: Context) -> Any:
         """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
@@ -131,13 +150,14 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
 
     def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
         from airflow_flinkcompat.compat import InputError
+        from airflow_flinkcompat.deploy import ScriptRefused
         from airflow_flinkcompat.sql import ScriptError
 
         try:
-            self._warn_of_secrets(new)
+            self._require_deployable(new)
             head = ledger.head()
             return self._compare(ledger, head, new) if head else self._first(ledger, new)
-        except (ScriptError, InputError) as error:  # the version's own fault: it is not offered again
+        except (ScriptError, InputError, ScriptRefused) as error:  # the version's own fault: it is not offered again
             record(context, ledger, "failed", new, str(error))
             raise
 
@@ -163,7 +183,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans)
-        branch = self._branch(report)
+        branch = self._branch(ledger, head, report)
         pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report)))
         self._log_verdict(report, head, branch, pointer)
         return Summary(
@@ -189,16 +209,42 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.log.info("The SQL Gateway compiles both scripts; the plans sharpen the verdict")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
-    def _branch(self, report: Report) -> str:
-        from airflow_flinkcompat.compat import Policy
-
-        unchanged = bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
-        if unchanged and "unchanged" in self.branches:
-            return "unchanged"
-        branch = Policy.of(self.policy).branch_for(report.outcome)
+    def _branch(self, ledger: Ledger, head: LedgerEntry, report: Report) -> str:
+        if _is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
+            if self._is_in_force(ledger, head):
+                return "unchanged"
+            self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
+        branch = self._effective_policy().branch_for(report.outcome)
         # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
         refused = any(finding.rule == "program-refused" for finding in report.deciding)
         return "approve" if refused and branch in ("resume", "restart") else branch
+
+    def _effective_policy(self) -> Policy:
+        from airflow_flinkcompat.compat import Policy
+
+        return Policy.of(self.policy, backfill=summaries.has_backfill(self))
+
+    def _is_in_force(self, ledger: Ledger, head: LedgerEntry) -> bool:
+        """Whether the deployed job runs and no redeploy is under way.
+
+        Where the cluster cannot be asked, as by a deployment without a connection, the job is taken to run: to leave
+        it alone stops nothing.
+        """
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.steps import Progress, is_open
+
+        reached = Progress.of(ledger.entries()).reached
+        if reached is not None and is_open(reached):
+            return False
+        if not head.job_id:
+            return True
+        try:
+            with self.hook.get_conn() as target:
+                status = target.status(head.job_id)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("Whether job %s runs cannot be asked: %s", head.job_id, masked_text(str(error)))
+            return True
+        return status is not None and not status.terminal
 
     def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
@@ -215,17 +261,32 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.log.info("::endgroup::")
         self.log.info("Full report: %s", pointer)
 
-    def _warn_of_secrets(self, side: Side) -> None:
-        """Named by place, never by value; the deploy operator refuses them."""
-        remedy = (
-            "put it into a connection and write ${conn.<connection id>.password} in its place"
-            if side.language == "sql"
-            else "take it from the environment, os.environ['NAME']"
-        )
-        for secret in side.secrets:
-            self.log.warning(
-                "%s: %s is a secret in plain text and cannot be deployed; %s", secret.span, secret.key, remedy
-            )
+    def _require_deployable(self, side: Side) -> None:
+        """Raises InputError or ScriptRefused, with every place and remedy: what no approval could have deployed."""
+        from airflow_flinkcompat.compat import InputError
+        from airflow_flinkcompat.compat.deployable import obstacles
+        from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
+        from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+
+        if found := obstacles(side):
+            reasons = "\n".join(map(str, found))
+            raise InputError(f"{side.source} cannot be deployed until it is mended:\n{reasons}")
+        if side.language == "sql" and summaries.downstream(self, FlinkSqlDeployOperator):
+            prepare(side.script, side.source)
+            check_settings(side.settings)
+
+
+def _is_unchanged(report: Report) -> bool:
+    return bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
+
+
+def _switch(name: str, value: bool | str | None) -> bool:
+    """A switch as given or rendered. Raises AirflowFailException: it is neither on nor off."""
+    known = {"true": True, "false": False, "none": False, "": False}
+    text = str(value).strip().lower()
+    if text not in known:
+        raise AirflowFailException(f"{name} is {value!r}: write true or false")
+    return known[text]
 
 
 def masked_text(text: str) -> str:

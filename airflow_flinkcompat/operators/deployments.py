@@ -148,7 +148,13 @@ class Deployment(BaseModel):
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
 
     @property
+    def has_backfill(self) -> bool:
+        """Whether history is recomputed after a start without state."""
+        return self.backfill not in (None, False)
+
+    @property
     def hands_over(self) -> bool:
+        """Whether the backfill ends at a boundary, where the live job's own windows begin."""
         return bool(self.backfill and self.backfill.get("boundary"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
-from airflow_flinkcompat.operators.approval import RESTART, RESUME, FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.approval import RESUME, FlinkSqlApprovalOperator, restart_option
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
@@ -22,7 +22,10 @@ from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
 # compat.Policy's own, which takes the SQL parser to import.
-_POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "incompatible": "restart"}
+_POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "incompatible": "approve"}
+_POLICY_WITH_BACKFILL = {**_POLICY, "incompatible": "restart"}
+# A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
+_ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
 # A fleet without a person who looks must not start one failing run after another for ever.
 _MOST_FAILED_RUNS = 5
@@ -40,6 +43,8 @@ def gated_redeploy(
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
     ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
     ``rehearse`` a rehearsal before ``resume``.
+    What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
+    redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
     ``group_id`` puts them into a group of that name; ``watch=False`` leaves ``changed`` out, for a DAG that is
     triggered. ``deploy`` makes the tasks that start the job, in place of FlinkSqlDeployOperator: it is called with
     ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task,
@@ -135,12 +140,13 @@ class _Tasks:
             )
         self.one = deployment
         self.deploy = deploy
-        self.policy = {**_POLICY, **(deployment.check.get("policy") or {})}
+        default = _POLICY_WITH_BACKFILL if deployment.has_backfill else _POLICY
+        self.policy = {**default, **(deployment.check.get("policy") or {})}
 
     def gate(self) -> Any:
         first = self._deploy("deploy_first", "stateless")
         restart = self._deploy("restart", "stateless", **_JOINED)
-        if self.one.backfill not in (None, False):
+        if self.one.has_backfill:
             restart >> self._backfill("backfill")
         check = self._check(first=first, restart=restart)
         check >> Label(_FIRST) >> first
@@ -163,18 +169,22 @@ class _Tasks:
         resume = self._rehearsed_resume()
         branches = {"resume": resume.task_id, "restart": restart.task_id}
         users = [approver.model_dump() for approver in self.one.approvers]
+        backfill = self.one.has_backfill
         approve = FlinkSqlApprovalOperator(
-            task_id="approve", branches=branches, assigned_users=users or None, **self._shared(self.one.approve)
+            task_id="approve",
+            branches=branches,
+            assigned_users=users or None,
+            **self._shared({"backfill": backfill, **self.one.approve}),
         )
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
             branches={"first": first.task_id, "approve": approve.task_id, **branches},
-            **self.scripted(self.one.check),
+            **{**self.scripted(self.one.check, redeploy_unchanged=_ON_PURPOSE), "policy": self.policy},
         )
         self._link(check, resume, self._outcomes("resume"))
         self._link(check, approve, self._outcomes("approve"))
         approve >> Label(RESUME) >> resume
-        approve >> Label(RESTART) >> restart
+        approve >> Label(restart_option(approve.backfill)) >> restart
         return check
 
     def _rehearsed_resume(self) -> Any:

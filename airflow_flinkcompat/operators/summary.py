@@ -107,6 +107,20 @@ def upstream(task: Any, kind: type[Any]) -> list[str]:
     return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if isinstance(other, kind))
 
 
+def downstream(task: Any, kind: type[Any]) -> list[str]:
+    """Ids of the tasks of a type that come after ``task`` and are about the same deployment, sorted."""
+    deployment = task.dag.get_task(task.task_id).deployment  # as given: the others' are not rendered
+    found = (other for other in task.get_flat_relatives(upstream=False) if isinstance(other, kind))
+    return sorted(other.task_id for other in found if other.deployment == deployment)
+
+
+def has_backfill(task: Any) -> bool:
+    """Whether history of the deployment may be recomputed after ``task``: a FlinkBackfillOperator comes after it."""
+    from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+
+    return bool(downstream(task, FlinkBackfillOperator))
+
+
 def _summary_of(context: Context, task_id: str) -> Summary | None:
     row = context["ti"].xcom_pull(task_ids=task_id, key=SUMMARY)
     return Summary.from_dict(row) if isinstance(row, Mapping) and row.get("schema") == SCHEMA else None

@@ -32,13 +32,15 @@ class Run:
     """One DAG run: renders a task, gives it a context, and keeps what it pushed."""
 
     run_id: str = "run-1"
+    # What the run was triggered with.
+    conf: Mapping[str, Any] = field(default_factory=dict)
     pushed: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def context(self, task: Any) -> dict[str, Any]:
         ti = MagicMock(task=task, task_id=task.task_id, dag_id=task.dag_id, run_id=self.run_id, map_index=-1)
         ti.xcom_push.side_effect = lambda key, value: self.pushed.__setitem__((task.task_id, key), value)
         ti.xcom_pull.side_effect = lambda task_ids, key="return_value": self.pushed.get((task_ids, key))
-        return {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": {}}
+        return {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": dict(self.conf)}
 
     def render(self, task: Any) -> dict[str, Any]:
         """As the task runner does before ``execute``."""

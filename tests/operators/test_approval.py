@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,8 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import TaskAwaitingInput
 
-from airflow_flinkcompat.operators import FlinkSqlApprovalOperator
-from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESUME
+from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESTART_WITH_BACKFILL, RESUME
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -126,9 +127,37 @@ def test_wrong_arguments_are_named_when_the_dag_is_parsed(arguments: Any, messag
         FlinkSqlApprovalOperator(task_id="approve", deployment="orders", **{"branches": BRANCHES, **arguments})
 
 
-def test_a_dag_without_retries_cannot_take_them_away() -> None:
-    with DAG("d", default_args={"retries": 0}), pytest.raises(ValueError, match="retries"):
-        FlinkSqlApprovalOperator(task_id="approve", deployment="orders", branches=BRANCHES)
+@pytest.mark.parametrize(("retries", "kept"), [(0, 1), (1, 1), (4, 4)])
+def test_retries_of_default_args_are_raised_to_one_and_not_refused(retries: int, kept: int) -> None:
+    raised = pytest.warns(UserWarning, match="retries = 0 of default_args is raised to 1 for task 'approve'")
+    with DAG("d", default_args={"retries": retries}), raised if retries < 1 else nullcontext():
+        task = FlinkSqlApprovalOperator(task_id="approve", deployment="orders", branches=BRANCHES)
+    assert task.retries == kept
+
+
+def test_what_is_given_to_the_task_itself_is_not_raised() -> None:
+    with DAG("d", default_args={"retries": 0}), pytest.raises(ValueError, match="retries must be at least 1"):
+        FlinkSqlApprovalOperator(task_id="approve", deployment="orders", branches=BRANCHES, retries=0)
+
+
+def test_a_backfill_is_offered_only_where_there_is_one(asked: Any, questions: list[dict[str, Any]]) -> None:
+    _site, run, tasks = asked
+    backfill = FlinkBackfillOperator(
+        task_id="backfill", deployment="orders", script="orders.sql", dag=tasks["approve"].dag
+    )
+    tasks["restart"] >> backfill
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    assert questions[0]["options"] == [RESUME, RESTART_WITH_BACKFILL, REJECT]
+    assert run.complete(tasks["approve"], event(RESTART_WITH_BACKFILL)) == ["resume"]
+
+
+def test_a_backfill_of_ones_own_kind_is_said_to_be_there(asked: Any, questions: list[dict[str, Any]]) -> None:
+    _site, run, tasks = asked
+    tasks["approve"].backfill = True
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    assert questions[0]["options"] == [RESUME, RESTART_WITH_BACKFILL, REJECT]
 
 
 def test_its_defaults_ask_again_soon() -> None:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat import Policy, Report, Side
 from airflow_flinkcompat.compat.planner import example_plans
-from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown
+from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators.compatibility import OUTCOMES
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.operators.conftest import Site
-from tests.operators.fakes import Run, script
+from tests.operators.fakes import QUERY, TABLES, Run, script
 
 BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
-UNREADABLE = script() + "MERGE INTO totals USING orders ON TRUE;\n"
+# What nobody measured.
+NOT_COVERED = script().replace("'/out'", "'/out', 'sink.rolling-policy.rollover-interval' = '9 min'")
+# As a user has it who says nothing of these.
+DEFAULTS = {"policy": None, "redeploy_unchanged": False}
+COMMENTED = f"-- a comment\n{script()}"
 
 
 def test_nothing_deployed_yet_is_a_branch_of_its_own(site: Site) -> None:
@@ -44,7 +51,7 @@ def test_another_window_size_restarts(deployed: Site) -> None:
 
 
 def test_what_cannot_be_told_asks(deployed: Site) -> None:
-    run, _tasks, skipped = deployed.checked(UNREADABLE)
+    run, _tasks, skipped = deployed.checked(NOT_COVERED)
     # What the approval can lead to stays open.
     assert skipped == ["first"]
     assert run.pushed["check", "summary"]["outcome"] == "unknown"
@@ -77,10 +84,128 @@ def test_a_policy_that_rejects_is_remembered(deployed: Site) -> None:
     assert (last.kind, last.outcome) == ("rejected", "incompatible")
 
 
+@pytest.mark.parametrize("text", [script(), COMMENTED])
+def test_what_is_unchanged_ends_the_run_and_touches_no_job(deployed: Site, text: str) -> None:
+    run, _tasks, skipped = deployed.checked(text, check=DEFAULTS)
+    assert skipped == ["approve", "first", "restart", "resume"]
+    assert run.pushed["check", "summary"]["branch"] == "unchanged"
+    assert deployed.kinds()[-1] == "unchanged"
+    assert deployed.cluster.now == {"job-1": "RUNNING"}
+
+
 def test_unchanged_can_be_a_branch_of_its_own(deployed: Site) -> None:
-    _run, _tasks, skipped = deployed.checked(f"-- a comment\n{script()}", branches={"unchanged": "first"})
+    _run, _tasks, skipped = deployed.checked(COMMENTED, branches={"unchanged": "first"}, check=DEFAULTS)
     assert skipped == ["approve", "restart", "resume"]
     assert deployed.kinds()[-1] == "unchanged"
+
+
+@pytest.mark.parametrize("given", [True, "true", "{{ 'True' }}", "{{ params.get('redeploy_unchanged', False) }}"])
+def test_a_redeploy_on_purpose_is_said(deployed: Site, given: Any) -> None:
+    deployed.propose(script())
+    run = Run(conf={"redeploy_unchanged": True})
+    assert run.execute(deployed.tasks(check={**DEFAULTS, "redeploy_unchanged": given})["check"]) == [
+        "approve", "first", "restart",
+    ]  # fmt: skip
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_named(deployed: Site) -> None:
+    with pytest.raises(AirflowFailException, match="redeploy_unchanged is 'maybe': write true or false"):
+        deployed.checked(script(), check={**DEFAULTS, "redeploy_unchanged": "maybe"})
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELED", "FINISHED", None])
+def test_an_unchanged_script_whose_job_does_not_run_is_no_reason_to_end(deployed: Site, state: str | None) -> None:
+    """The deploy task says then what became of the job, or starts it."""
+    job = deployed.cluster.jobs.pop("job-1")
+    if state is not None:
+        deployed.cluster.jobs["job-1"] = replace(job, state=state)
+    _run, _tasks, skipped = deployed.checked(script(), check=DEFAULTS)
+    assert skipped == ["approve", "first", "restart"]
+
+
+def test_a_redeploy_that_was_cut_off_is_taken_up_by_what_was_deployed_before(deployed: Site) -> None:
+    head = deployed.ledger.head()
+    assert head is not None
+    deployed.ledger.append(replace(head, kind="deploying", job_id=None, owner="other"))
+    assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"], "only claimed"
+    deployed.ledger.append(replace(head, kind="stopping", trigger_id="t", owner="other"))
+    assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart"]
+
+
+def test_what_was_rolled_back_to_is_unchanged(deployed: Site) -> None:
+    head = deployed.ledger.head()
+    assert head is not None
+    failed = replace(head, kind="failed", script=script(size=5), sha256="x", job_id="job-2", message="no")
+    deployed.ledger.append(failed)
+    deployed.ledger.append(replace(head, kind="rolled-back"))
+    assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"]
+    assert deployed.checked(script(size=5), check=DEFAULTS)[2] == ["first"], "what failed is no more than a change"
+
+
+def test_a_job_that_cannot_be_asked_about_is_left_alone(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
+) -> None:
+    def silent(_job_id: str) -> Any:
+        raise TargetError("no answer")
+
+    monkeypatch.setattr(deployed.cluster, "status", silent)
+    assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"]
+    assert any("cannot be asked" in record["event"] for record in logs)
+
+
+def test_state_is_not_thrown_away_unasked(deployed: Site) -> None:
+    assert deployed.checked(script(size=5), check=DEFAULTS)[2] == ["first"]
+
+
+def test_where_a_backfill_follows_an_incompatible_change_restarts(deployed: Site) -> None:
+    deployed.propose(script(size=5))
+    run, tasks = Run(), deployed.tasks(check=DEFAULTS)
+    arguments = {"script": "orders.sql", "dag": tasks["check"].dag}
+    tasks["restart"] >> FlinkBackfillOperator(task_id="of_another", **{**arguments, "deployment": "clicks"})
+    assert run.execute(tasks["check"]) == ["first"], "another job's backfill is none of this one"
+    tasks["restart"] >> FlinkBackfillOperator(task_id="backfill", **{**arguments, "deployment": "orders"})
+    assert run.execute(tasks["check"]) == ["approve", "first", "resume"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (script() + "SELEC 1;\n", r"orders\.sql:8:1: Expected a query; mend the statement"),
+        (script().replace("'/in'", "'/in', 'password' = 'hunter2-plain'"), r"orders\.sql:2:\d+: password is a secret"),
+        (script() + QUERY.format(size=5), "the script makes 2 jobs"),
+        ("SELECT 1;\n", "a bare query has no sink"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_what_cannot_be_deployed_reaches_no_person(site: Site, text: str, message: str, first: bool) -> None:
+    if not first:
+        site.deploy(script())
+    with pytest.raises(AirflowFailException, match=message) as failed:
+        site.checked(text, check={"policy": dict.fromkeys(OUTCOMES, "approve")})
+    assert "hunter2" not in str(failed.value)
+    last = site.ledger.entries()[-1]
+    assert (last.kind, last.script) == ("failed", "")
+    assert "hunter2" not in last.message
+
+
+def test_several_jobs_may_be_started_by_a_task_of_ones_own(deployed: Site) -> None:
+    """What only the SQL Gateway cannot do is an obstacle only where it starts the job."""
+    deployed.propose(TABLES + QUERY.format(size=10) + QUERY.format(size=5))
+    with DAG("own", template_searchpath=str(deployed.folder)) as dag:
+        check = FlinkSqlCompatibilityOperator(
+            task_id="check", deployment="orders", script="orders.sql", ledger=str(deployed.folder / "ledger"),
+            branches={"first": "a", "resume": "b", "restart": "c", "approve": "d"},
+        )  # fmt: skip
+        check >> [EmptyOperator(task_id=name) for name in "abcd"]
+    assert dag.task_ids
+    run = Run()
+    run.execute(check)
+    assert run.pushed["check", "summary"]["branch"] in ("resume", "approve"), "checked as any other"
+
+
+def test_a_mapped_gate_is_refused_when_the_dag_is_parsed() -> None:
+    with DAG("d"), pytest.raises(TypeError, match=r"cannot be mapped: .*one gate for each deployment.*redeploy_dags"):
+        FlinkSqlCompatibilityOperator.partial(task_id="check", branches=BRANCHES).expand(deployment=["a", "b"])
 
 
 def test_auto_is_what_the_gateway_runs(deployed: Site) -> None:

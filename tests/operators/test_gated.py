@@ -16,7 +16,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_flinkcompat.compat import Policy
+from airflow_flinkcompat.compat import Outcome, Policy
 from airflow_flinkcompat.deploy import Ledger, rehearsal
 from airflow_flinkcompat.deploy.rehearsal import Finding, Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
@@ -85,7 +85,7 @@ def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: p
     deployed.propose(text)
     arguments = {"template_searchpath": str(deployed.folder), "start_date": datetime(2026, 1, 1), "schedule": None}
     one = Deployment(name="orders", script="orders.sql", ledger=str(deployed.folder / "ledger"), rehearse=True)
-    dag, run = redeploy_dag(one, **arguments), Run("run-1")
+    dag, run = redeploy_dag(one, **arguments), Run("run-1", {"redeploy_unchanged": True})
     assert run.execute(dag.get_task("check")) == ["approve", "deploy_first", "restart"]
     monkeypatch.setattr(FlinkHook, "rehearsal_cluster", lambda _hook: nullcontext())
     asked: list[Any] = []
@@ -163,14 +163,20 @@ def test_every_branch_leads_to_a_task_and_no_task_runs_unasked(
 
 
 @pytest.mark.parametrize("policy", [{}, {"partial": "resume"}, {"unknown": "restart", "compatible": "approve"}])
-def test_labels_say_what_the_policy_does(policy: dict[str, str]) -> None:
-    dag = made(check={"policy": policy})
+@pytest.mark.parametrize("backfill", [None, {}])
+def test_labels_say_what_the_policy_does(policy: dict[str, str], backfill: Any) -> None:
+    dag = made(check={"policy": policy}, backfill=backfill)
     expected: dict[str, list[str]] = {}
-    for outcome, branch in vars(Policy.of(policy)).items():
+    for outcome, branch in vars(Policy.of(policy, backfill=backfill is not None)).items():
         expected.setdefault(branch, []).append(outcome)
     for branch in ("resume", "restart", "approve"):
         assert dag.get_edge_info("check", branch).get("label", "") == " or ".join(expected.get(branch, []))
+        for outcome in expected.get(branch, []):
+            assert dag.get_task("check")._effective_policy().branch_for(Outcome(outcome)) == branch
     assert dag.get_edge_info("check", "deploy_first")["label"] == "nothing deployed yet"
+    option = "Restart without state" if backfill is None else "Restart with backfill"
+    assert dag.get_edge_info("approve", "restart")["label"] == option
+    assert dag.get_task("approve").options == ["Resume from savepoint", option, "Reject"]
 
 
 def test_what_a_deployment_says_reaches_its_tasks() -> None:

@@ -10,12 +10,13 @@ import pytest
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import SecretsMasker, _secrets_masker
-from airflow.sdk.exceptions import AirflowException, TaskAwaitingInput, TaskDeferred
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskAwaitingInput, TaskDeferred
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 from jinja2 import UndefinedError
 
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
 from tests.deploy.object_stores import serving
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
@@ -70,6 +71,10 @@ def test_check_approval_and_refusal_show_no_secret(
     caplog.set_level(logging.DEBUG)
     pages: list[Any] = []
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: pages.append(arguments))
+    with pytest.raises(AirflowFailException) as failed:
+        deployed.checked(SECRETIVE, settings=SETTINGS)
+    # A check of an earlier version let it pass: nothing after it shows a secret either.
+    monkeypatch.setattr(FlinkSqlCompatibilityOperator, "_require_deployable", lambda *_: None)
     run, tasks, _ = deployed.checked(SECRETIVE, settings=SETTINGS, check={"policy": {"incompatible": "approve"}})
     with pytest.raises(TaskAwaitingInput):
         run.execute(tasks["approve"])
@@ -84,14 +89,15 @@ def test_check_approval_and_refusal_show_no_secret(
     assert pages
     assert all("TUMBLE" in field["script"] for field in fields)
     assert fields[0]["settings"]["parallelism.default"] == "2"
-    assert leaks(caplog.text, logs, pages, str(refused.value), fields, pushed, stored) == []
+    assert leaks(caplog.text, logs, pages, str(failed.value), str(refused.value), fields, pushed, stored) == []
 
 
-def test_the_places_of_literal_secrets_are_warned_of(deployed: Site, logs: list[Any]) -> None:
-    deployed.checked(SECRETIVE)
-    warnings = [record["event"] for record in logs if record["log_level"] == "warning"]
-    assert any("orders.sql:2:" in line and "password is a secret in plain text" in line for line in warnings)
-    assert leaks(*warnings) == []
+def test_literal_secrets_fail_the_check_with_their_places(deployed: Site) -> None:
+    with pytest.raises(AirflowFailException) as failed:
+        deployed.checked(SECRETIVE)
+    lines = str(failed.value).splitlines()
+    assert any("orders.sql:2:" in line and "password is a secret in plain text" in line for line in lines)
+    assert leaks(*lines) == []
 
 
 @pytest.mark.usefixtures("unmasked")
