@@ -16,6 +16,7 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
+from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
 from airflow_flinkcompat.compat import (
     ENGINES,
     InputError,
@@ -31,10 +32,11 @@ from airflow_flinkcompat.compat import (
     render_text_of_engines,
 )
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.program.beside import texts_beside
-from airflow_flinkcompat.sql import PROGRAM, language_of, read_script, read_text
+from airflow_flinkcompat.sql import PROGRAM, language_of, read_script
 
 GATES: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -89,6 +91,10 @@ def check_command(
 ) -> None:
     """Check the change from script OLD to script NEW.
 
+    Either may be a file, - for standard input, or REV:path for a file of a Git revision. /dev/null as OLD is a new
+    deployment, which is only read; as NEW a deleted one, whose job has to be stopped. A file that one side lacks and
+    the other one has under the same path is taken for the same.
+
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
     never run. What only its environment knows, an environment variable or an argument, is given with --var.
 
@@ -113,19 +119,24 @@ def check_command(
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
-    def side(path: str, own: Mapping[str, str], version: str | None) -> Side:
+    def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side | None:
+        if script.text is None:
+            return None
         effective, named = {**shared, **own}, engine or next(iter(ENGINES))
+        path, text = script.source, script.text
         if path.endswith(PROGRAM):
-            text = read_text(path, program=True)
             files = texts_beside(path, text, given)
             return Side(text, effective, declared, ddl, named, version, path, language_of(path), given, files)
-        return Side(read_text(path), effective, declared, ddl, named, version, path)
+        return Side(text, effective, declared, ddl, named, version, path)
 
-    before = side(old, parse_settings(old_settings), old_engine_version or engine_version)
-    after = side(new, {}, engine_version)
+    deployed, proposed = read_pair(old, new)
+    before = side(deployed, parse_settings(old_settings), old_engine_version or engine_version)
+    after = side(proposed, {}, engine_version)
     _require_deployable(before, after, allow_secrets)
     report: Report | Reports
-    if engine is None:
+    if before is None or after is None:
+        report = _one_sided(before, after, deployed.source, proposed.source, engine)
+    elif engine is None:
         report = check_engines(before, after)
     else:
         plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
@@ -136,16 +147,32 @@ def check_command(
         sys.exit(1)
 
 
-def _require_deployable(old: Side, new: Side, allow_secrets: bool) -> None:
+def _one_sided(
+    old: Side | None, new: Side | None, old_source: str, new_source: str, engine: str | None
+) -> Report | Reports:
+    """The report on a script that was added or deleted, of the engine that was named or of both."""
+
+    def on(name: str) -> Report:
+        if new is not None:
+            return added_report(new.on(name), old_source)
+        assert old is not None
+        return removed_report(old.on(name), new_source)
+
+    return on(engine) if engine else Reports(tuple(on(name) for name in reversed(tuple(ENGINES))))
+
+
+def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool) -> None:
     """Raises :class:`InputError`: a side has errors of syntax, or the proposed one holds secrets in plain text.
 
     Secrets of the deployed side are no reason: a change that takes them out has to pass.
     """
+    if new is None:  # nothing is to be deployed
+        return
     proposed = obstacles(new)
     syntax = [str(each) for each in proposed if each.kind is ObstacleKind.SYNTAX]
     syntax += [
         f"{each}, or name the script that is really deployed"
-        for each in obstacles(old)
+        for each in (obstacles(old) if old is not None else ())
         if each.kind is ObstacleKind.SYNTAX
     ]
     secrets = [] if allow_secrets else [str(each) for each in proposed if each.kind is ObstacleKind.SECRET]

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings
+from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_text
 
 
 @click.command("rehearse")
@@ -45,9 +45,9 @@ def rehearse_command(
 ) -> None:
     """Restore script NEW from a savepoint of the running job, whose script is OLD, beside it and with stand-in sinks.
 
-    The job goes on and is asked for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0:
-    restored (which is no proof of right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard
-    error.
+    Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job goes on and is asked
+    for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0: restored (which is no proof of
+    right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard error.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
@@ -60,10 +60,11 @@ def rehearse_command(
         ) from None
     shared = parse_settings(settings)
 
-    def side(path: str, own: Mapping[str, str]) -> Side:
-        return Side(read_text(path), {**shared, **own}, engine="flink", source=path)
+    def side(script: NamedScript, own: Mapping[str, str]) -> Side:
+        return Side(require_text(script), {**shared, **own}, engine="flink", source=script.source)
 
-    sides = side(old, parse_settings(old_settings)), side(new, {})
+    require_one_stdin(old, new)
+    sides = side(read_named(old), parse_settings(old_settings)), side(read_named(new), {})
     options = RehearsalOptions(savepoint_directory, Patience(settle=settle, start=timeout))
     try:
         with (

@@ -7,6 +7,7 @@ from errno import EEXIST
 from functools import cache
 from pathlib import Path
 
+from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.judge import check
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
@@ -43,8 +44,13 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
 @cache
 def judged(code: str, engine: str) -> Report:
     """The report on a rule's example."""
+    old, new = example_sides(BY_CODE[code], engine)
+    if code == one_sided.ADDED.code:
+        return one_sided.added_report(new, old.source)
+    if code == one_sided.REMOVED.code:
+        return one_sided.removed_report(old, new.source)
     plans = example_plans(code) if engine == "flink" else None
-    return check(*example_sides(BY_CODE[code], engine), plans=plans)
+    return check(old, new, plans=plans)
 
 
 def pages() -> dict[str, str]:

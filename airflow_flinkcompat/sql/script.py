@@ -174,12 +174,31 @@ def read_text(path: str | Path, program: bool = False) -> str:
     ``program`` says that the caller reads these.
     """
     source = str(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ScriptError(f"{source}: cannot be read: {error.strerror}") from error
+    return decode_script(content, source, program)
+
+
+def decode_script(content: bytes, source: str, program: bool = False) -> str:
+    """The text of a script of which the bytes were read, without a byte order mark.
+
+    Args:
+        content: What was read.
+        source: Its name, in messages.
+        program: Whether the caller takes programs of the Table API as well.
+
+    Returns:
+        The text.
+
+    Raises:
+        ScriptError: It is not UTF-8, or is a program and the caller takes none.
+    """
     if source.endswith(PROGRAM) and not program:
         raise ScriptError(NO_PROGRAM.format(source))
     try:
-        return Path(path).read_bytes().decode().removeprefix("\ufeff")
-    except OSError as error:
-        raise ScriptError(f"{source}: cannot be read: {error.strerror}") from error
+        return content.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ScriptError(f"{source}:{line}: is not UTF-8 text; save the script as UTF-8") from error

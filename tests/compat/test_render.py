@@ -166,12 +166,16 @@ def test_a_long_clause_ends_between_two_words(text: str) -> None:
         assert begin.split() == whole.split()[: len(begin.split())]
 
 
+ONE_SIDED = {"deployment-added": "NEW DEPLOYMENT: ", "deployment-removed": "DELETED: "}
+"""How a report begins where only one side has a script."""
+
+
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
 @pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
 def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rule, engine: str) -> None:
     found = judged(rule.code, engine)
     for text, heading in ((render_text(found), "What to do next"), (render_markdown(found), "### What to do next")):
-        assert text.removeprefix("## ").startswith(found.outcome.value.upper())
+        assert text.removeprefix("## ").startswith(ONE_SIDED.get(rule.code, found.outcome.value.upper()))
         findings, _, after = text.partition(heading)
         assert after.strip()
         for finding in found.deciding:
@@ -186,7 +190,7 @@ def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rul
 
 
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
-@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", [rule for rule in ENTRIES if rule.code not in ONE_SIDED], ids=lambda rule: rule.code)
 def test_steps_follow_the_outcome(rule: Rule, engine: str) -> None:
     found = judged(rule.code, engine)
     words = " ".join(step.text for step in steps(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat import planner
+from airflow_flinkcompat.compat import one_sided, planner
 from airflow_flinkcompat.compat.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Report
@@ -30,6 +30,7 @@ _REMEDIES: Mapping[Reason, str] = {
     Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
+_STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MEND = (
     "Mend the program as the findings say, and check again: no start of it succeeds, with state or without, so let the "
     "running job run."
@@ -62,6 +63,8 @@ def if_resumed(report: Report) -> tuple[str, ...]:
     """
     if report.engine != "flink" or report.outcome is not Outcome.INCOMPATIBLE or _is_refused(report):
         return ()
+    if report.findings[0].rule in _ONE_SIDED:
+        return ()
     end = ending(report.deciding)
     misread = [line for operator in report.operators for line in operator.resumed]
     lines = misread if end is Consequence.SILENTLY_WRONG else []
@@ -69,6 +72,9 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
 
 def _steps(report: Report) -> Iterator[Step]:
+    if report.findings[0].rule in _ONE_SIDED:
+        yield _ONE_SIDED[report.findings[0].rule](report)
+        return
     if all(finding.rule == "unchanged" for finding in report.deciding) and report.outcome is Outcome.COMPATIBLE:
         yield Step("Nothing needs to be deployed. A restart from a savepoint is safe at any time.")
         return
@@ -110,9 +116,8 @@ def _is_program(report: Report) -> bool:
 
 def _by_client(report: Report, options: str) -> tuple[str, ...]:
     """A program is started by Flink's own client; what is written in FLIP-11's notation by none."""
-    stop = "flink stop --savepointPath '<folder>' '<job id>'"
     runs = language_of(report.new_source) == "python"
-    return (stop, f"flink run {options} -py {report.new_source}") if runs else ()
+    return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 
 
 def _question(report: Report) -> str:
@@ -227,3 +232,24 @@ def _backfill(report: Report) -> Step:
         ),
         "sh",
     )
+
+
+def _first_start(report: Report) -> Step:
+    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
+    return Step(f"Start {report.new_source} without state{': ' if begins else '.'}{begins}{'.' if begins else ''}")
+
+
+def _removal(report: Report) -> Step:
+    words = (
+        f"Stop the job of {report.old_source} with a savepoint, as the way back (`flinkcompat ledger list` shows the "
+        "job of each deployment), and take the deployment out of what deploys it. Where only the file moved, name "
+        "the new one instead."
+    )
+    if report.engine != "flink":
+        return Step(words)
+    if report.old_source.endswith(PROGRAM):
+        return Step(words, (_STOP,), "sh")
+    return Step(words, ("STOP JOB '<job id>' WITH SAVEPOINT;",))
+
+
+_ONE_SIDED = {one_sided.ADDED.code: _first_start, one_sided.REMOVED.code: _removal}

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered, planner
+from airflow_flinkcompat.compat import not_covered, one_sided, planner
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.compat.side import ENGINES
 
-ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *planner.RULES)
+ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *one_sided.RULES, *planner.RULES)
 """Every code a finding can carry, in the order reports show them."""
 
 BY_CODE = {rule.code: rule for rule in ENTRIES}
@@ -104,7 +104,7 @@ def example_parts(example: Example) -> Iterator[tuple[str, str]]:
         ("Before", example.old, example.settings_old, example.versions[0]),
         ("After", example.new, example.settings_new, example.versions[1]),
     ):
-        yield heading, text
+        yield heading, text or "-- no script"
         if settings:
             yield f"Settings {heading.lower()}", "\n".join(f"{key} = {value}" for key, value in settings.items())
         if version:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from airflow_flinkcompat.compat.report import Report, Reports
-from airflow_flinkcompat.compat.reports.sections import HEADLINES, engine_label
+from airflow_flinkcompat.compat.reports.sections import engine_label, headline
 
 WHICH_ENGINE = (
     "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job with "
@@ -25,15 +25,15 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
         A headline for each engine; one for both where they agree.
     """
     found = []
-    for outcome, agreeing in groupby(reports.each, key=lambda report: report.outcome):
-        word, _, meaning = HEADLINES[outcome].partition(": ")
+    for line, agreeing in groupby(reports.each, key=headline):
+        word, _, meaning = line.partition(": ")
         found.append(f"{word} on {' and on '.join(map(engine_label, agreeing))}: {meaning}")
     return tuple(found)
 
 
 def title(report: Report) -> str:
     """The heading over what one of several engines says."""
-    return f"On {engine_label(report)}: {report.outcome.value}"
+    return f"On {engine_label(report)}: {headline(report).partition(':')[0].lower()}"
 
 
 def finds_the_same(one: Report, other: Report) -> bool:

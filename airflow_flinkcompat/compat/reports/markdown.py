@@ -9,12 +9,12 @@ from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, 
 from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
-    HEADLINES,
     Section,
     basis_label,
     engine_label,
     excerpt,
     fates_heading,
+    headline,
     overruled,
     rows,
     sections,
@@ -25,7 +25,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 def render_markdown(report: Report) -> str:
     """The report in tables and code: verdict, each operator with what was found, what to do next."""
-    blocks = [[f"## {HEADLINES[report.outcome]}", "", f"{_sides(report)}, {engine_label(report)}"], *_blocks(report)]
+    blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"], *_blocks(report)]
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*."])
     return _joined(blocks + _warnings(report))

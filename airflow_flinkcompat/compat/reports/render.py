@@ -10,12 +10,12 @@ from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, 
 from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
-    HEADLINES,
     Section,
     basis_label,
     engine_label,
     excerpt,
     fates_heading,
+    headline,
     overruled,
     rows,
     sections,
@@ -32,7 +32,7 @@ _BESIDE = "  |  "
 
 def render_text(report: Report, width: int = WIDTH) -> str:
     """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next."""
-    blocks = [[HEADLINES[report.outcome], *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]]
+    blocks = [[headline(report), *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]]
     blocks += _blocks(report, width)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
@@ -116,7 +116,7 @@ def report_rows(report: Report) -> list[str]:
         return "| " + " | ".join(_fit(cell, width) for cell, width in zip(cells, widths, strict=True)) + " |"
 
     return [
-        f"{HEADLINES[report.outcome]} ({engine_label(report)})",
+        f"{headline(report)} ({engine_label(report)})",
         line(header),
         line("-" * width for width in widths),
         *map(line, rows),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
 from airflow_flinkcompat.secrets import mask_secrets
@@ -16,6 +17,10 @@ HEADLINES = {
     Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
     Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
+}
+_ONE_SIDED = {
+    one_sided.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
+    one_sided.REMOVED.code: "DELETED: the script is gone, and its job runs on",
 }
 _LONGEST = 600
 """Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
@@ -29,6 +34,18 @@ class Section:
     outcome: Outcome
     operator: OperatorReport | None
     findings: tuple[Finding, ...]
+
+
+def headline(report: Report) -> str:
+    """The verdict in a line: its word in capitals, a colon, and what it means.
+
+    Args:
+        report: A verdict on a change, or on a deployment of which only one side is there.
+
+    Returns:
+        The line, without the engine.
+    """
+    return _ONE_SIDED.get(report.findings[0].rule) or HEADLINES[report.outcome]
 
 
 def sections(report: Report) -> tuple[Section, ...]:

@@ -1,0 +1,186 @@
+"""The scripts that a command line names: files, standard input, and files of a Git revision."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_flinkcompat.compat import InputError
+from airflow_flinkcompat.sql import decode_script, language_of, read_text
+
+STDIN = "-"
+NOTHING = os.devnull
+"""What Git and diff name as the side that a file does not have."""
+
+
+@dataclass(frozen=True)
+class NamedScript:
+    """A script as it was named. ``text`` is None where that side has no script: it was added, or it was deleted."""
+
+    name: str
+    text: str | None
+
+    @property
+    def source(self) -> str:
+        """The name in messages."""
+        return "<stdin>" if self.name == STDIN else self.name
+
+
+def read_named(name: str, *, program: bool = False) -> NamedScript:
+    """The script that is named on the command line.
+
+    Args:
+        name: A file, ``-`` for standard input, ``REV:path`` for a file of a Git revision, or the null device.
+        program: Whether the caller takes programs of the Table API as well.
+
+    Returns:
+        The script; without a text for the null device, and where the file or the revision's file is not there.
+
+    Raises:
+        ScriptError: It cannot be read, or is not UTF-8.
+        InputError: Git cannot be asked, or has no such revision.
+    """
+    if name == STDIN:
+        return NamedScript(name, decode_script(sys.stdin.buffer.read(), "<stdin>"))
+    if name == NOTHING:
+        return NamedScript(name, None)
+    if not _is_of_revision(name):
+        return NamedScript(name, None if _is_missing(name) else read_text(name, program=program))
+    if language_of(name) == "python":
+        raise InputError(
+            f"{name}: a Python program is read with the files beside it; check the revision out "
+            "(git worktree add FOLDER REV) and name the file there"
+        )
+    content = _of_revision(name)
+    return NamedScript(name, None if content is None else decode_script(content, name, program=program))
+
+
+def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
+    """Both sides of a change, of which one may be missing.
+
+    A side that is not there is taken for one that was added or deleted only where that is certain: it is the null
+    device, or both names are of one path, or the new file is empty. Anything else may be a slip of the pen, and a
+    change that is not compared with what is deployed would pass.
+
+    Args:
+        old: The deployed script, as :func:`read_named` takes it.
+        new: The proposed script.
+
+    Returns:
+        The scripts, at least one of them with a text.
+
+    Raises:
+        ScriptError: One cannot be read, or is not UTF-8.
+        InputError: One is not there for no known reason, both are standard input, or neither is there.
+    """
+    require_one_stdin(old, new)
+    before, after = read_named(old, program=True), read_named(new, program=True)
+    if after.text is not None and after.name != STDIN and not after.text.strip():
+        after = NamedScript(new, None)
+    elif after.text is None:
+        _require_known_reason(after, before)
+    if before.text is None:
+        _require_known_reason(before, after)
+    elif not before.text.strip() and before.name != STDIN:
+        raise InputError(f"{old}: is empty; where nothing is deployed yet, name {NOTHING} as OLD")
+    if before.text is None and after.text is None:
+        raise InputError(f"{old}, {new}: there is no script on either side")
+    return before, after
+
+
+def require_one_stdin(old: str, new: str) -> None:
+    """Standard input holds one script.
+
+    Args:
+        old: What was named as the deployed side.
+        new: What was named as the proposed side.
+
+    Raises:
+        InputError: Both are standard input.
+    """
+    if old == new == STDIN:
+        raise InputError("- names standard input, which holds one script: name a file for the other side")
+
+
+def require_text(script: NamedScript) -> str:
+    """The text of a script that has to be there.
+
+    Args:
+        script: What was named.
+
+    Returns:
+        Its text.
+
+    Raises:
+        InputError: There is none.
+    """
+    if script.text is None:
+        raise InputError(f"{script.name}: cannot be read: there is no such file")
+    return script.text
+
+
+def _require_known_reason(absent: NamedScript, other: NamedScript) -> None:
+    """Raises InputError: it is not known why a side is not there."""
+    if absent.name != NOTHING and (STDIN in (absent.name, other.name) or _path(absent.name) != _path(other.name)):
+        raise InputError(
+            f"{absent.name}: cannot be read: there is no such file; where the script was added or deleted, "
+            f"name {NOTHING} instead"
+        )
+
+
+def _is_missing(name: str) -> bool:
+    return not Path(name).exists() and not Path(name).is_symlink()
+
+
+def _is_of_revision(name: str) -> bool:
+    return ":" in name and "://" not in name and _is_missing(name)
+
+
+def _path(name: str) -> Path:
+    """The file of the working tree that a name stands for."""
+    if not _is_of_revision(name):
+        return Path(name).resolve()
+    path = name.partition(":")[2]
+    if path.startswith(("./", "../")):
+        return Path(path).resolve()
+    return (Path(_git(name, "rev-parse", "--show-toplevel").decode().rstrip("\n")) / path).resolve()
+
+
+def _of_revision(name: str) -> bytes | None:
+    """The content of a file of a revision; None where the revision has no such file. Raises InputError."""
+    revision = name.partition(":")[0]
+    _git(name, "rev-parse", "--git-dir")
+    if revision:
+        try:
+            _git(name, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{tree}}")
+        except InputError:
+            raise InputError(
+                f"{name}: there is no such file, and no revision {revision!r} in this Git repository; a shallow clone "
+                "lacks most of them (git fetch)"
+            ) from None
+    try:
+        kind = _git(name, "cat-file", "-t", name).decode().strip()
+    except InputError:
+        return None
+    if kind != "blob":
+        raise InputError(f"{name}: is no file in that revision but a {'folder' if kind == 'tree' else kind}")
+    return _git(name, "cat-file", "blob", name)
+
+
+def _git(name: str, *arguments: str) -> bytes:
+    """What Git answers. Raises InputError in Git's own words, and where it is missing."""
+    if name.startswith("-"):
+        raise InputError(f"{name}: no name of a revision begins with '-'")
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    except FileNotFoundError:
+        raise InputError(f"{name}: REV:path needs git, which is not installed, and there is no such file") from None
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
+        if words.startswith("not a git repository"):
+            words = "there is no such file, and REV:path needs a Git repository, which this folder is not in"
+        raise InputError(f"{name}: {words}")
+    return done.stdout

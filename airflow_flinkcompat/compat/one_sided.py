@@ -1,0 +1,110 @@
+"""What is said where only one side has a script: a deployment that is new, and one whose script was deleted.
+
+Nothing is compared, so no rule looks for these; they have their pages in the catalogue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.report import Finding, Report, tool_version
+from airflow_flinkcompat.compat.rule import Example, Rule, Scope, inferred
+from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.side import ENGINES, InputError, Side
+from airflow_flinkcompat.compat.source_starts import beginnings
+from airflow_flinkcompat.sql import ScriptError
+
+ADDED = Rule(
+    code="deployment-added",
+    title="The deployment is new",
+    scope=Scope.SCRIPT,
+    verdicts={engine: inferred(Outcome.COMPATIBLE, "there is no state yet") for engine in ENGINES},
+    why="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. It has "
+    "to be readable, nothing else is checked.",
+    example=Example("", windowed("customer, SUM(amount)")),
+    find=lambda change: (),
+)
+REMOVED = Rule(
+    code="deployment-removed",
+    title="The script of a deployment was deleted",
+    scope=Scope.SCRIPT,
+    verdicts={engine: inferred(Outcome.INCOMPATIBLE, "no script is left that could resume") for engine in ENGINES},
+    why="Deleting a script stops no job: it runs on, without a script, until somebody stops it. Its state belongs to "
+    "no script any more.",
+    example=Example(windowed("customer, SUM(amount)"), ""),
+    find=lambda change: (),
+)
+RULES = (ADDED, REMOVED)
+NO_SCRIPT = hashlib.sha256(b"").hexdigest()
+"""The hash of a side that is not there."""
+
+
+def added_report(new: Side, old_source: str) -> Report:
+    """The report on a deployment that is new.
+
+    Args:
+        new: The proposed side.
+        old_source: What was named as the side that is deployed.
+
+    Returns:
+        A report with the finding ``deployment-added`` alone.
+
+    Raises:
+        ScriptError: The script holds no statement.
+        InputError: The script holds no query.
+    """
+    try:
+        new.require_query()
+    except RecursionError:
+        raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
+    message = "there is nothing to compare with: only that the script can be read was checked"
+    return _report(ADDED, message, new, (NO_SCRIPT, old_source), (new.sha256, new.source), beginnings(new.program))
+
+
+def removed_report(old: Side, new_source: str) -> Report:
+    """The report on a deployment whose script was deleted.
+
+    Args:
+        old: The deployed side.
+        new_source: What was named as the side that is proposed.
+
+    Returns:
+        A report with the finding ``deployment-removed`` alone.
+    """
+    message = "the script was deleted, and its job runs on until it is stopped"
+    return _report(REMOVED, message, old, (old.sha256, old.source), (NO_SCRIPT, new_source), ())
+
+
+def _report(
+    rule: Rule,
+    message: str,
+    side: Side,
+    old: tuple[str, str],
+    new: tuple[str, str],
+    sources: tuple[tuple[str, str], ...],
+) -> Report:
+    verdict = rule.verdicts[side.engine]
+    return Report(
+        outcome=verdict.outcome,
+        engine=side.engine,
+        engine_version=side.version,
+        findings=(
+            Finding(rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.source),
+        ),
+        old_sha256=old[0],
+        new_sha256=new[0],
+        old_source=old[1],
+        new_source=new[1],
+        tool_version=tool_version(),
+        sinks=tuple((sink, verdict.outcome) for sink in _sinks(side)),
+        sources=sources,
+    )
+
+
+def _sinks(side: Side) -> tuple[str, ...]:
+    """The sinks of a side, as far as it can be read."""
+    try:
+        return tuple(dict.fromkeys(output.sink for output in side.outputs[0].values()))
+    except (RecursionError, ScriptError):
+        return ()
