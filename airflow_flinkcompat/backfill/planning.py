@@ -18,7 +18,6 @@ from airflow_flinkcompat.compat.handovers.boundary import hand_over
 from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
 from airflow_flinkcompat.compat.side import InputError, Side
 from airflow_flinkcompat.plan import Program
-from airflow_flinkcompat.secrets import placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
 
 
@@ -62,9 +61,6 @@ def plan(request: BackfillRequest) -> Plan:
 
 
 def _program(request: BackfillRequest) -> Program:
-    if request.language == "sql":
-        for place, why in placeholder_faults(request.script_text, request.source):
-            raise BackfillError(why, place)
     try:
         return Side(
             request.script_text,

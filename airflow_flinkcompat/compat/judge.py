@@ -160,10 +160,40 @@ def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Fin
         if difference.key not in claimed:
             fired.append((Level.REST, _unclaimed(difference)))
     fired = [(level, _doubted(finding, doubt(finding, change))) for level, finding in fired]
+    if change.declared_on_one_side:
+        fired = _told_without_declaration(fired, change)
     if change.engine == "flink":
         every = (*(finding for _, finding in fired), *planned)
         fired = [(Level.REST, _capped(finding, change, explained)) for finding in every]
     return fired
+
+
+def _told_without_declaration(fired: list[tuple[Level, Finding]], change: Change) -> list[tuple[Level, Finding]]:
+    """What is refused or wrong by the types of a table that one side does not declare is unknown.
+
+    It stays where it is found just so with the table declared on both sides.
+    """
+    alike = change.declared_alike
+    again = () if alike is None else _fired(alike, None)
+    stays = {(found.rule, found.sink) for _, found in again if found.outcome is Outcome.INCOMPATIBLE}
+    tables = ", ".join(sorted(change.declared_on_one_side))
+    return [
+        (level, finding)
+        if finding.outcome is not Outcome.INCOMPATIBLE or (finding.rule, finding.sink) in stays
+        else (
+            level,
+            replace(
+                finding,
+                outcome=Outcome.UNKNOWN,
+                reason=Reason.UNDECLARED,
+                basis=Basis.INFERRED,
+                consequence=None,
+                message=f"{finding.message}, as far as it can be told: {tables} is declared on one side only, or its "
+                "declaration on the other was not read; pass it with --catalog",
+            ),
+        )
+        for level, finding in fired
+    ]
 
 
 def _targets(scope: Scope, change: Change) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -122,6 +122,29 @@ class Side:
     @cached_property
     def _declared(self) -> Script | None:
         return parse_script(self.catalog, "<catalog>") if self.catalog.strip() else None
+
+    def declarations(self, names: Collection[str]) -> Mapping[str, str]:
+        """The DDL of those tables that the side declares, by name.
+
+        Args:
+            names: tables by the names that the program has for them.
+
+        Returns:
+            Only what stands under its plain name; a name with its catalog would be another one elsewhere.
+        """
+        places = {table.span: table.name for table in self.program.tables if table.name in names}
+        scripts = (self.parsed, self._declared) if self.language == "sql" else (self._declared,)
+        return {
+            places[statement.span]: statement.text
+            for script in scripts
+            if script is not None
+            for statement in script.statements
+            if statement.span in places and "." not in places[statement.span]
+        }
+
+    def with_catalog(self, ddl: Iterable[str]) -> Side:
+        """The same side with further DDL in its catalog."""
+        return replace(self, catalog=";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl))))
 
     @property
     def not_run(self) -> tuple[Note, ...]:

@@ -202,6 +202,24 @@ class Change:
         return self.tables_of_sides[0] | self.tables_of_sides[1]
 
     @cached_property
+    def declared_on_one_side(self) -> frozenset[str]:
+        """Names of tables that both sides read or write and one alone declares, or declares so that it is read."""
+        declared = [{table.name for table in program.tables} for program in self.programs]
+        return (self.tables_of_sides[0] & self.tables_of_sides[1]) & (declared[0] ^ declared[1])
+
+    @cached_property
+    def declared_alike(self) -> Change | None:
+        """The same change with those tables declared on both sides; None where a declaration cannot be taken over."""
+        texts = [side.declarations(self.declared_on_one_side) for side in (self.old, self.new)]
+        if {*texts[0], *texts[1]} != self.declared_on_one_side:
+            return None
+        old, new = (
+            side.with_catalog(theirs[name] for name in sorted(theirs))
+            for side, theirs in ((self.old, texts[1]), (self.new, texts[0]))
+        )
+        return Change(old, new)
+
+    @cached_property
     def source_tables(self) -> frozenset[str]:
         """Names of the tables that are read."""
         return frozenset(

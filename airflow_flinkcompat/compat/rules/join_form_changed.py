@@ -2,15 +2,29 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
+
+MEASURED = (
+    {JoinForm.REGULAR, JoinForm.INTERVAL},
+    {JoinForm.REGULAR, JoinForm.TEMPORAL},
+)
+OTHERWISE = inferred(
+    Outcome.INCOMPATIBLE, "another operator, which finds no state of its own; how its restore ends was not measured"
+)
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:
     forms = [side.form for side in (pair.old, pair.new) if isinstance(side, JoinOperator)]
     if len(set(forms)) == 2 and JoinForm.JOIN not in forms:
         claims = tuple(difference.key for difference in pair.differences)
-        yield Hit(f"a {forms[0].value} became a {forms[1].value}", claims, forms[0].value, forms[1].value)
+        yield Hit(
+            f"a {forms[0].value} became a {forms[1].value}",
+            claims,
+            forms[0].value,
+            forms[1].value,
+            verdicts={} if set(forms) in MEASURED else {"flink": OTHERWISE},
+        )
 
 
 JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"

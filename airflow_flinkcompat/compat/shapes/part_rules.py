@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.flink.ranking import ON_2_3, wrong
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, OtherOperator
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherOperator
 
 Judge = Callable[[OperatorPair, Difference], Verdict]
 STATELESS = frozenset({JoinForm.LOOKUP.value, "UNION ALL"})
@@ -101,7 +101,12 @@ def gathered_above(pair: OperatorPair) -> bool:
 
 
 def stateful(pair: OperatorPair) -> bool:
-    return pair.new.kind not in STATELESS and not by_processing_time(pair.new)
+    return keeps_state(pair.new)
+
+
+def keeps_state(operator: Operator) -> bool:
+    """Whether an operator keeps state; an asynchronous lookup's queue is judged by itself."""
+    return operator.kind not in STATELESS and not by_processing_time(operator)
 
 
 def by_processing_time(operator: object) -> bool:

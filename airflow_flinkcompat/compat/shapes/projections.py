@@ -160,9 +160,11 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     gone, come = lookups.modes_of_unpaired(pair)
     if LookupMode.ASYNCHRONOUS in gone and not pair.added:
         return refused("al-stateless-idle-removed", Consequence.REFUSED_AT_SUBMIT)
+    if pair.operators:
+        return None
     if LookupMode.NOT_KNOWN in gone | come:
         return unmeasured(lookups.MAY_WAIT)
-    if pair.operators or moved:
+    if moved:
         return None
     if all(map(_reads_source, (*pair.removed, *pair.added))):
         return right("lj-removed, al-stateless-idle-added, sk-stateless-lookup-added", ON_2_3)
