@@ -8,7 +8,17 @@ from functools import cache, partial
 
 from sqlglot import exp
 
-from airflow_flinkcompat.plan.catalog import BindError, Environment, Path, View, data_type, name_parts, options, place
+from airflow_flinkcompat.plan.catalog import (
+    BindError,
+    Environment,
+    Namespace,
+    Path,
+    View,
+    data_type,
+    name_parts,
+    options,
+    place,
+)
 from airflow_flinkcompat.plan.intervals import refused_intervals
 from airflow_flinkcompat.plan.nodes import DISTRIBUTION, Node, Opaque, Sink, Table, Watermark, dotted
 from airflow_flinkcompat.plan.program import REFUSED, Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
@@ -65,9 +75,11 @@ def canonical(tree: exp.Expr) -> str:
     return tree.sql(dialect="flink", comments=False)
 
 
-def _text(tree: exp.Expr, statement: Statement) -> Text:
+def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
     """The canonical text of a statement that stands by itself."""
-    return Text(statement.text, partial(canonical, tree))
+    # What its names mean depends on where it stands.
+    source = f"{statement.text} -- in {namespace}" if str(namespace) else statement.text
+    return Text(source, lambda: canonical(namespace.resolved(tree)))
 
 
 class _Builder:
@@ -124,17 +136,21 @@ class _Builder:
             case nodes.CreateView():
                 self._create_view(tree, statement)
             case nodes.CreateFunction():
-                name = ".".join(part.name for part in tree.this.parts)
+                system = bool(tree.args.get("system"))
+                name = tree.this.name if system else dotted(env.path(tree.this))
                 language = str(tree.args.get("language") or "JAVA").lower()
                 self._asked_before(name.lower().rpartition(".")[2], tree, statement)
-                known = env.functions.get(name.lower())
+                known = env.functions.get(name.lower()) or env.functions.get(tree.this.name.lower())
                 earlier = known.definition or None if known is not None else None
                 if self._declared_before(tree, earlier is not None, earlier, statement):
                     return
                 kind = known.kind if known is not None else str(tree.meta.get(FUNCTION_KIND, ""))
                 env.functions[name.lower()] = FunctionDeclaration(
-                    name, kind, language, canonical(tree), place(tree, statement)
+                    name, kind, language, canonical(env.namespace.resolved(tree)), place(tree, statement)
                 )
+            case nodes.CreateNamespace() if tree.args["kind"] == "CATALOG":
+                self._fact("CreateNamespace", tree.this.name, tree, statement)
+                env.namespace = env.namespace.with_catalog(tree.this.name, dict(options(tree.args.get("options"))))
             case nodes.InsertInto():
                 self._insert(tree, statement, statement_set)
             case nodes.StatementSet():
@@ -169,23 +185,20 @@ class _Builder:
             self._fact("declared after its use", "", tree, statement)
 
     def _use(self, tree: nodes.UseNamespace, statement: Statement) -> None:
-        kind = str(tree.args["kind"])
         names = [part.name for part in name_parts(tree.expressions[0])] if len(tree.expressions) == 1 else []
-        if kind == "CATALOG" and len(names) == 1:
-            self.environment.catalog, self.environment.database = names[0], ""
-        elif kind == "DATABASE" and len(names) in (1, 2):
-            *catalog, self.environment.database = names
-            if catalog:
-                self.environment.catalog = catalog[0]
-        else:
+        namespace = self.environment.namespace.use(str(tree.args["kind"]), names)
+        if namespace is None:
             self._fact("UseNamespace", "", tree, statement)
+        else:
+            self.environment.namespace = namespace
 
     def _fact(self, kind: str, name: str, tree: exp.Expr, statement: Statement) -> None:
         declared = (*self.environment.tables, *self.environment.views) if kind in ("Alter", "Drop") else ()
         # A temporary table hides another one of its name, and DROP TEMPORARY drops no other.
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
-        self.facts.append(Fact(kind, name, canonical(tree), after, statement.span))
+        text = canonical(self.environment.namespace.resolved(tree))
+        self.facts.append(Fact(kind, name, text, after, statement.span))
 
     def _declared_before(self, tree: exp.Expr, known: bool, text: Text | str | None, statement: Statement) -> bool:
         """Whether a CREATE does nothing because the name is taken; what it replaces stays as a fact.
@@ -220,9 +233,7 @@ class _Builder:
         except BindError as error:
             self.environment.ask_for_all(tree)
             span = error.span or place(tree, statement)
-            # What its names mean depends on where it stands.
-            where = ".".join((self.environment.catalog, self.environment.database)).strip(".")
-            text = canonical(tree) + (f" -- in {where}" if where else "")
+            text = canonical(self.environment.namespace.resolved(tree))
             return Opaque("query", text, (), (), f"{error.reason}: {error.message}", span)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
@@ -251,7 +262,7 @@ class _Builder:
         self._pipeline(sink, statement_set, tree)
 
     def _create_view(self, tree: nodes.CreateView, statement: Statement) -> None:
-        text = _text(tree, statement)
+        text = _text(tree, statement, self.environment.namespace)
         names = [column.name for column in tree.args.get("columns") or ()]
         path = self.environment.path(tree.this)
         view = self.environment.views.get(path)
@@ -277,7 +288,7 @@ class _Builder:
         self._asked_before(path, tree, statement)
         if tree.args.get("temporary"):
             self.temporary.add(path)
-        self.texts[path] = _text(tree, statement)
+        self.texts[path] = _text(tree, statement, self.environment.namespace)
         base = self._like(tree)
         query = None if tree.expression is None else self._query(tree.expression, statement)
         table = self._table(tree, statement, path, base, query)

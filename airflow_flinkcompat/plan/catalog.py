@@ -7,12 +7,13 @@ from where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from airflow_flinkcompat.plan.nodes import Node, Table
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.nodes import Node, Table, dotted
 from airflow_flinkcompat.plan.program import FunctionDeclaration, Text
 from airflow_flinkcompat.plan.types import (
     BIGINT,
@@ -57,13 +58,99 @@ class View:
     steps: tuple[str, ...] = ()
 
 
+_CATALOG, _DATABASE = "default_catalog", "default_database"
+#: Flink's functions that give tables, and those of the legacy GROUP BY.
+_OWN_TABLE_FUNCTIONS = frozenset({"TUMBLE", "HOP", "CUMULATE", "SESSION", "UNNEST"})
+#: The database of a catalog that names none, by its type.
+_DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default"}
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """The current catalog and database, and how names resolve in them.
+
+    What a session begins with, ``default_catalog`` and its ``default_database``, is written "", as is the default
+    database of another catalog: a table has one path however its name is written. ``defaults`` are the databases that
+    catalogs begin with, as far as the script says it.
+    """
+
+    catalog: str = ""
+    database: str = ""
+    defaults: tuple[tuple[str, str], ...] = ()
+
+    def path(self, name: exp.Expression) -> Path:
+        """The path of a dotted name. Raises :class:`BindError` for one of more than three parts."""
+        parts = [part.name for part in name_parts(name)]
+        if len(parts) > 3:
+            raise BindError("name", f"a name has at most three parts: {'.'.join(parts)}")
+        namespace = self
+        if len(parts) == 3:
+            namespace = self._at(*parts[:2])
+        elif len(parts) == 2:
+            namespace = self._at(self.catalog, parts[0])
+        return namespace.catalog, namespace.database, parts[-1]
+
+    def use(self, kind: str, names: list[str]) -> Namespace | None:
+        """The namespace after ``USE [CATALOG] names``; None where it is none."""
+        if kind == "CATALOG" and len(names) == 1:
+            return self._at(names[0], "")
+        if kind == "DATABASE" and len(names) in (1, 2):
+            return self._at(*([self.catalog, *names][-2:]))
+        return None
+
+    def with_catalog(self, name: str, given: Mapping[str, str]) -> Namespace:
+        """The namespace once a catalog is created with these options."""
+        default = given.get("default-database") or _DEFAULT_DATABASES.get(given.get("type", ""))
+        if default is None:
+            return self
+        return replace(self, defaults=tuple({**dict(self.defaults), name: default}.items()))
+
+    def _at(self, catalog: str, database: str) -> Namespace:
+        catalog = "" if catalog == _CATALOG else catalog
+        default = dict(self.defaults).get(catalog, "") if catalog else _DATABASE
+        return replace(self, catalog=catalog, database="" if database == default else database)
+
+    def resolved(self, tree: exp.Expr) -> exp.Expr:
+        """A copy of a statement in which every table and user function goes by its path; nothing else has changed."""
+        local = {cte.alias for cte in tree.find_all(exp.CTE)}
+        tree = tree.copy()
+        for name in list(tree.find_all(exp.Table)):
+            if len(name.parts) > 3 or (len(name.parts) == 1 and name.name in local):
+                continue
+            catalog, database, last = self.path(name)
+            parts = {"this": last, "db": database, "catalog": catalog}
+            needed = {"this", *(("db",) if database or catalog else ()), *(("catalog",) if catalog else ())}
+            for key, part in parts.items():
+                name.set(key, exp.to_identifier(part, quoted=not part.isidentifier()) if key in needed else None)
+        for call in list(tree.find_all(exp.Anonymous)):
+            self._resolve_call(call)
+        for function in tree.find_all(nodes.TableFunction):
+            if not (isinstance(function.this, exp.Identifier) and function.this.name.upper() in _OWN_TABLE_FUNCTIONS):
+                function.set("this", exp.to_identifier(dotted(self.path(function.this)).lower()))
+        return tree
+
+    def _resolve_call(self, call: exp.Anonymous) -> None:
+        """Name a function by its path. One without a database may be Flink's own, and one with it never is."""
+        written = call.name
+        qualified = call.parent if isinstance(call.parent, exp.Dot) and call.arg_key == "expression" else None
+        own = functions.lookup(written.upper()) is not None or written.upper() in _OWN_TABLE_FUNCTIONS
+        if qualified is None and not own:
+            call.set("this", dotted((self.catalog, self.database, written)))
+        elif qualified is not None and not own:
+            name = exp.Dot.build([*(part.copy() for part in name_parts(qualified.this)), exp.to_identifier(written)])
+            call.set("this", dotted(self.path(name)))
+            qualified.replace(call)
+
+    def __str__(self) -> str:
+        return ".".join((self.catalog, self.database)).strip(".")
+
+
 @dataclass
 class Environment:
     """The session while a script is read: current catalog and database, settings and everything declared so far."""
 
     settings: dict[str, str] = field(default_factory=dict)
-    catalog: str = ""
-    database: str = ""
+    namespace: Namespace = field(default_factory=lambda: Namespace())
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
@@ -73,15 +160,8 @@ class Environment:
     """Tables by path and functions by name (lower case) that were asked for before anything declared them."""
 
     def path(self, table: exp.Expression) -> Path:
-        """The fully qualified path of a name, as far as the script says it."""
-        parts = [part.name for part in name_parts(table)]
-        if len(parts) > 3:
-            raise BindError("name", f"a name has at most three parts: {'.'.join(parts)}")
-        if len(parts) == 3:
-            return parts[0], parts[1], parts[2]
-        if len(parts) == 2:
-            return self.catalog, parts[0], parts[1]
-        return self.catalog, self.database, parts[0]
+        """The fully qualified path of a name. Raises :class:`BindError` for one of more than three parts."""
+        return self.namespace.path(table)
 
     def table(self, path: Path, span: Span | None) -> Table:
         """The declared table, or an undeclared one whose columns are whatever the script mentions, types unknown."""
@@ -93,8 +173,12 @@ class Environment:
         return Table(path, columns, tuple(column.name for column in columns), declared=False, span=span)
 
     def function(self, name: str) -> FunctionDeclaration | None:
-        """The declaration of a function; Flink finds functions whatever their case."""
-        declared = self.functions.get(name.lower())
+        """The declaration of a function; Flink finds functions whatever their case.
+
+        One without a database is one of the whole session, or of the current database.
+        """
+        own = dotted((self.namespace.catalog, self.namespace.database, name)).lower()
+        declared = self.functions.get(name.lower()) or self.functions.get(own)
         if declared is None:
             self.undeclared.add(name.lower())
         return declared
@@ -110,9 +194,14 @@ class Environment:
 
 def name_parts(name: exp.Expression) -> list[exp.Identifier]:
     """The identifiers of a dotted name, outermost first."""
-    if isinstance(name, exp.Table):
-        return [part for part in name.parts if isinstance(part, exp.Identifier)]
-    return list(name.find_all(exp.Identifier))
+    match name:
+        case exp.Table() | exp.Column():
+            return [part for part in name.parts if isinstance(part, exp.Identifier)]
+        case exp.Dot():
+            return [*name_parts(name.this), *name_parts(name.expression)]
+        case exp.Identifier():
+            return [name]
+    return []
 
 
 _SIMPLE = {

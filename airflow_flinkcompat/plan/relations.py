@@ -26,6 +26,8 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAggregate,
     WindowAssign,
     WindowKind,
+    dotted,
+    walk_nodes,
 )
 from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of
 from airflow_flinkcompat.plan.result_types import common_type
@@ -341,7 +343,7 @@ class QueryBinder(OrderBinder):
         if where is not None:
             condition = ScalarBinder(self.environment, self.statement, below.scope).bind(where.this)
             below = replace(below, node=Filter(below.node, condition, span=self.span(where.this)))
-        outputs = list(self._expanded(tree, below.scope))
+        outputs = list(self._expanded(tree, below))
         having, qualify = tree.args.get("having"), tree.args.get("qualify")
         trees = [*(output for _, output in outputs if not isinstance(output, InputRef)), *_conditions(having, qualify)]
         binder = ScalarBinder(self.environment, self.statement, below.scope)
@@ -396,19 +398,26 @@ class QueryBinder(OrderBinder):
 
         return ScalarBinder(self.environment, self.statement, binder.scope, special).bind(tree)
 
-    def _expanded(self, tree: exp.Select, scope: Scope) -> Iterator[tuple[str | None, exp.Expression | InputRef]]:
+    def _expanded(self, tree: exp.Select, below: Relation) -> Iterator[tuple[str | None, exp.Expression | InputRef]]:
         """The SELECT list with stars unfolded: (name, tree or column)."""
+        scope = below.scope
         for output in tree.expressions:
             star = output.this if isinstance(output, exp.Column) else output
             if isinstance(star, exp.Star):
                 qualifier = output.table if isinstance(output, exp.Column) else None
                 hits = [i for i in range(len(scope.columns)) if not qualifier or scope.qualifiers[i] == qualifier]
-                if scope.optional and any(scope.optional[i] for i in hits):
+                # An undeclared table may seem to have no columns at all, where the script names none.
+                nameless = not hits and any(
+                    isinstance(n, Scan) and not n.table.declared for n in walk_nodes(below.node)
+                )
+                if nameless or (scope.optional and any(scope.optional[i] for i in hits)):
                     raise BindError(
                         "undeclared-table", "the columns of * are not known: declare the table", self.span(output)
                     )
                 if not hits:
-                    raise BindError("unknown-column", f"{output} names no columns", self.span(output))
+                    raise BindError(
+                        "unknown-column", f"{output.sql(dialect='flink')} names no columns", self.span(output)
+                    )
                 for i in hits:
                     yield scope.columns[i].name, InputRef(i, scope.columns[i].type, self.span(output))
             elif isinstance(output, exp.Alias):
@@ -425,7 +434,9 @@ def _conditions(*clauses: exp.Expression | None) -> list[exp.Expression]:
 
 def _function_name(tree: exp.Expression, environment: Environment) -> str:
     name = tree.this
-    written = name.name if isinstance(name, exp.Identifier) else name.sql(dialect="flink")
+    if isinstance(name, exp.Dot):  # never one of Flink's own
+        return dotted(environment.path(name)).lower()
+    written = str(name.name)
     spec = functions.lookup(written.upper())
     return written.upper() if spec is not None and environment.function(written) is None else written.lower()
 

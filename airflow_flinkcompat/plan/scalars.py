@@ -12,9 +12,10 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts, place
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.intervals import interval
+from airflow_flinkcompat.plan.nodes import dotted
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -250,6 +251,8 @@ class ScalarBinder:
         names: list[str] = []
         inner: exp.Expression = tree
         while isinstance(inner, exp.Dot):
+            if isinstance(inner.expression, exp.Anonymous) and not names:
+                return self._qualified_function(tree)
             if not isinstance(inner.expression, exp.Identifier):
                 raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
             names.insert(0, inner.expression.name)
@@ -303,6 +306,18 @@ class ScalarBinder:
         # Built-in names are the same in any case; a user's function keeps its spelling in lower case.
         known = functions.lookup(name.upper()) is not None
         return self.call(name.upper() if known else name.lower(), tree.expressions, tree)
+
+    def _qualified_function(self, tree: exp.Dot) -> Expression:
+        """A call of a function with its database, or catalog and database: never one of Flink's own."""
+        call = tree.expression
+        qualifier = tree.this
+        name = exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(call.name)])
+        path = dotted(self.environment.path(name)).lower()
+        if self.environment.functions.get(path) is None or functions.lookup(path.upper()) is not None:
+            raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
+        if is_aggregate(exp.Anonymous(this=path), self.environment):
+            raise BindError("aggregate", f"aggregate {path} is not understood here", self.span(tree))
+        return self.call(path, call.expressions, tree)
 
     def _keyword_call(self, tree: nodes.KeywordCall) -> Expression:
         args = [self.bind(arg) for arg in tree.expressions]

@@ -1,0 +1,39 @@
+"""Rows that come from no table: their columns are not known, and that is no fault of the program."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Side, check
+
+HEAD = """\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+rows = t_env.from_elements([(1, "a"), (2, "b")], ["id", "name"])
+t_env.create_temporary_view("src", rows)
+t_env.execute_sql("CREATE TABLE s (id BIGINT, name STRING) WITH ('connector' = 'print')")
+"""
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        't_env.execute_sql("INSERT INTO s SELECT * FROM src")',
+        't_env.execute_sql("INSERT INTO s SELECT x.* FROM src AS x")',
+        't_env.execute_sql("INSERT INTO s SELECT x.* FROM src AS x JOIN src AS y ON x.id = y.id")',
+        't_env.from_path("src").execute_insert("s")',
+    ],
+)
+def test_star_over_them_is_not_refused(engine: str, query: str) -> None:
+    side = Side(HEAD + query + "\n", engine=engine, language="python")
+    report = check(side, side)
+    assert report.outcome is Outcome.UNKNOWN
+    assert {finding.rule for finding in report.findings} == {"statement-not-read"}
+
+
+def test_an_undeclared_table_that_shows_no_column_is_undeclared() -> None:
+    (pipeline,) = Side("SELECT * FROM nowhere;").program.pipelines
+    assert "undeclared-table" in str(getattr(pipeline.sink.input, "reason", ""))
+    (pipeline,) = Side("SELECT z.* FROM (VALUES (1)) AS t(a);").program.pipelines
+    assert "unknown-column" in str(getattr(pipeline.sink.input, "reason", ""))
