@@ -9,7 +9,7 @@ from enum import StrEnum
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.secrets import mask_option
 from airflow_flinkcompat.sql import Statement
-from airflow_flinkcompat.sql.nodes import SetOption
+from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 
 _DIALECT = "table.sql-dialect"
 _REMEDIES = {
@@ -64,6 +64,9 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
     for statement in statements:
         if _other_dialect(statement):
             return
+        if isinstance(statement.tree, HiveTable):
+            remedy = f"SET '{_DIALECT}' = 'hive' before it, or declare the table in Flink's own dialect"
+            yield Obstacle(ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect reads this; {remedy}")
         if statement.malformed:
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -93,6 +93,8 @@ class _Builder:
         self.sets = 0
         self.texts: dict[Path, Text] = {}
         """The script's own CREATE TABLE statements by what they declare."""
+        self.compiled: dict[str, list[Pipeline]] = {}
+        """The queries of each plan that the script compiles into a file of its own, by the file."""
         self.temporary: set[Path] = set()
         """The tables and views of the script that are temporary."""
 
@@ -118,6 +120,8 @@ class _Builder:
             self.problems += (
                 Problem(REFUSED, words, canonical(tree), span) for words, span in refused_intervals(tree, statement)
             )
+        if "${" in statement.text:
+            self.problems += _templates(tree, statement)
         try:
             self._statement(tree, statement, statement_set)
         except BindError as error:
@@ -170,6 +174,12 @@ class _Builder:
                     env.settings.pop(tree.this.name, None)
             case nodes.UseNamespace():
                 self._use(tree, statement)
+            case nodes.CompilePlan():
+                self._compile_plan(tree, statement)
+            case nodes.ExecutePlan():
+                self._execute_plan(tree, statement)
+            case nodes.HiveTable():
+                self._fact(f"Hive DDL of table {dotted(env.path(tree.this))}", "", tree, statement)
             case exp.Query() | exp.Values():
                 sink = Sink(self._query(tree, statement), None, span=place(tree, statement))
                 self._pipeline(sink, statement_set, tree)
@@ -178,6 +188,37 @@ class _Builder:
                 name_tree = tree.args.get("this")
                 name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
                 self._fact(kind, name, tree, statement)
+
+    def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
+        """The queries of a plan run where EXECUTE PLAN names its file.
+
+        Flink does not overwrite a file, so one that is compiled under IF NOT EXISTS, or compiled and executed at once,
+        may be an older one.
+        """
+        before, self.pipelines = self.pipelines, []
+        self._statement(tree.expression, statement, None)
+        compiled, self.pipelines = self.pipelines, before
+        self._fact("CompilePlan", tree.this.name, tree, statement)
+        if not (tree.args.get("exists") or tree.args.get("execute")):
+            self.compiled[tree.this.name] = compiled
+        else:
+            self.compiled.pop(tree.this.name, None)
+        if tree.args.get("execute"):
+            self._not_seen(tree, statement)
+
+    def _execute_plan(self, tree: nodes.ExecutePlan, statement: Statement) -> None:
+        if tree.this.name in self.compiled:
+            self._fact("ExecutePlan", tree.this.name, tree, statement)
+            self.pipelines += self.compiled[tree.this.name]
+        else:
+            self._not_seen(tree, statement)
+
+    def _not_seen(self, tree: exp.Expr, statement: Statement) -> None:
+        message = (
+            "EXECUTE PLAN runs what its file holds, which is not compared; compile the plan in the same script and "
+            "without IF NOT EXISTS, or check the scripts that it was compiled from"
+        )
+        self.problems.append(Problem("plan-file", message, canonical(tree), place(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
         """What asked for a name further up did not get what is declared here; that stays as a fact."""
@@ -387,6 +428,14 @@ class _Builder:
             tuple(sorted(merged.items())),
             span=place(tree, statement),
         )
+
+
+def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
+    """Names that are template variables: what they stand for is settled elsewhere."""
+    for node in nodes_of(tree):
+        if isinstance(node, exp.Identifier) and "${" in node.name and not node.args.get("quoted"):
+            message = f"what {node.name} stands for is not known; give the script as it is submitted"
+            yield Problem("template", message, canonical(tree), place(node, statement))
 
 
 def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:

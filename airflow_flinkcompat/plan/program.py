@@ -13,6 +13,10 @@ REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
 
 
+ELSEWHERE = ("program", "plan-file")
+"""Reasons of a :class:`Problem` under which the same words may stand for something else each time."""
+
+
 @dataclass(frozen=True)
 class FunctionDeclaration:
     """A user-defined function: ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or

@@ -307,6 +307,20 @@ def _show(gen: FlinkGenerator, node: nodes.Show) -> str:
     )
 
 
+def _compile_plan(gen: FlinkGenerator, node: nodes.CompilePlan) -> str:
+    return _words(
+        "COMPILE",
+        _when(node.args.get("execute"), "AND EXECUTE"),
+        f"PLAN {gen.sql(node, 'this')}",
+        _when(node.args.get("exists"), "IF NOT EXISTS"),
+        f"FOR {gen.sql(node, 'expression').removeprefix('EXECUTE ')}",
+    )
+
+
+def _hive_table(gen: FlinkGenerator, node: nodes.HiveTable) -> str:
+    return _words(node.args["kind"], gen.sql(node, "this"), *(gen.sql(part) for part in node.expressions))
+
+
 _PRINTERS: dict[type[exp.Expr], _Print] = {
     exp.Table: _table,
     exp.Values: _values,
@@ -405,6 +419,9 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
         "DESCRIBE", node.args.get("kind"), _when(node.args.get("extended"), "EXTENDED"), gen.sql(node, "this")
     ),
     nodes.Show: _show,
+    nodes.CompilePlan: _compile_plan,
+    nodes.ExecutePlan: lambda gen, node: f"EXECUTE PLAN {gen.sql(node, 'this')}",
+    nodes.HiveTable: _hive_table,
     nodes.Call: lambda gen, node: f"CALL {gen.sql(node, 'this')}",
 }
 

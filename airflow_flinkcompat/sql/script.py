@@ -16,10 +16,12 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from airflow_flinkcompat.sql import lexer
+from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
+from airflow_flinkcompat.sql.statement_parser import FlinkParser
 
+_DIALECT = "table.sql-dialect"
 STEPS = "steps"
 """Under this name the tree of a query notes the operations of the Table API it was made by."""
 FUNCTION_KIND = "function kind"
@@ -219,10 +221,15 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
     places = Places(text, source)
     known = {} if like is None else {each.text: each for each in like.statements if each.tree is not None}
     dialect = Flink()
-    statements = tuple(_statement(text, chunk, places, known, dialect) for chunk in lexer.split(text))
+    statements: list[Statement] = []
+    hive = False
+    for chunk in lexer.split(text):
+        statement = _statement(text, chunk, places, {} if hive else known, dialect, hive)
+        hive = _sets_hive(statement.tree, hive)
+        statements.append(statement)
     if not statements:
         raise ScriptError(f"{source}: holds no SQL statement")
-    return Script(source, text, statements)
+    return Script(source, text, tuple(statements))
 
 
 def span_of(node: exp.Expr, statement: Statement) -> Span:
@@ -320,8 +327,17 @@ class Places:
         return line, offset - self._starts[line - 1] + 1
 
 
+def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
+    """Whether statements behind this one are in Hive's dialect."""
+    if isinstance(tree, nodes.SetOption) and tree.this is not None and tree.this.name == _DIALECT:
+        return bool(tree.expression.name.lower() == "hive")
+    if isinstance(tree, nodes.ResetOption) and (tree.this is None or tree.this.name == _DIALECT):
+        return False
+    return before
+
+
 def _statement(
-    text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink
+    text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
 ) -> Statement:
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
@@ -336,7 +352,8 @@ def _statement(
         )
     try:
         tokens = dialect.tokenize(body)
-        tree = dialect.parser().parse(tokens, body)[0]
+        parser = FlinkParser(dialect=dialect)
+        tree = (parser.parse_hive if hive else parser.parse)(tokens, body)[0]
     except ParseError as error:
         malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR
         return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed)

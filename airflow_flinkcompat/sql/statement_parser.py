@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
@@ -14,6 +15,7 @@ from airflow_flinkcompat.sql.alter_parser import AlterParser
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS
 from airflow_flinkcompat.sql.grammar import unknown_parts
 
+_TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
 _EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 _DESCRIBED = ("CATALOG", "DATABASE", "FUNCTION", "MODEL")
@@ -46,6 +48,25 @@ _NOT_FOLLOWING = frozenset(
 )
 
 
+#: What only Hive's DDL holds behind the name of a table.
+_HIVE_CLAUSES = (
+    *(("ROW", "FORMAT"), ("STORED", "AS"), ("STORED", "BY"), ("CLUSTERED", "BY"), ("SKEWED", "BY"), ("TBLPROPERTIES",)),
+)
+
+
+def is_hive(tokens: list[Token]) -> bool:
+    """Whether a statement is a table's DDL that only Hive's dialect has: by its clauses, or typed partition columns."""
+    words = ["" if token.token_type in _TEXTS else token.text.upper() for token in tokens]
+    if words[:1] not in (["CREATE"], ["ALTER"]) or "TABLE" not in words[1:4]:
+        return False
+    if any(tuple(words[at : at + len(clause)]) == clause for clause in _HIVE_CLAUSES for at in range(len(words))):
+        return True
+    if "PARTITIONED" not in words:
+        return False
+    at = words.index("PARTITIONED")
+    return words[at + 1 : at + 3] == ["BY", "("] and words[at + 4 : at + 5] not in ([","], [")"], [])
+
+
 class FlinkParser(AlterParser):
     """Parser of one Flink SQL statement."""
 
@@ -55,7 +76,10 @@ class FlinkParser(AlterParser):
         (("INSERT",), lambda self: self.parse_insert()),
         (("EXECUTE", "STATEMENT", "SET", "BEGIN"), lambda self: self.parse_statement_set()),
         (("BEGIN", "STATEMENT", "SET", ";"), lambda self: self.parse_statement_set()),
+        (("EXECUTE", "PLAN"), lambda self: nodes.ExecutePlan(this=self.require_string())),
         (("EXECUTE",), lambda self: self.parse_statement()),
+        (("COMPILE", "AND", "EXECUTE", "PLAN"), lambda self: self.parse_compile_plan(execute=True)),
+        (("COMPILE", "PLAN"), lambda self: self.parse_compile_plan(execute=False)),
         (("SET",), lambda self: self.parse_set()),
         (("RESET",), lambda self: self.parse_reset()),
         (("DROP",), lambda self: self.parse_drop()),
@@ -77,10 +101,52 @@ class FlinkParser(AlterParser):
 
         Raises :class:`sqlglot.errors.ParseError` for anything else; :func:`parse_script` splits scripts.
         """
+        try:
+            return [self._parse_whole(raw_tokens, sql)]
+        except ParseError:
+            if not is_hive(raw_tokens):
+                raise
+        return self.parse_hive(raw_tokens, sql)
+
+    def parse_hive(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        """Read one statement under ``SET 'table.sql-dialect' = 'hive'``: DDL of a table is kept whole, by its name."""
+        self._begin(raw_tokens, sql)
+        start = self._curr
+        words = ["CREATE"] if self.match_words("CREATE") else ["ALTER"] if self.match_words("ALTER") else []
+        words += [word for word in ("TEMPORARY", "EXTERNAL") if words and self.match_words(word)]
+        if not words or not self._match(TokenType.TABLE):
+            return [self._parse_whole(raw_tokens, sql)]
+        words += ["TABLE", *(("IF NOT EXISTS",) if self.parse_if_not_exists() else ())]
+        table = self.parse_name()
+        rest: list[exp.Expr] = []
+        while self._curr and self._curr.token_type != TokenType.SEMICOLON:
+            rest.append(self._parse_hive_part())
+        while self._match(TokenType.SEMICOLON):
+            pass
+        if self._curr:
+            self.fail("Unexpected text after the end of the statement")
+        return [self.place(nodes.HiveTable(this=table, kind=" ".join(words), expressions=rest), start)]
+
+    def _parse_hive_part(self) -> exp.Expr:
+        token = self._curr
+        if token.token_type in (TokenType.UNKNOWN, TokenType.HINT):
+            self.fail("Unexpected text in a statement of Hive")
+        self._advance()
+        if token.token_type == TokenType.STRING:
+            return self.place(exp.Literal.string(token.text), token)
+        if token.token_type == TokenType.IDENTIFIER:
+            return self.place(exp.to_identifier(token.text.lower(), quoted=True), token)
+        part: exp.Expr = exp.var(token.text.lower())
+        return self.place(part, token)
+
+    def _begin(self, raw_tokens: list[Token], sql: str) -> None:
         self.reset()
         self.sql = sql
         self._chunks = [raw_tokens]  # sqlglot would cut a statement set into pieces
         self._advance_chunk()
+
+    def _parse_whole(self, raw_tokens: list[Token], sql: str) -> exp.Expr:
+        self._begin(raw_tokens, sql)
         if not self._match_texts(("SET", "RESET"), advance=False):
             self._refuse_gaps(raw_tokens)
         tree = self.parse_statement()
@@ -90,7 +156,7 @@ class FlinkParser(AlterParser):
             self.fail("Unexpected text after the end of the statement")
         for part in unknown_parts(tree):
             self.fail("This clause is not part of Flink SQL", self._token_of(part))
-        return [tree]
+        return tree
 
     def _refuse_gaps(self, tokens: list[Token]) -> None:
         compared = False  # IS [NOT] DISTINCT FROM
@@ -146,6 +212,19 @@ class FlinkParser(AlterParser):
         if not self.match_words("ON", "CONFLICT", "DO"):
             return None
         return self.require_word(*_CONFLICT_ACTIONS, context=" after ON CONFLICT DO")
+
+    def parse_compile_plan(self, *, execute: bool) -> nodes.CompilePlan:
+        """Read ``'file' [IF NOT EXISTS] FOR INSERT … | STATEMENT SET BEGIN … END``."""
+        path = self.require_string()
+        exists = not execute and self.parse_if_not_exists()
+        self.expect(TokenType.FOR, "FOR after the file of the plan")
+        if self.match_words("STATEMENT", "SET", "BEGIN"):
+            compiled: exp.Expr = self.parse_statement_set()
+        else:
+            start = self._curr
+            self.expect_words("INSERT")
+            compiled = self.place(self.parse_insert(), start)
+        return nodes.CompilePlan(this=path, expression=compiled, exists=exists, execute=execute)
 
     def parse_statement_set(self) -> nodes.StatementSet:
         """Read the statements up to and including ``END``."""

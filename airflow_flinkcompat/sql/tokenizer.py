@@ -31,6 +31,9 @@ _NUMBERS = frozenset({TokenType.NUMBER, TokenType.HEX_STRING})
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST_NUMBER = 400
 
+#: A name that is a template variable, or holds one: ``${NAME}``, ``orders_${env}``.
+_TEMPLATE = re.compile(r"\w*\$\{[A-Za-z_][\w.:-]*\}(?:\w|\$\{[A-Za-z_][\w.:-]*\})*")
+
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING, TokenType.UNICODE_STRING})
 _STRINGS = frozenset({TokenType.STRING, TokenType.UNICODE_STRING})
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -142,7 +145,8 @@ class FlinkTokenizer(Tokenizer):
         tokens = super().tokenize(_without_slash_comments(sql))
         if not all(_is_number(sql, token) for token in tokens if token.token_type in _NUMBERS):
             raise TokenError("a number that is none in Flink SQL")
-        return _merge(self._expand_hints(tokens), sql)
+        tokens = self._expand_hints(tokens)
+        return _merge(_with_templates(tokens, sql) if "${" in sql else tokens, sql)
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
         """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
@@ -207,6 +211,21 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
         merged.append(token)
     if any(token.token_type == TokenType.UNICODE_STRING for token in merged):
         return _with_unicode_strings(merged)
+    return merged
+
+
+def _with_templates(tokens: list[Token], sql: str) -> list[Token]:
+    """The tokens with each template variable, and what is written together with it, as one word."""
+    merged: list[Token] = []
+    end = -1
+    for token in tokens:
+        if token.start < end:
+            continue
+        if token.token_type == TokenType.VAR and (found := _TEMPLATE.match(sql, token.start)):
+            end = found.end()
+            column = token.col + end - 1 - token.end
+            token = Token(TokenType.VAR, found.group(), token.line, column, token.start, end - 1, token.comments)
+        merged.append(token)
     return merged
 
 

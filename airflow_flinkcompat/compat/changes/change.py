@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
-from airflow_flinkcompat.plan.program import Problem, Program
+from airflow_flinkcompat.plan.program import ELSEWHERE, Problem, Program
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Change:
         a, b = self.programs
         if (self.old.engine, self.old.version) != (self.new.engine, self.new.version):
             return False
-        if any(problem.reason == "program" for problem in (*a.problems, *b.problems)):
+        if any(problem.reason in ELSEWHERE for problem in (*a.problems, *b.problems)):
             # The same words may stand for something else: what a program reads from outside is not seen.
             return False
         if refusals(a) or refusals(b) or self.old.not_run or self.new.not_run:

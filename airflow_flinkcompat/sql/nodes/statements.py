@@ -198,3 +198,28 @@ class Call(exp.Expression):
     """``CALL procedure(…)``. ``this``: exp.Anonymous or exp.Dot ending in one."""
 
     arg_types = {"this": True}
+
+
+class CompilePlan(exp.Expression):
+    """``COMPILE PLAN 'file' [IF NOT EXISTS] FOR expression``, or ``COMPILE AND EXECUTE PLAN 'file' FOR expression``.
+
+    ``this``: Literal, ``expression``: InsertInto or StatementSet; ``exists``, ``execute``: bool.
+    """
+
+    arg_types = {"this": True, "expression": True, "exists": False, "execute": False}
+
+
+class ExecutePlan(exp.Expression):
+    """``EXECUTE PLAN 'file'``. ``this``: Literal."""
+
+    arg_types = {"this": True}
+
+
+class HiveTable(exp.Expression):
+    """CREATE TABLE or ALTER TABLE in Hive's dialect, which is kept whole and known by the name of its table.
+
+    ``kind``: the words before the name, ``this``: exp.Table. ``expressions``: everything behind it in order: strings as
+    Literal, everything else, lower-case as Hive takes names and keywords, as Var or quoted Identifier.
+    """
+
+    arg_types = {"this": True, "kind": True, "expressions": False}
