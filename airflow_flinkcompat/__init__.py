@@ -17,15 +17,17 @@ __all__ = ["Policy", "Report", "Side", "__version__", "check"]
 _COMPAT_NAMES = frozenset({"Policy", "Report", "Side", "check"})
 
 
-def __getattr__(name: str) -> Any:
-    """Load the public names on first use: a DAG processor that imports an operator must not pay for the parser."""
-    if name not in _COMPAT_NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from airflow_flinkcompat import compat
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
 
-    value = getattr(compat, name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load the public names on first use: a DAG processor that imports an operator must not pay for the parser."""
+        if name not in _COMPAT_NAMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from airflow_flinkcompat import compat
+
+        value = getattr(compat, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
+    from airflow_flinkcompat.operators.arguments import Template
     from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
     from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
@@ -22,6 +23,7 @@ __all__ = [
     "FlinkSqlDeployOperator",
     "Deployment",
     "DeploymentsError",
+    "Template",
     "gated_redeploy",
     "read_deployments",
     "redeploy_dag",
@@ -36,6 +38,7 @@ _HOMES = {
     "FlinkSqlDeployOperator": "deploy",
     "Deployment": "deployments",
     "DeploymentsError": "deployments",
+    "Template": "arguments",
     "gated_redeploy": "gated",
     "read_deployments": "deployments",
     "redeploy_dag": "gated",
@@ -43,12 +46,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -17,10 +17,12 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
+from airflow_flinkcompat.operators.arguments import Late, Native, ScriptArguments, Template
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_flinkcompat.backfill import BackfillRequest
     from airflow_flinkcompat.backfill.connectors.base import Needs
@@ -78,8 +80,8 @@ class FlinkBackfillOperator(ScriptOperator):
         order_by: Mapping[str, str] | None = None,
         from_: str | None = None,
         to: str | None = None,
-        late: str = "include",
-        native: str = "auto",
+        late: Late | Template = "include",
+        native: Native | Template = "auto",
         chunk: str | None = None,
         journal: str | None = None,
         boundary: str | None = None,
@@ -88,7 +90,7 @@ class FlinkBackfillOperator(ScriptOperator):
         dry_run: bool = False,
         conn_id: str = "spark_default",
         spark: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
         if own := [name for name in spark or {} if name in _OWN_ARGUMENTS]:

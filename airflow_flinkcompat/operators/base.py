@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
+from airflow_flinkcompat.operators.arguments import Language
 from airflow_flinkcompat.operators.texts import PROGRAMS, SQL, decoded, find_template, is_file, masked, read_template
 
 if TYPE_CHECKING:
@@ -154,13 +155,13 @@ class ScriptOperator(DeploymentOperator):
         functions: Mapping[str, str] | None = None,
         catalog: str = "",
         variables: Mapping[str, str] | None = None,
-        language: str | None = None,
+        language: Language | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.script = script
         self.variables = variables
-        self.language = language
+        self.language: str | None = language
         # A program as read: no template.
         self._program: str | None = None
         self.settings = settings

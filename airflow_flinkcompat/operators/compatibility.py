@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.arguments import Engine, PolicyTable, ScriptArguments, Template
 from airflow_flinkcompat.operators.base import (
     ScriptOperator,
     readable_errors,
@@ -22,6 +23,7 @@ from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Policy, Report, Side
     from airflow_flinkcompat.compat.planner import Plans
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("unchanged", "reject")
 OUTCOMES = ("compatible", "partial", "unknown", "incompatible")
-ENGINES = ("auto", "flink", "vvr")
+ENGINES = get_args(Engine)
 # Branches after which nothing is deployed → kind of ledger entry, by which the sensor knows, and its words.
 _LEADS_NOWHERE = {"unchanged": ("unchanged", "nothing to deploy"), "reject": ("rejected", "rejected by the policy")}
 
@@ -75,15 +77,15 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self,
         *,
         branches: Mapping[str, str | Sequence[str]],
-        engine: str = "auto",
+        engine: Engine | Template = "auto",
         engine_version: str | None = None,
-        policy: Mapping[str, str] | Policy | None = None,
+        policy: PolicyTable | Policy | None = None,
         redeploy_unchanged: bool | str = False,
         explain_plan: bool = False,
         plan_dir: str | None = None,
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
-        **kwargs: Any,
+        **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
         _check_branches(branches)
@@ -222,7 +224,8 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
     def _effective_policy(self) -> Policy:
         from airflow_flinkcompat.compat import Policy
 
-        return Policy.of(self.policy, backfill=summaries.has_backfill(self))
+        given = cast("Policy | Mapping[str, str] | None", self.policy)
+        return Policy.of(given, backfill=summaries.has_backfill(self))
 
     def _is_in_force(self, ledger: Ledger, head: LedgerEntry) -> bool:
         """Whether the deployed job runs and no redeploy is under way.
@@ -303,7 +306,7 @@ def _check_branches(branches: Mapping[str, Any]) -> None:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
 
 
-def _check_policy(policy: Mapping[str, str]) -> None:
+def _check_policy(policy: Mapping[str, object]) -> None:
     targets = ("resume", "restart", "approve", "reject")
     for outcome, branch in policy.items():
         if outcome not in OUTCOMES:

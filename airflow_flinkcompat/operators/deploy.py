@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.arguments import ScriptArguments, StartMode, Template
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name, side_of
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import LedgerEntry
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _RETURNED = (
     "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
 )  # fmt: skip
-START_MODES = ("auto-first", "savepoint", "checkpoint", "stateless")
+START_MODES = get_args(StartMode)
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
@@ -73,7 +75,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def __init__(
         self,
         *,
-        start_mode: str = "savepoint",
+        start_mode: StartMode | Template = "savepoint",
         check_task_id: str | None = None,
         approval_task_id: str | None = None,
         savepoint_directory: str | None = None,
@@ -88,7 +90,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         allow_ended: bool = False,
         hand_over: str | Mapping[str, Any] | None = None,
         source_offsets: str | Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
         if start_mode not in START_MODES and "{{" not in start_mode:

@@ -10,17 +10,26 @@ import inspect
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
+from airflow_flinkcompat.operators.arguments import (
+    ApproveTable,
+    BackfillTable,
+    ChangedTable,
+    CheckTable,
+    DeployTable,
+    RehearseTable,
+    Template,
+)
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
@@ -60,9 +69,10 @@ def _table(operator: type[Any], *, without: str = "", **more: Any) -> Any:
 
 def _annotation(annotation: Any, cls: type[Any]) -> Any:
     try:
-        return eval(annotation, vars(sys.modules[cls.__module__])) if isinstance(annotation, str) else annotation
+        found = eval(annotation, vars(sys.modules[cls.__module__])) if isinstance(annotation, str) else annotation
     except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
         return Any
+    return str if Template in get_args(found) else found
 
 
 _TABLES = {
@@ -146,6 +156,30 @@ class Deployment(BaseModel):
     deploy: Annotated[dict[str, Any], _of("deploy")] = {}
     rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
+
+    if TYPE_CHECKING:
+        # What may be given, which is more than what is kept: it says so to type checkers alone.
+        def __init__(
+            self,
+            *,
+            name: str,
+            script: str,
+            settings: Mapping[str, Any] = ...,
+            functions: Mapping[str, str] = ...,
+            catalog: str = ...,
+            variables: Mapping[str, Any] = ...,
+            flink_conn_id: str = ...,
+            ledger: str | None = ...,
+            approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
+            owner: str = ...,
+            tags: Sequence[str] = ...,
+            changed: ChangedTable = ...,
+            check: CheckTable = ...,
+            approve: ApproveTable = ...,
+            deploy: DeployTable = ...,
+            rehearse: RehearseTable | bool | None = ...,
+            backfill: BackfillTable | Literal[False] | None = ...,
+        ) -> None: ...
 
     @property
     def has_backfill(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
 from airflow_flinkcompat.operators.approval import RESUME, FlinkSqlApprovalOperator, restart_option
+from airflow_flinkcompat.operators.arguments import StartMode
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
@@ -206,7 +207,7 @@ class _Tasks:
         else:
             upper >> lower
 
-    def _deploy(self, task_id: str, start_mode: str, **more: Any) -> Any:
+    def _deploy(self, task_id: str, start_mode: StartMode, **more: Any) -> Any:
         if self.deploy is not None:
             return self.deploy(task_id=task_id, start_mode=start_mode, **more)
         table = dict(self.one.deploy)

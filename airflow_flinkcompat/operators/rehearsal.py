@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.arguments import RehearsalFinding, ScriptArguments
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, side_of
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import LedgerEntry
     from airflow_flinkcompat.deploy.rehearsal import Rehearsal
 
-FINDINGS = ("refused", "restored", "could not tell")
+FINDINGS = get_args(RehearsalFinding)
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
 _CLEANING_SECONDS = 120.0
 # XCom: what a rehearsal that waits in the triggerer has started.
@@ -58,7 +60,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     def __init__(
         self,
         *,
-        fail_on: Sequence[str] = (),
+        fail_on: Sequence[RehearsalFinding] = (),
         savepoint_directory: str | None = None,
         settle_seconds: float = 5,
         start_timeout: float = 180,
@@ -67,7 +69,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         patience: float = 20,
         poll_interval: float = 5,
         check_task_id: str | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
         if unknown := [finding for finding in fail_on if finding not in FINDINGS]:

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 __all__ = ["FlinkSqlChangeSensor"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from airflow_flinkcompat.sensors import change
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
 
-    return getattr(change, name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from airflow_flinkcompat.sensors import change
+
+        return getattr(change, name)
 
 
 def __dir__() -> list[str]:

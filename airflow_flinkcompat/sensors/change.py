@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorTimeout
 from airflow.sdk import BaseSensorOperator
 
+from airflow_flinkcompat.operators.arguments import SensorArguments
 from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, side_of
 from airflow_flinkcompat.operators.texts import FileMissing
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import LedgerEntry
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
 # Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
 _NO_TIMEOUT = timedelta(days=3650)
-_SHORTEST_BACK_OFF = 1.0
+# Airflow can take a task that goes on within a moment for one that its executor has lost.
+_SHORTEST_BACK_OFF = 5.0
 WAITING_FOR = "waiting_for"
 """Key of the XCom that says what the sensor waits for."""
 
@@ -73,7 +76,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         timeout: float | timedelta = _NO_TIMEOUT,
         deferrable: bool = True,
         require_cluster: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(poke_interval=poke_interval, timeout=timeout, **kwargs)
         self.recheck = recheck
