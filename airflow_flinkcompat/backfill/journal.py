@@ -22,7 +22,6 @@ from airflow_flinkcompat.backfill.connectors.base import Stated
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.filesystem import FileSystem
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.secrets import variables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +65,7 @@ def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[
     Slow to compute, and of all values together, because some are secrets.
     """
     text = "\n".join(request.texts)
-    values = {name: environment.get(name) for name in variables(text)}
+    values = {each.variable: environment.get(each.variable) for each in request.placeholders}
     if not values:
         return {}
     known = json.dumps(values, sort_keys=True).encode()

@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.handovers.boundary import hand_over
 from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
 from airflow_flinkcompat.compat.side import InputError, Side
 from airflow_flinkcompat.plan import Program
+from airflow_flinkcompat.secrets import placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
 
 
@@ -61,6 +62,9 @@ def plan(request: BackfillRequest) -> Plan:
 
 
 def _program(request: BackfillRequest) -> Program:
+    if request.language == "sql":
+        for place, why in placeholder_faults(request.script_text, request.source):
+            raise BackfillError(why, place)
     try:
         return Side(
             request.script_text,

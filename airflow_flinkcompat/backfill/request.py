@@ -11,6 +11,7 @@ from typing import Any
 from airflow_flinkcompat.backfill.durations import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.plan.program import FunctionDeclaration
+from airflow_flinkcompat.secrets import AnyPlaceholder, placeholders, placeholders_in_script
 
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
@@ -91,6 +92,14 @@ class BackfillRequest:
         """What may hold placeholders of secrets."""
         given = (self.files, self.variables, self.tables, self.sinks)
         return (self.script_text, self.catalog, *(text for texts in given for text in texts.values()))
+
+    @property
+    def placeholders(self) -> tuple[AnyPlaceholder, ...]:
+        """What the driver's environment is asked for; a comment of a script asks for nothing."""
+        in_sql = (self.script_text, self.catalog) if self.language == "sql" else (self.catalog,)
+        others = [text for text in self.texts if text not in in_sql]
+        found = [placeholders_in_script(text) for text in in_sql] + [placeholders(text) for text in others]
+        return tuple(dict.fromkeys(each for some in found for each in some))
 
     def to_dict(self) -> dict[str, Any]:
         """The request as plain JSON values; :meth:`from_dict` reads it back."""

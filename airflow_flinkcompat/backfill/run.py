@@ -18,9 +18,9 @@ from airflow_flinkcompat.backfill.native import Natives
 from airflow_flinkcompat.backfill.planning import Plan, plan
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
-from airflow_flinkcompat.backfill.secrets import hidden
+from airflow_flinkcompat.backfill.values import driver_redactor
 from airflow_flinkcompat.plan.translations import ERROR
-from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.secrets import Redactor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +43,16 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     before it hold this run's rows; a repeated run settles all. ``progress`` gets one line per stage. Raises
     :class:`BackfillError`, with secrets masked.
     """
+    redactor = driver_redactor(request.placeholders, os.environ)
+
+    def say(line: str) -> None:
+        progress(redactor(line))
+
+    for warning in redactor.warnings:
+        say(f"warning: {warning}")
     try:
         planned = plan(request)
-        native = Natives(request.native == "auto" and is_local(request.master or "local"), progress)
+        native = Natives(request.native == "auto" and is_local(request.master or "local"), say)
         # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
         work = effort(source.place for source in planned.work.sources)
         if work is Effort.MUCH and native.covers(planned.work):
@@ -54,13 +61,14 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
             if not is_local(session.sparkContext.master or ""):
                 native = Natives(False)
             with pinned(session):
-                return _run(session, planned, progress, native)
+                return _run(session, planned, say, native, redactor)
     except BackfillError as error:
-        message = hidden(error.message, "\n".join(request.texts), os.environ)
-        raise type(error)(mask_secrets(message), error.span) from None
+        raise type(error)(redactor(error.message), error.span) from None
 
 
-def _run(session: SparkSession, planned: Plan, progress: Progress, native: Natives) -> BackfillResult:
+def _run(
+    session: SparkSession, planned: Plan, progress: Progress, native: Natives, redactor: Redactor
+) -> BackfillResult:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -102,7 +110,8 @@ def _run(session: SparkSession, planned: Plan, progress: Progress, native: Nativ
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except (PySparkException, Py4JError) as error:
-        raise BackfillError(_readable(str(error))) from None
+        # Masked while it is whole: of a value with a line break the first line might be left.
+        raise BackfillError(_readable(redactor(str(error)))) from None
     finally:
         for write, publication in zip(work.writes, publications, strict=False):
             try:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.secrets import mask_option
+from airflow_flinkcompat.secrets import (
+    AnyPlaceholder,
+    EnvPlaceholder,
+    env_in_deployment,
+    mask_option,
+    placeholder_faults,
+    placeholders,
+    placeholders_in_script,
+)
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 
@@ -24,6 +32,7 @@ class ObstacleKind(StrEnum):
 
     SYNTAX = "syntax"
     SECRET = "secret"
+    PLACEHOLDER = "placeholder"
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,8 @@ class Obstacle:
 
 
 def obstacles(side: Side) -> tuple[Obstacle, ...]:
-    """Everything that keeps a side from being deployed: errors of syntax first, then literal secrets.
+    """Everything that keeps a side from being deployed: errors of syntax, literal secrets, placeholders that a
+    deployment cannot fill in.
 
     A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
     another dialect than Flink's own.
@@ -53,7 +63,7 @@ def obstacles(side: Side) -> tuple[Obstacle, ...]:
     Raises:
         ScriptError: the text as a whole is no script or program.
     """
-    return (*_errors_of_syntax(side), *_secrets(side))
+    return (*_errors_of_syntax(side), *_secrets(side), *_placeholders(side))
 
 
 def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
@@ -77,6 +87,21 @@ def _other_dialect(statement: Statement) -> bool:
         return False
     key, value = str(tree.this.name), str(tree.expression.name)
     return key == _DIALECT and value.lower() != "default"
+
+
+def _placeholders(side: Side) -> Iterator[Obstacle]:
+    if side.language == "sql":
+        for place, why in placeholder_faults(side.script, side.source):
+            yield Obstacle(ObstacleKind.PLACEHOLDER, f"{place}: {why}")
+        yield from _of_environment(placeholders_in_script(side.script), side.source)
+    for key, value in side.settings.items():
+        yield from _of_environment(placeholders(value), f"{side.source}: the setting {key!r}")
+
+
+def _of_environment(asked: Iterable[AnyPlaceholder], where: str) -> Iterator[Obstacle]:
+    for each in asked:
+        if isinstance(each, EnvPlaceholder):
+            yield Obstacle(ObstacleKind.PLACEHOLDER, f"{where}: {env_in_deployment(each)}")
 
 
 def _secrets(side: Side) -> Iterator[Obstacle]:

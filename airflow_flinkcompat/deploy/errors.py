@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 
 _LIMIT = 600
-# A value shorter than this is too common to be searched for in foreign text.
-_SHORTEST_SECRET = 4
 
 _FRAME = re.compile(r"^\s*(at\s+\S+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*$")
 _HEADING = re.compile(r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?:$|:.*))")
@@ -29,25 +27,21 @@ class DeployRefused(DeployError):
     """Nothing was touched: what runs, or what the ledger says, is not what was checked."""
 
 
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """``text`` without the given secret values and without anything that reads like a secret."""
+def redact(text: str) -> str:
+    """``text`` without anything that reads like a secret."""
     # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.
-    from airflow_flinkcompat.secrets import MASK, mask_secrets
+    from airflow_flinkcompat.secrets import mask_secrets
 
-    for secret in sorted({s for s in secrets if len(s) >= _SHORTEST_SECRET}, key=len, reverse=True):
-        quoted = secret.replace("\\", "\\\\").replace('"', '\\"')  # inside JAAS or JSON
-        for spelling in (secret, quoted, secret.replace("'", "''"), quoted.replace("'", "''")):
-            text = text.replace(spelling, MASK)
     return mask_secrets(text)
 
 
-def condense(text: str, secrets: Iterable[str] = ()) -> str:
+def condense(text: str, redactor: Callable[[str], str] = redact) -> str:
     """The root cause of a Java stack trace in one line of at most 600 characters, secrets masked.
 
     The deepest ``Caused by`` wins, unless the one above it repeats it and says more (the place in the statement, say).
     Text that is no stack trace comes back shortened.
     """
-    causes = _causes(redact(text, secrets))
+    causes = _causes(redactor(text))
     if not causes:
         return ""
     chosen = causes[-1]

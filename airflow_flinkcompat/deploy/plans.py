@@ -23,8 +23,8 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import Endpoint, is_loopback
-from airflow_flinkcompat.deploy.flink.statements import Lookup, Role, planned_sql, resolve_settings, role
-from airflow_flinkcompat.secrets import Placeholder
+from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
+from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 from airflow_flinkcompat.sql import Statement, parse_script
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
@@ -38,7 +38,7 @@ class PlansUnavailable(DeployError):
     """The compiled plans cannot be had; the message says why and what to do about it."""
 
 
-def unresolved(placeholder: Placeholder) -> str:
+def unresolved(placeholder: AnyPlaceholder) -> str:
     """The lookup where no connections are known: no plan depends on what a placeholder stands for."""
     return str(placeholder)
 
@@ -76,7 +76,7 @@ def compile_plans(gateway: SqlGateway, side: Side, folder: str, lookup: Lookup =
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[Plan] = []
-    with gateway.session(resolve_settings(side.settings, runner.resolve)) as session:
+    with gateway.session(runner.settings(side.settings)) as session:
         for statement in (*catalog, *side.parsed.statements):
             match role(statement):
                 case Role.SETUP:

@@ -18,15 +18,20 @@ from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlG
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobStatus
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.flink.statements import (
-    Lookup,
     Prepared,
     check_settings,
     prepare,
-    resolve_settings,
 )
 from airflow_flinkcompat.deploy.flink.tables import TablePath, overlay
 from airflow_flinkcompat.deploy.sources.reading import Sources, sources_of
-from airflow_flinkcompat.secrets import Placeholder, placeholders
+from airflow_flinkcompat.secrets import (
+    AnyPlaceholder,
+    EnvPlaceholder,
+    Lookup,
+    env_in_deployment,
+    placeholders,
+    redactor_of,
+)
 
 _log = logging.getLogger(__name__)
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
@@ -162,8 +167,10 @@ class Target(Protocol):
         """Delete a savepoint."""
 
 
-def no_connections(placeholder: Placeholder) -> str:
+def no_connections(placeholder: AnyPlaceholder) -> str:
     """The lookup of a target that was given none."""
+    if isinstance(placeholder, EnvPlaceholder):
+        raise TargetError(env_in_deployment(placeholder))
     raise TargetError(f"{placeholder} cannot be resolved: no connections are known here")
 
 
@@ -203,7 +210,7 @@ class SqlGatewayTarget:
     def learn_secrets(self, script: str, settings: Mapping[str, str]) -> None:
         for placeholder in placeholders("\n".join((script, *settings.values()))):
             try:
-                self._runner.resolve(placeholder)
+                self._runner.learn(redactor_of((placeholder,), self._runner.resolve))
             except Exception as error:  # whatever a lookup raises: the start, if there is one, says what is missing
                 _log.debug("%s is not resolved, so not masked: %s", placeholder, type(error).__name__)
 
@@ -217,13 +224,13 @@ class SqlGatewayTarget:
     ) -> None:
         """EXPLAIN the job in a session of its own. DDL runs there for real: in a lasting catalog it takes effect."""
         prepared = self._prepare(script, settings, source)
-        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
+        with self._gateway.session(self._runner.settings(settings)) as session:
             self._run_setup(session, prepared, tables or {})
             self._explain(session, prepared)
 
     def sources(self, script: str, settings: Mapping[str, str], *, source: str = "<script>") -> Sources:
         prepared = self._prepare(script, settings, source)
-        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
+        with self._gateway.session(self._runner.settings(settings)) as session:
             self._run_setup(session, prepared)
             return sources_of(session, self._explain(session, prepared))
 
@@ -231,7 +238,7 @@ class SqlGatewayTarget:
         self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "<script>"
     ) -> None:
         prepared = self._prepare(script, settings, source)
-        with self._gateway.session(resolve_settings(settings, self._runner.resolve)) as session:
+        with self._gateway.session(self._runner.settings(settings)) as session:
             self._run_setup(session, prepared, start.tables)
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
             config = {**start.options, "table.dml-sync": "false", _JOB_ID: job_id}

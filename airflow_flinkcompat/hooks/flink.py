@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
     from airflow_flinkcompat.deploy.rehearsal import Cluster
-    from airflow_flinkcompat.secrets import Placeholder
+    from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
-# Attributes of a connection that are no secrets by themselves.
-_PLAIN = frozenset({"host", "port", "schema", "login"})
 
 
 class FlinkHook(BaseHook):
@@ -139,7 +137,7 @@ class FlinkHook(BaseHook):
         except ApiError as error:
             raise AirflowFailException(str(error)) from None
         for secret in found.secrets:
-            mask_secret(secret)
+            mask_in_logs(secret)
         return found
 
     def engine(self) -> tuple[str, str]:
@@ -216,15 +214,30 @@ def _bare(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
 
 
-def connection_lookup(get_connection: Callable[[str], Connection]) -> Callable[[Placeholder], str]:
+def mask_in_logs(value: str) -> None:
+    """Have Airflow mask a secret in every later log of this process, in each of its usual spellings.
+
+    A value that is too short would hide parts of other words: it is left to the warning of who uses it.
+    """
+    from airflow_flinkcompat.secrets import SHORTEST, variants
+
+    for variant in variants(value) if len(value) >= SHORTEST else ():
+        mask_secret(variant)
+
+
+def connection_lookup(get_connection: Callable[[str], Connection]) -> Lookup:
     """Resolves ``${conn.<id>.<attribute>}`` from Airflow's connections; secret values are masked in logs from then on.
 
     The returned function raises AirflowFailException, naming the placeholder, when there is no such value.
     """
 
-    def lookup(placeholder: Placeholder) -> str:
+    def lookup(placeholder: AnyPlaceholder) -> str:
         from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
+        from airflow_flinkcompat.secrets import EnvPlaceholder, env_in_deployment
+
+        if isinstance(placeholder, EnvPlaceholder):
+            raise AirflowFailException(env_in_deployment(placeholder))
         conn_id, attribute = placeholder.conn_id, placeholder.attribute
         try:
             connection = get_connection(conn_id)
@@ -236,8 +249,8 @@ def connection_lookup(get_connection: Callable[[str], Connection]) -> Callable[[
             value = getattr(connection, attribute, None)
         if value is None or value == "":
             raise AirflowFailException(f"{placeholder}: connection {conn_id!r} has no {attribute}")
-        if attribute not in _PLAIN:
-            mask_secret(str(value))
+        if placeholder.is_secret:
+            mask_in_logs(str(value))
         return str(value)
 
     return lookup

@@ -194,10 +194,10 @@ class FlinkBackfillOperator(ScriptOperator):
 
         Raises AirflowFailException: a connection that is not there, or a driver that this process does not start.
         """
-        from airflow_flinkcompat.backfill.secrets import variable
-        from airflow_flinkcompat.secrets import placeholders
+        from airflow_flinkcompat.secrets import EnvPlaceholder
 
-        found = placeholders("\n".join(request.texts))
+        # A variable of the environment is not ours to give.
+        found = [each for each in request.placeholders if not isinstance(each, EnvPlaceholder)]
         if found and self._deploy_mode() == "cluster":
             raise AirflowFailException(
                 f"{found[0]}: with deploy mode cluster the driver starts on another machine, and spark-submit would "
@@ -206,7 +206,7 @@ class FlinkBackfillOperator(ScriptOperator):
                 "spark.kubernetes.driver.secretKeyRef.NAME) and write ${env.NAME} in place of the placeholder"
             )
         lookup = connection_lookup(BaseHook.get_connection)
-        return {variable(placeholder): lookup(placeholder) for placeholder in found}
+        return {placeholder.variable: lookup(placeholder) for placeholder in found}
 
     def _deploy_mode(self) -> str:
         given = (self.rendered("spark") or {}).get("deploy_mode")

@@ -1,24 +1,55 @@
-"""Secrets: which values are some, where a script asks for one, and texts that do not show any."""
+"""Secrets: which values are some, where a text asks for one, and texts that do not show any."""
 
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
+from airflow_flinkcompat.secrets.environment import environment_lookup
 from airflow_flinkcompat.secrets.keys import is_secret_key
-from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER, Placeholder, placeholders, resolve_placeholders
+from airflow_flinkcompat.secrets.placeholders import (
+    AnyPlaceholder,
+    EnvPlaceholder,
+    Lookup,
+    Placeholder,
+    PlaceholderError,
+    Resolved,
+    env_in_deployment,
+    placeholder_faults,
+    placeholders,
+    placeholders_in_script,
+    redactor_of,
+    resolve_placeholders,
+    resolve_value,
+)
 from airflow_flinkcompat.secrets.programs import mask_program, program_secrets, secret_texts, secrets_beside
-from airflow_flinkcompat.secrets.redact import MASK, mask_option, mask_secrets
+from airflow_flinkcompat.secrets.redact import MASK, SHORTEST, Redactor, mask_option, mask_secrets
+from airflow_flinkcompat.secrets.spellings import variants
+from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 
 __all__ = [
     "MASK",
     "PLACEHOLDER",
+    "AnyPlaceholder",
+    "EnvPlaceholder",
+    "Lookup",
     "Placeholder",
+    "PlaceholderError",
+    "Redactor",
+    "Resolved",
+    "SHORTEST",
     "Secret",
+    "env_in_deployment",
+    "environment_lookup",
     "find_secrets",
     "is_secret_key",
     "mask_option",
     "mask_program",
     "mask_secrets",
+    "placeholder_faults",
     "placeholders",
+    "placeholders_in_script",
     "program_secrets",
+    "redactor_of",
     "resolve_placeholders",
+    "resolve_value",
     "secret_texts",
     "secrets_beside",
+    "variants",
 ]

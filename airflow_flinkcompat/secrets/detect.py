@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.secrets.keys import is_secret_key
-from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER
+from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.script import Places, Script, Span
 
@@ -41,6 +41,9 @@ _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
 _IS_VALUE_BEFORE = re.compile(rf"=\s*(?:{_SINGLE})$", re.IGNORECASE)
 _NEARBY = 2000
 _ALIAS = re.compile(rf"(?<!\\)(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
+#: ``name.json:12:3`` and ``name.yaml:12`` are places in a file.
+_FILE_BEFORE_LINE = re.compile(r"[\w$-]\.(?:json|ya?ml|toml|xml|conf|cfg|ini|properties|html)$", re.IGNORECASE)
+_LINE = re.compile(r"\d{1,6}(?::\d{1,6})?(?![\w:.-])")
 _HARMLESS_VALUE = re.compile(r"(?:true|false|null|none|\*+),?", re.IGNORECASE)
 _SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
@@ -181,6 +184,8 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
     separator = _SEPARATOR.match(text, match.end())
     assert separator is not None
     sign, start = separator["sign"], separator.end()
+    if sign == ":" and _FILE_BEFORE_LINE.search(key) and _LINE.match(text, match.end() + 1):
+        return
     if prefix := _LITERAL_PREFIX.match(text, start):
         start = prefix.end()
     quote = _VALUE_QUOTE.match(text, start)

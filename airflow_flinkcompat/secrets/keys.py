@@ -33,7 +33,19 @@ _HARMLESS = frozenset({"kubernetessecrets", "securitykerberosaccesshadoopfilesys
 #: Spelled like this it is the name of a column or a topic.
 _NAMES = frozenset({"user_info"})
 
+#: A file of this kind is named, not set: ``jobs/orders_secret.sql:64:6``, ``token_usage.py: no such file``. Endings
+#: in which an option's key may end too are not among them (``gcp.credentials.json``).
+_FILE = re.compile(
+    r"\.(?:sql|ddl|hql|table|pyi?|ipynb|jar|java|kts?|scala|sh|md|rst|txt|log|csv|tsv|jsonl|parquet|orc|avro|gz|zip)$",
+    re.IGNORECASE,
+)
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def java_pattern() -> str:
+    """A pattern, of Java and of Python, that finds most of these words in a key, however they are separated."""
+    words = ("[._-]?".join(word) for word in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS))
+    return "(?i)" + "|".join(words)
 
 
 @lru_cache(maxsize=4096)  # a script names the same few keys over and over
@@ -41,8 +53,12 @@ def is_secret_key(key: str) -> bool:
     """Whether an option, field or parameter called ``key`` holds a secret, whatever its spelling.
 
     ``password``, ``properties.sasl.jaas.config``, ``s3.access-key``, ``clientSecret`` do; ``key.format``,
-    ``primary key``, ``aws.credentials.provider``, ``token-count`` do not.
+    ``primary key``, ``aws.credentials.provider``, ``token-count`` do not, nor does the name of a file
+    (``jobs/orders_secret.sql``). Of a path the last part counts.
     """
+    key = key.rsplit("/", 1)[-1]
+    if _FILE.search(key):
+        return False
     words = [word.lower() for word in _WORDS.findall(key)]
     joined = "".join(words)
     if not words or joined in _HARMLESS:

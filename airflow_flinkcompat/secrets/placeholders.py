@@ -1,28 +1,29 @@
-"""``${conn.<conn_id>.<attribute>}``: where a script asks for a value of an Airflow connection.
+"""``${conn.<conn_id>.<attribute>}`` and ``${env.NAME}``: where a text asks for a value that it does not hold.
 
-``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Placeholders stand inside
-string literals (hints included). In comments they are text and stay as they are, so that no secret ends up there.
+``attribute`` is ``host``, ``port``, ``login``, ``password``, ``schema`` or ``extra.<key>``. Where the values come
+from is a lookup passed in: Airflow's connections, or the environment of Spark's driver. In a script placeholders stand
+inside string literals (hints included). In comments they are text and stay as they are, so that no secret ends up
+there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
+from airflow_flinkcompat.secrets.redact import Redactor
+from airflow_flinkcompat.secrets.syntax import OPENING, PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
-from airflow_flinkcompat.sql.script import ScriptError
+from airflow_flinkcompat.sql.script import Places, ScriptError, Span
 
-#: Matches one placeholder; groups ``conn_id`` and ``attribute``.
-PLACEHOLDER = re.compile(
-    r"\$\{conn\.(?P<conn_id>[^{}\s'\"`]+?)\.(?P<attribute>host|port|login|password|schema|extra\.[^{}\s'\"`]+)\}"
-)
-_OPENING = re.compile(r"\$\{conn\b[^}\s'\"`]*\}?")
+#: Attributes of a connection that are no secrets by themselves.
+_NO_SECRETS = frozenset({"host", "port", "login", "schema"})
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """One value asked for; ``str()`` is the placeholder as written in scripts."""
+    """A value of an Airflow connection; ``str()`` is the placeholder as written in scripts."""
 
     conn_id: str
     attribute: str
@@ -30,50 +31,209 @@ class Placeholder:
     def __str__(self) -> str:
         return f"${{conn.{self.conn_id}.{self.attribute}}}"
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether the value has to be masked: a host or a login need not be."""
+        return self.attribute not in _NO_SECRETS
 
-def placeholders(text: str) -> tuple[Placeholder, ...]:
+    @property
+    def variable(self) -> str:
+        """The environment variable by which Spark's driver is given the value."""
+        return "FLINKCOMPAT_CONN_" + re.sub(r"[^A-Z0-9]", "_", f"{self.conn_id}_{self.attribute}".upper())
+
+
+@dataclass(frozen=True)
+class EnvPlaceholder:
+    """A variable of the environment of Spark's driver; ``str()`` is the placeholder as written in scripts."""
+
+    variable: str
+
+    def __str__(self) -> str:
+        return f"${{env.{self.variable}}}"
+
+    @property
+    def is_secret(self) -> bool:
+        """True: nothing tells what a variable holds."""
+        return True
+
+
+AnyPlaceholder = Placeholder | EnvPlaceholder
+#: Gives the value of a placeholder, or raises; what it raises never holds a value.
+Lookup = Callable[[AnyPlaceholder], str]
+
+
+class PlaceholderError(ScriptError):
+    """A placeholder that is none, stands where none may, or cannot be filled in; never holds a value."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A text with its placeholders filled in, and what hides the secret ones among the values."""
+
+    text: str = field(repr=False)
+    redactor: Redactor
+
+
+def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
     """The distinct placeholders of ``text`` in order of appearance, those in comments included."""
     return tuple(dict.fromkeys(_placeholder(match) for match in PLACEHOLDER.finditer(text)))
 
 
-def resolve_placeholders(text: str, lookup: Callable[[Placeholder], str]) -> str:
-    """Return ``text`` with each placeholder in a string literal replaced by ``lookup(placeholder)``.
+def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
+    """The distinct placeholders of a script that :func:`resolve_placeholders` fills in, in order of appearance."""
+    literals = (lexeme.text for lexeme in lexer.lexemes(text) if lexeme.kind in ("string", "hint"))
+    return tuple(dict.fromkeys(found for literal in literals for found in placeholders(literal)))
+
+
+def resolve_placeholders(text: str, lookup: Lookup) -> Resolved:
+    """Fill in each placeholder in a string literal of a script.
 
     Values are escaped for the literal they stand in: single quotes are doubled; directly inside double quotes (JAAS,
-    JSON) backslashes and double quotes are escaped as well. Raises :class:`ScriptError`, which never holds a value, for
-    a malformed placeholder and for one outside of a string literal.
+    JSON) backslashes and double quotes are escaped as well.
+
+    Args:
+        text: Statements of SQL.
+        lookup: Gives the value of a placeholder.
+
+    Returns:
+        The statements to send, and the redactor of what was filled in.
+
+    Raises:
+        PlaceholderError: A malformed placeholder, or one outside of a string literal.
     """
-    return "".join(_resolve(lexeme, text, lookup) for lexeme in lexer.lexemes(text))
+    for _, _, why in _faults(text):
+        raise PlaceholderError(why)
+    values = _Values(lookup)
+    return Resolved("".join(_resolve(text, values)), values.redactor)
 
 
-def _resolve(lexeme: lexer.Lexeme, text: str, lookup: Callable[[Placeholder], str]) -> str:
-    source = text[lexeme.start : lexeme.end]
-    if lexeme.kind == "hint":
-        return f"/*+{resolve_placeholders(source[3:-2], lookup)}*/"
-    if lexeme.kind == "comment":
-        return source
-    if lexeme.kind != "string":
+def resolve_value(text: str, lookup: Lookup) -> Resolved:
+    """Fill in each placeholder of one value, an option's say, that is not written as a literal of SQL.
+
+    Args:
+        text: The value. Directly inside double quotes (JAAS, JSON) what is filled in is escaped.
+        lookup: Gives the value of a placeholder.
+
+    Returns:
+        The value to use, and the redactor of what was filled in.
+
+    Raises:
+        PlaceholderError: A malformed placeholder.
+    """
+    for opening in _malformed(text):
+        raise PlaceholderError(_not_one(opening))
+    values = _Values(lookup)
+    return Resolved(_filled_in(text, values), values.redactor)
+
+
+def redactor_of(asked: Iterable[AnyPlaceholder], lookup: Lookup) -> Redactor:
+    """What hides the secret values of some placeholders.
+
+    Args:
+        asked: The placeholders.
+        lookup: Gives the value of a placeholder; one that it has no value for (LookupError) is passed over.
+
+    Returns:
+        The redactor.
+    """
+    values = _Values(lookup)
+    for placeholder in asked:
+        try:
+            values(placeholder)
+        except LookupError:
+            continue
+    return values.redactor
+
+
+class _Values:
+    """A lookup that remembers what it answered."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._answered: dict[AnyPlaceholder, str] = {}
+
+    def __call__(self, placeholder: AnyPlaceholder) -> str:
+        if placeholder not in self._answered:
+            self._answered[placeholder] = self._lookup(placeholder)
+        return self._answered[placeholder]
+
+    @property
+    def redactor(self) -> Redactor:
+        # A lookup may leave a placeholder as it is: that is no secret.
+        found = ((str(each), value) for each, value in self._answered.items() if each.is_secret)
+        return Redactor.of((name, value) for name, value in found if name != value)
+
+
+def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
+    """Whatever begins as a placeholder in a script and is none, or stands where none may.
+
+    Args:
+        text: The script.
+        source: Its name, for places.
+
+    Returns:
+        Place and reason of each, in order; comments are not looked at.
+    """
+    found = tuple(_faults(text))
+    places = Places(text, source) if found else None
+    return tuple((places.span(start, end), why) for start, end, why in found if places is not None)
+
+
+def env_in_deployment(placeholder: EnvPlaceholder) -> str:
+    """Why a deployment does not fill in a variable of the environment, and what to write."""
+    return (
+        f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the value into a "
+        "connection and write ${conn.<connection id>.<attribute>}, which both a deployment and a backfill fill in"
+    )
+
+
+def _faults(text: str, offset: int = 0) -> Iterator[tuple[int, int, str]]:
+    for lexeme in lexer.lexemes(text):
+        if "$" not in lexeme.text or lexeme.kind == "comment":
+            continue
+        at = offset + lexeme.start
+        if lexeme.kind == "hint":
+            yield from _faults(lexeme.text[3:-2], at + 3)
+        elif lexeme.kind == "string":
+            yield from ((at + match.start(), at + match.end(), _not_one(match)) for match in _malformed(lexeme.text))
         # `$`, `{` and `conn` are lexemes of their own outside of literals.
-        opening = _OPENING.match(text, lexeme.start) if source == "$" else _OPENING.search(source)
-        if opening is not None:
-            raise ScriptError(f"{opening.group()}: a placeholder may only stand inside a string in single quotes")
-        return source
-    resolved = PLACEHOLDER.sub(lambda match: _escaped(match, lookup(_placeholder(match))), source)
-    for opening in _OPENING.finditer(source):
-        if not PLACEHOLDER.match(source, opening.start()):
-            raise ScriptError(
-                f"{opening.group()}: not a placeholder; write ${{conn.<conn_id>.<attribute>}} with the attribute "
-                "host, port, login, password, schema or extra.<key>"
-            )
-    return resolved
+        elif opening := OPENING.match(text, lexeme.start) if lexeme.text == "$" else OPENING.search(lexeme.text):
+            start = offset + opening.start() + (0 if lexeme.text == "$" else lexeme.start)
+            why = f"{opening.group()}: a placeholder may only stand inside a string in single quotes"
+            yield start, start + len(opening.group()), why
 
 
-def _placeholder(match: re.Match[str]) -> Placeholder:
+def _malformed(text: str) -> Iterator[re.Match[str]]:
+    return (opening for opening in OPENING.finditer(text) if not PLACEHOLDER.match(text, opening.start()))
+
+
+def _not_one(opening: re.Match[str]) -> str:
+    return (
+        f"{opening.group()}: not a placeholder; write ${{conn.<conn_id>.<attribute>}} with the attribute "
+        "host, port, login, password, schema or extra.<key>, or, for a backfill, ${env.NAME}"
+    )
+
+
+def _resolve(text: str, lookup: Lookup) -> Iterator[str]:
+    for lexeme in lexer.lexemes(text):
+        if lexeme.kind == "hint":
+            yield from ("/*+", *_resolve(lexeme.text[3:-2], lookup), "*/")
+        elif lexeme.kind == "string":
+            yield _filled_in(lexeme.text, lambda placeholder: lookup(placeholder).replace("'", "''"))
+        else:
+            yield lexeme.text
+
+
+def _filled_in(text: str, lookup: Lookup) -> str:
+    def value(match: re.Match[str]) -> str:
+        found = lookup(_placeholder(match))
+        before, after = text[: match.start()][-1:], text[match.end() :][:1]
+        return found.replace("\\", "\\\\").replace('"', '\\"') if before == after == '"' else found
+
+    return PLACEHOLDER.sub(value, text)
+
+
+def _placeholder(match: re.Match[str]) -> AnyPlaceholder:
+    if match["name"] is not None:
+        return EnvPlaceholder(match["name"])
     return Placeholder(match["conn_id"], match["attribute"])
-
-
-def _escaped(match: re.Match[str], value: str) -> str:
-    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
-    if before == after == '"':
-        value = value.replace("\\", "\\\\").replace('"', '\\"')
-    return value.replace("'", "''")

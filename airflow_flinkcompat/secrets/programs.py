@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
 from airflow_flinkcompat.secrets.keys import is_secret_key
-from airflow_flinkcompat.secrets.placeholders import PLACEHOLDER
 from airflow_flinkcompat.secrets.redact import MASK, mask_secrets
+from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 from airflow_flinkcompat.sql import Script, Span, language_of
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")

@@ -1,11 +1,24 @@
-"""Masks literal secrets in any text. Masked text is for eyes only: it is not meant to be parsed or compared."""
+"""Masks secrets in texts: literal ones by what they read like, resolved ones by their values.
+
+Masked text is for eyes only: it is not meant to be parsed or compared.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
 from airflow_flinkcompat.secrets.detect import is_literal_secret, secret_ranges
+from airflow_flinkcompat.secrets.spellings import base64_pattern, plain_pattern
 
 #: What stands in the place of a secret.
 MASK = "***"
+#: A value shorter than this is part of too many words to be looked for.
+SHORTEST = 4
+
+_BASE64_BEFORE = re.compile(r"[A-Za-z0-9+/_%-]")
+_BASE64_AFTER = re.compile(r"(?:[A-Za-z0-9+/_-]|%(?:25)*2[bBfF])*+(?:=|%(?:25)*3[dD])*+")
 
 
 def mask_secrets(text: str) -> str:
@@ -14,7 +27,7 @@ def mask_secrets(text: str) -> str:
     Values that consist of placeholders (``${conn.…}``) are not secrets.
     """
     # What stands next to a secret may only be recognised once that secret is masked; a few rounds settle it.
-    while (masked := _mask_once(text)) != text:
+    while (masked := _cut(text, secret_ranges(text))) != text:
         text = masked
     return text
 
@@ -29,10 +42,89 @@ def mask_option(key: str, value: str) -> str:
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
 
 
-def _mask_once(text: str) -> str:
+@dataclass(frozen=True, repr=False)
+class Redactor:
+    """Hides values in any text, however they are written there, and every literal secret with them.
+
+    A spelling of a value is any mixture of: plain, quoted for SQL, escaped for JAAS, JSON, Java, Python or HTML,
+    encoded for a URL; and base64 of a text that holds it (``user:password``).
+
+    Attributes:
+        values: What to hide.
+        too_short: Names of values that are not looked for, because that would hide parts of other words.
+    """
+
+    values: frozenset[str] = frozenset()
+    too_short: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Iterable[tuple[str, str]]) -> Redactor:
+        """The redactor of values that have names.
+
+        Args:
+            values: Name (a placeholder as written) and value of each secret.
+
+        Returns:
+            A redactor of the values that are long enough.
+        """
+        named = [(name, value) for name, value in values if value]
+        kept = frozenset(value for _, value in named if _is_long_enough(value))
+        return cls(kept, tuple(dict.fromkeys(name for name, value in named if value not in kept)))
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self.values)} values)"
+
+    def __or__(self, other: Redactor) -> Redactor:
+        return Redactor(self.values | other.values, tuple(dict.fromkeys((*self.too_short, *other.too_short))))
+
+    def __call__(self, text: str) -> str:
+        """The text as it may be shown."""
+        ranges = sorted(found for value in self.values for found in _ranges(value, text))
+        return mask_secrets(_cut(text, _merged(ranges)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each value that cannot be hidden; it names the placeholder."""
+        return tuple(
+            f"the value of {name} is too short to be masked in messages (fewer than {SHORTEST} characters, or blanks "
+            "only): use a longer one"
+            for name in self.too_short
+        )
+
+
+def _is_long_enough(value: str) -> bool:
+    return len(value) >= SHORTEST and bool(value.replace("+", " ").strip())
+
+
+def _ranges(value: str, text: str) -> Iterator[tuple[int, int]]:
+    for match in plain_pattern(value).finditer(text):
+        yield match.span()
+    for match in base64_pattern(value).finditer(text):
+        start = match.start()
+        while start and _BASE64_BEFORE.match(text, start - 1):
+            start -= 1
+        rest = _BASE64_AFTER.match(text, match.end())
+        assert rest is not None
+        yield start, rest.end()
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Disjoint ranges out of sorted ones."""
+    begin = end = -1
+    for first, last in ranges:
+        if first > end:
+            if end > begin:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if end > begin:
+        yield begin, end
+
+
+def _cut(text: str, ranges: Iterable[tuple[int, int]]) -> str:
     parts: list[str] = []
     position = 0
-    for start, end in secret_ranges(text):
+    for start, end in ranges:
         parts += (text[position:start], MASK)
         position = end
     return "".join((*parts, text[position:]))

@@ -43,6 +43,14 @@ def test_placeholders_of_files_are_filled_in_too() -> None:
     assert "DDL = '${conn.db.password}'" in FULL.texts
 
 
+def test_comments_of_a_script_ask_for_nothing() -> None:
+    script = "-- ${conn.gone.password}\nINSERT INTO a SELECT '${env.A}' FROM b"
+    assert [str(each) for each in BackfillRequest(script, tables={"b": "/${env.B}"}).placeholders] == [
+        *("${env.A}", "${env.B}"),
+    ]
+    assert [str(each) for each in FULL.placeholders] == ["${conn.db.password}"]
+
+
 def test_what_the_operator_sends_is_read() -> None:
     sent = {"script": "SELECT 1", "from": "2024-01-01T00:00:00+00:00", "to": None, "tables": {}, "settings": {}}
     assert BackfillRequest.from_dict(sent).from_ == datetime(2024, 1, 1, tzinfo=UTC)

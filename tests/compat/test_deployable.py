@@ -81,6 +81,16 @@ def test_a_secret_of_a_program_has_the_environment_as_remedy() -> None:
     )
 
 
+def test_a_placeholder_that_a_deployment_cannot_fill_in_is_named_with_its_remedy() -> None:
+    script = GOOD.replace("${conn.k.password}", "${env.KAFKA_PASSWORD}") + INSERT
+    found = shown(script + "INSERT INTO s SELECT '${conn.k.pasword}' FROM t;", settings={"a": "${env.B}"})
+    assert [kind for kind, _ in found] == ["placeholder"] * 3
+    assert "orders.sql:3:23: ${conn.k.pasword}: not a placeholder" in found[0][1]
+    assert "${env.KAFKA_PASSWORD} is filled in by a backfill only" in found[1][1]
+    assert "the setting 'a': ${env.B}" in found[2][1]
+    assert all("${conn." in message for _, message in found)
+
+
 def test_errors_of_syntax_come_first() -> None:
     script = GOOD.replace("${conn.k.password}", "hunter2-plain") + "SELEC a;"
     assert [kind for kind, _ in shown(script)] == ["syntax", "secret"]

@@ -105,7 +105,7 @@ def test_what_the_servers_are_told_is_masked_in_logs(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("airflow_flinkcompat.hooks.flink.mask_secret", masked.append)
     extra = {"proxy": "http://proxy:3128", "proxy_login": "p", "proxy_password": "proxy-pw"}
     _ = hook(monkeypatch, host="gw", login="me", password="my-pw", extra=json.dumps(extra)).gateway_endpoint
-    assert {"my-pw", "proxy-pw", "bWU6bXktcHc=", "cDpwcm94eS1wdw=="} == set(masked)
+    assert {"my-pw", "proxy-pw", "bWU6bXktcHc=", "cDpwcm94eS1wdw=="} <= set(masked)
 
 
 def test_a_missing_ca_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

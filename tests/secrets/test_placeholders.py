@@ -2,7 +2,15 @@
 
 import pytest
 
-from airflow_flinkcompat.secrets import Placeholder, placeholders, resolve_placeholders
+from airflow_flinkcompat.secrets import (
+    Placeholder,
+    environment_lookup,
+    placeholder_faults,
+    placeholders,
+    placeholders_in_script,
+    resolve_placeholders,
+    resolve_value,
+)
 from airflow_flinkcompat.sql import ScriptError, parse_script
 
 VALUES = {
@@ -38,11 +46,11 @@ def test_lists_each_placeholder_once_in_order() -> None:
     ],
 )
 def test_resolves_inside_of_literals(text: str, expected: str) -> None:
-    assert resolve_placeholders(text, lookup) == expected
+    assert resolve_placeholders(text, lookup).text == expected
 
 
 def test_a_resolved_script_is_still_one_literal() -> None:
-    text = resolve_placeholders("CREATE TABLE t (a INT) WITH ('password' = '${conn.db.password}')", lookup)
+    text = resolve_placeholders("CREATE TABLE t (a INT) WITH ('password' = '${conn.db.password}')", lookup).text
     (statement,) = parse_script(text).statements
     assert statement.tree is not None
     assert statement.tree.args["options"][0].expression.name == VALUES[Placeholder("db", "password")]
@@ -58,6 +66,10 @@ def test_a_resolved_script_is_still_one_literal() -> None:
         ("'${conn.db}'", "not a placeholder"),
         ("'${conn.db.extra}'", "not a placeholder"),
         ("'${conn.db.password'", "not a placeholder"),
+        ("SELECT * FROM ${env.TABLE}", "only stand inside a string"),
+        ("t /*+ OPTIONS('a' = ${env.A}) */", "only stand inside a string"),
+        ("'${env.}'", "not a placeholder"),
+        ("'${env.A-B}'", "not a placeholder"),
     ],
 )
 def test_refuses_what_would_be_sent_as_it_stands(text: str, words: str) -> None:
@@ -66,5 +78,40 @@ def test_refuses_what_would_be_sent_as_it_stands(text: str, words: str) -> None:
     assert not any(value in str(raised.value) for value in VALUES.values())
 
 
+@pytest.mark.parametrize(
+    "text", ["'${conn.db.password}'", "-- ${conn.db}\n'${env.A}'", "/* ${conn.x} */ SELECT '${a}'"]
+)
+def test_what_is_right_has_no_fault(text: str) -> None:
+    assert placeholder_faults(text, "job.sql") == ()
+
+
+def test_every_fault_has_its_place() -> None:
+    text = "SELECT '${conn.db}'\nFROM ${conn.db.schema} /*+ OPTIONS('a' =\n'${env.}') */"
+    found = placeholder_faults(text, "job.sql")
+    assert [str(place) for place, _ in found] == ["job.sql:1:9", "job.sql:2:6", "job.sql:3:2"]
+
+
+def test_a_comment_asks_for_nothing() -> None:
+    text = "-- ${conn.a.password}\n'${conn.b.password} ${env.C}' t /*+ OPTIONS('x' = '${env.D}') */ /* ${env.E} */"
+    asked = ["${conn.b.password}", "${env.C}", "${env.D}"]
+    assert [str(each) for each in placeholders_in_script(text)] == asked
+
+
+def test_variables_of_the_environment_are_filled_in_by_the_same_code() -> None:
+    lookup = environment_lookup({"A": "it's", "FLINKCOMPAT_CONN_DB_1_EXTRA_X_Y": "why"})
+    resolved = resolve_placeholders("'${env.A}' '${conn.db-1.extra.x.y}'", lookup)
+    assert resolved.text == "'it''s' 'why'"
+    assert resolved.redactor("it''s why") == "*** why", "three characters are too few"
+    assert resolved.redactor.too_short == ("${conn.db-1.extra.x.y}",)
+    with pytest.raises(LookupError, match=r"\$\{env.B\} .* B is not set"):
+        resolve_value("${env.B}", lookup)
+
+
+def test_the_redactor_knows_what_was_filled_in_and_no_host() -> None:
+    resolved = resolve_placeholders("'${conn.db.password}@${conn.db.host}'", lookup)
+    assert resolved.redactor(f"refused {resolved.text}") == "refused '***@db.example.com'"
+    assert VALUES[Placeholder("db", "password")] not in repr(resolved)
+
+
 def test_a_value_is_not_resolved_twice() -> None:
-    assert resolve_placeholders("'${conn.a.password}'", lambda _: "${conn.b.password}") == "'${conn.b.password}'"
+    assert resolve_placeholders("'${conn.a.password}'", lambda _: "${conn.b.password}").text == "'${conn.b.password}'"

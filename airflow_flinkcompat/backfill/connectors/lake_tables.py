@@ -13,7 +13,8 @@ from pyspark.sql.types import StructType
 from airflow_flinkcompat.backfill.connectors.lakes import cast_type, column_type, compared, identifier, within
 from airflow_flinkcompat.backfill.connectors.pins import once
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.secrets import HIDDEN, resolve
+from airflow_flinkcompat.backfill.values import fill_in
+from airflow_flinkcompat.secrets import MASK
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.backfill.connectors.delta import Delta
@@ -67,8 +68,8 @@ def configure(session: SparkSession, table: IcebergTable) -> None:
     context: Any = session._jsc.sc()
     for name, given in (*table.properties, ("cache-enabled", "false")):
         # Of a job's properties, the event log hides only those whose names Spark was started with (Spark 4.1).
-        context.conf().setIfMissing(f"{prefix}.{name}", HIDDEN)
-        session.conf.set(f"{prefix}.{name}", resolve(given, os.environ))
+        context.conf().setIfMissing(f"{prefix}.{name}", MASK)
+        session.conf.set(f"{prefix}.{name}", fill_in(given, os.environ))
 
 
 def iceberg_schema(session: SparkSession, table: IcebergTable) -> StructType | None:

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from airflow_flinkcompat.backfill.connectors.jdbc import DRIVER, Database, identifier, is_read_as, qualified
 from airflow_flinkcompat.backfill.connectors.lakes import MICROSECONDS, finer
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.secrets import resolve
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, spark_type
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros, micros_of, timestamp
+from airflow_flinkcompat.backfill.values import fill_in
 from airflow_flinkcompat.plan.translations import ERROR
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def connect(session: SparkSession, database: Database) -> Connection:
 def spark_options(database: Database, table: str) -> dict[str, str]:
     """Options of Spark's jdbc format, secrets filled in; Spark does not show their values."""
     options = {"url": database.url, "user": database.username, "password": database.password}
-    filled = {key: resolve(value, os.environ) for key, value in options.items() if value is not None}
-    return {**filled, "dbtable": table, "driver": DRIVER, **_DRIVER_OPTIONS}
+    values = {key: fill_in(value, os.environ) for key, value in options.items() if value is not None}
+    return {**values, "dbtable": table, "driver": DRIVER, **_DRIVER_OPTIONS}
 
 
 def read(session: SparkSession, source: Jdbc) -> DataFrame:

@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.connectors import reading
 from airflow_flinkcompat.backfill.connectors.kafka import Kafka, Position, Topics
 from airflow_flinkcompat.backfill.connectors.pins import once
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.secrets import resolve
+from airflow_flinkcompat.backfill.values import fill_in
 
 Partition = tuple[str, int]
 _KAFKA = "org.apache.kafka"
@@ -88,7 +88,7 @@ def client(topics: Topics) -> dict[str, str]:
 
 
 def _properties(topics: Topics) -> dict[str, str]:
-    return {name: resolve(value, os.environ) for name, value in topics.properties}
+    return {name: fill_in(value, os.environ) for name, value in topics.properties}
 
 
 def _json(values: dict[Partition, int] | dict[Partition, None]) -> str:

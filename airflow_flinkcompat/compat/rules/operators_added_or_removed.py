@@ -66,8 +66,8 @@ RULE = Rule(
         "flink": GONE,
     },
     why="Open-source Flink finds operators by their place in the topology: state whose operator is gone, or got "
-    "another place, is refused. An operator that comes to a query without state is not: it restores, and begins empty. VVR's "
-    "pages speak of changes within an operator.",
+    "another place, is refused. An operator that comes to a query without state is not: it restores, and begins empty. "
+    "VVR's pages speak of changes within an operator.",
     example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
     find=find,
 )

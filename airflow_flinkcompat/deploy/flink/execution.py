@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.flink.rest import RestClient
-from airflow_flinkcompat.deploy.flink.statements import Lookup, relocate
-from airflow_flinkcompat.secrets import Placeholder, resolve_placeholders
+from airflow_flinkcompat.deploy.flink.statements import relocate, resolve_settings
+from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup, Redactor, resolve_placeholders
 from airflow_flinkcompat.sql import ScriptError, Statement
 
+_log = logging.getLogger(__name__)
 _FAILED = 500  # what the SQL Gateway answers where a statement failed
 _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
 
@@ -30,6 +32,7 @@ class ScriptRunner:
     def __init__(self, lookup: Lookup, *clients: RestClient) -> None:
         self._lookup = lookup
         self._clients = clients
+        self._warned: set[str] = set()
 
     def run(
         self,
@@ -46,7 +49,9 @@ class ScriptRunner:
         Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came.
         """
         try:
-            return session.execute(resolve_placeholders(sql, self.resolve), config)
+            resolved = resolve_placeholders(sql, self.resolve)
+            self.learn(resolved.redactor)
+            return session.execute(resolved.text, config)
         except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
             raise TargetError(f"{statement.span}: {error}") from None
         except GatewayError as error:
@@ -56,13 +61,24 @@ class ScriptRunner:
             reason = relocate(error.reason, statement.span, prefix=prefix)
             raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None
 
-    def resolve(self, placeholder: Placeholder) -> str:
+    def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Settings with their placeholders resolved. Raises ScriptRefused, TargetError."""
+        resolved = resolve_settings(settings, self.resolve)
+        for each in resolved.values():
+            self.learn(each.redactor)
+        return {key: each.text for key, each in resolved.items()}
+
+    def resolve(self, placeholder: AnyPlaceholder) -> str:
         """The value of a placeholder. Raises TargetError: there is none."""
         try:
-            value = self._lookup(placeholder)
+            return self._lookup(placeholder)
         except LookupError:
             raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
-        if placeholder.attribute == "password" or placeholder.attribute.startswith("extra."):
-            for client in self._clients:
-                client.secrets.add(value)
-        return value
+
+    def learn(self, redactor: Redactor) -> None:
+        """Have more values masked in every message of the clients from now on."""
+        for name in set(redactor.too_short) - self._warned:
+            self._warned.add(name)
+            _log.warning("%s", Redactor(too_short=(name,)).warnings[0])
+        for client in self._clients:
+            client.redactor |= redactor

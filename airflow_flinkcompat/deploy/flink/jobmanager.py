@@ -117,7 +117,7 @@ class JobManager(RestClient):
             # A task that has finished (a bounded source, say) restored long ago.
             tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
             completed_checkpoints=int((checkpoints.get("counts") or {}).get("completed", 0)),
-            failure=condense(str(history[0].get("stacktrace", "")), self.secrets) or None if history else None,
+            failure=condense(str(history[0].get("stacktrace", "")), self.redactor) or None if history else None,
         )
 
     def restored_from(self, job_id: str) -> str | None:
@@ -208,6 +208,6 @@ class JobManager(RestClient):
 
     def _succeeded(self, operation: Mapping[str, Any], what: str) -> dict[str, Any]:
         if cause := operation.get("failure-cause"):
-            why = condense(str(cause.get("stack-trace") or cause), self.secrets)
+            why = condense(str(cause.get("stack-trace") or cause), self.redactor)
             raise JobManagerError(f"{what} failed: {why}", _OK)  # an answer: waiting on would be in vain
         return dict(operation)

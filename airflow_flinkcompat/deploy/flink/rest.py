@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
+import logging
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +17,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
 from airflow_flinkcompat.deploy.flink.remedies import Origin, is_refused_by_proxy, tls_failure
+from airflow_flinkcompat.secrets import Redactor
 
+_log = logging.getLogger(__name__)
 _ATTEMPTS = 4
 _UNAVAILABLE = frozenset({502, 503, 504})
 # The request did not reach the server: safe to repeat whatever it asks for.
@@ -93,7 +96,9 @@ class RestClient:
         self.endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
         self._retry_wait = retry_wait
         # Values that must not show in any message, wherever the server echoes them.
-        self.secrets: set[str] = set(self.endpoint.secrets)
+        self.redactor = Redactor.of(("a credential of the connection", value) for value in self.endpoint.secrets)
+        for warning in self.redactor.warnings:
+            _log.warning("%s: %s", self.endpoint.place, warning)
         self._client = httpx.Client(
             base_url=self.endpoint.url.rstrip("/") + "/",
             headers=dict(self.endpoint.headers),
@@ -138,13 +143,13 @@ class RestClient:
             response = repeating(self._send, method, path, body)
             return response.json() if response.content else None
         except httpx.HTTPStatusError as error:
-            status, reason = error.response.status_code, said(error.response, self.secrets)
+            status, reason = error.response.status_code, said(error.response, self.redactor)
             message = f"{self.name} answered {status}: {reason}"
             if remedy := self.endpoint.origin.about_status(status):
                 message = f"{self.name} at {self.endpoint.place} answered {status} ({reason}): {remedy}"
             raise ApiError(message, status, reason) from None
         except httpx.HTTPError as error:
-            why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
+            why = f"{type(error).__name__}: {condense(str(error), self.redactor)}"
             remedy = self.endpoint.origin.about_failure(error)
             raise ApiError(f"{self.name} at {self.endpoint.place} does not answer ({why}): {remedy}") from None
         except json.JSONDecodeError:
@@ -159,21 +164,21 @@ class RestClient:
                 response.raise_for_status()
                 yield from response.iter_lines()
         except httpx.HTTPError as error:
-            why = f"{type(error).__name__}: {condense(str(error), self.secrets)}"
+            why = f"{type(error).__name__}: {condense(str(error), self.redactor)}"
             raise ApiError(f"{self.name} at {self.endpoint.place} does not give {path} ({why})") from None
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
         return self._client.request(method, path.lstrip("/"), json=body).raise_for_status()
 
 
-def said(response: httpx.Response, secrets: Iterable[str] = ()) -> str:
+def said(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:
     """What an error answer says: the root cause, in one masked line."""
     try:
         errors = response.json()["errors"]
         text = "\n".join(str(error) for error in errors)
     except (ValueError, KeyError, TypeError):
         text = response.text
-    return condense(text, secrets) or response.reason_phrase or "no reason given"
+    return condense(text, redactor) or response.reason_phrase or "no reason given"
 
 
 def _may_repeat(idempotent: bool) -> Callable[[BaseException], bool]:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.secrets import Placeholder, find_secrets, resolve_placeholders
+from airflow_flinkcompat.secrets import (
+    Lookup,
+    PlaceholderError,
+    Resolved,
+    find_secrets,
+    placeholder_faults,
+    resolve_value,
+)
 from airflow_flinkcompat.sql import ScriptError, Span, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
 
@@ -18,7 +25,6 @@ from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
 RECOVERY_KEYS = ("execution.state-recovery.", "execution.savepoint.", "execution.savepoint-restore-mode")
 JOB_NAME = "pipeline.name"
 
-Lookup = Callable[[Placeholder], str]
 
 _GAP = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)"
 _BLANK = re.compile(f"{_GAP}*", re.DOTALL)
@@ -82,7 +88,7 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
     """Check that the script makes exactly one job and leaves the start to the deployment.
 
     Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
-    recovery option, a literal secret, statements after the one that makes the job.
+    recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
     """
     try:
         parsed = parse_script(script, source)
@@ -94,6 +100,8 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
             f"the script holds secrets in plain text ({places}): put them into a connection and write "
             "${conn.<connection id>.password} in their place"
         )
+    for place, why in placeholder_faults(parsed.text, source):
+        raise ScriptRefused(f"{place}: {why}")
     jobs = []
     for statement in parsed.statements:
         part = role(statement)
@@ -179,15 +187,14 @@ def check_settings(settings: Mapping[str, str]) -> None:
             )
 
 
-def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, str]:
-    """Settings with their placeholders resolved; outside SQL nothing is escaped."""
+def resolve_settings(settings: Mapping[str, str], lookup: Lookup) -> dict[str, Resolved]:
+    """Settings with their placeholders resolved; outside SQL nothing is escaped. Raises ScriptRefused."""
     resolved = {}
     for key, value in settings.items():
         try:
-            literal = resolve_placeholders("'" + value.replace("'", "''") + "'", lookup)
-        except ScriptError as error:
+            resolved[key] = resolve_value(value, lookup)
+        except PlaceholderError as error:
             raise ScriptRefused(f"the setting {key!r}: {error}") from None
-        resolved[key] = literal[1:-1].replace("''", "'")
     return resolved
 
 

@@ -40,7 +40,7 @@ def savepoint_path(jobmanager: JobManager, journal: Journal, job_id: str, trigge
         raise JobManagerError(f"the savepoint of job {job_id} did not complete within {timeout:.0f} s") from None
     assert done is not None
     if cause := done.get("failure-cause"):
-        why = condense(str(cause.get("stack-trace") or cause), jobmanager.secrets)
+        why = condense(str(cause.get("stack-trace") or cause), jobmanager.redactor)
         raise JobManagerError(f"the savepoint of job {job_id} failed: {why}")
     return str(done["location"])
 

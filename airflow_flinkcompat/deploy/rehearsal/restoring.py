@@ -14,11 +14,12 @@ from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmissionU
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import TERMINAL, JobManager, JobStatus
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.statements import Lookup, Prepared, check_settings, prepare, resolve_settings
+from airflow_flinkcompat.deploy.flink.statements import Prepared, check_settings, prepare
 from airflow_flinkcompat.deploy.rehearsal import cluster
 from airflow_flinkcompat.deploy.rehearsal.journal import Journal
 from airflow_flinkcompat.deploy.rehearsal.standins import StandIns, Tables, tables_of
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
+from airflow_flinkcompat.secrets import Lookup
 
 # How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
@@ -154,7 +155,7 @@ class Stage:
 
     def _session(self, version: Version) -> AbstractContextManager[Session]:
         check_settings(version.settings)
-        return self._gateway.session(resolve_settings(version.settings, self._runner.resolve))
+        return self._gateway.session(self._runner.settings(version.settings))
 
     def _set_up(self, session: Session, prepared: Prepared) -> None:
         for statement in prepared.setup:

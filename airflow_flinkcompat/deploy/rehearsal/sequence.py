@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
-from airflow_flinkcompat.deploy.flink.statements import Lookup, prepare
+from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.rehearsal import cluster as asking
 from airflow_flinkcompat.deploy.rehearsal.claims import is_of_the_query, query_of, skipped_by_log
@@ -37,6 +37,7 @@ from airflow_flinkcompat.deploy.rehearsal.standins import CannotRehearse
 from airflow_flinkcompat.deploy.rehearsal.started import Started
 from airflow_flinkcompat.deploy.rehearsal.watcher import Watcher
 from airflow_flinkcompat.deploy.target import no_connections
+from airflow_flinkcompat.secrets import Lookup
 
 _log = logging.getLogger(__name__)
 _ROLES = ("control", "new", "strict")

@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy import (
     SqlGateway,
 )
 from airflow_flinkcompat.deploy.flink.evidence import statistics_age
+from airflow_flinkcompat.secrets import Redactor
 
 Answer = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
@@ -157,7 +158,7 @@ def test_refusal_is_condensed_masked_and_the_session_closed() -> None:
     )
     server = Server({**STATEMENT, RESULT: [error(500, "Internal server error.", trace)]})
     client = gateway(server)
-    client.secrets.add("value-of-a-connection")
+    client.redactor |= Redactor.of([("${conn.c.password}", "value-of-a-connection")])
     with client.session() as session, pytest.raises(GatewayError) as caught:
         session.execute("INSERT …")
     assert caught.value.reason == "ValidationException: bad 'password' = '***' of ***"

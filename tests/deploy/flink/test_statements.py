@@ -99,7 +99,8 @@ def test_settings() -> None:
 
 def test_settings_are_resolved_without_sql_escapes() -> None:
     resolved = resolve_settings({"a": "it's ${conn.lake.password}!", "b": "plain"}, lambda _: "o'neil")
-    assert resolved == {"a": "it's o'neil!", "b": "plain"}
+    assert {key: each.text for key, each in resolved.items()} == {"a": "it's o'neil!", "b": "plain"}
+    assert resolved["a"].redactor("who is o''neil") == "who is ***"
     with pytest.raises(ScriptRefused, match=r"the setting 'a': .*not a placeholder"):
         resolve_settings({"a": "${conn.lake}"}, lambda _: "x")
 

@@ -1,0 +1,107 @@
+"""In how many ways a value may be written where somebody echoes it.
+
+A pattern takes each character in any of its spellings, so that nested and mixed escapings (JSON in JSON, JAAS in SQL in
+JSON, a value in a URL in HTML) are found without listing them.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import groupby
+from urllib.parse import quote, quote_plus
+
+_ESCAPED = r"(?:(?<=\\)|(?<=5[cC])|(?<=92;))"
+"""Behind a backslash, or what became of it."""
+_SLASH = rf"(?:\\|%(?:25)*5[cC]|{_ESCAPED}u005[cC]|&\#92;)"
+_BLANK = rf"\s|\+|{_ESCAPED}(?:[nrtfv]|u[0-9a-fA-F]{{4}}|x[0-9a-fA-F]{{2}})|%(?:25)*[0-9a-fA-F]{{2}}|&nbsp;|&\#[0-9]+;"
+"""One blank or plus sign (a URL writes the one as the other), or a byte of one, in any spelling: lines get wrapped."""
+_EDGES = re.compile(r"^[\s+]+|[\s+]+$")
+_SHORTEST = 4
+_LINE = 8
+"""A line of this length or more is looked for by itself: some messages hold one line of a value only."""
+
+
+def variants(value: str) -> tuple[str, ...]:
+    """The usual spellings of a value, for who masks by plain text: Airflow's logs.
+
+    Args:
+        value: The value of a secret.
+
+    Returns:
+        Each spelling once: plain, quoted for SQL, escaped for JAAS and JSON, both, encoded for a URL, in base64.
+    """
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    plain = (value, escaped, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    quoted = (text.replace("'", "''") for text in plain)
+    data = _bytes(value)
+    encoded = (quote(data, safe=""), quote(data), quote_plus(data), base64.b64encode(data).decode())
+    return tuple(dict.fromkeys((*plain, *quoted, *encoded)))
+
+
+@lru_cache(maxsize=256)
+def plain_pattern(value: str) -> re.Pattern[str]:
+    """Matches a value however its characters are escaped; the line breaks in it however they are wrapped."""
+    long_lines = (line for line in value.splitlines() if len(line.strip()) >= _LINE)
+    return re.compile("|".join(dict.fromkeys((_spelled(value), *map(_spelled, long_lines)))))
+
+
+@lru_cache(maxsize=256)
+def base64_pattern(value: str) -> re.Pattern[str]:
+    """Matches what base64 makes of a value, and of any text that holds it (``user:password``), at its ends less."""
+    kinds = {_bytes(variant) for variant in (value, *variants(value)[:4])}
+    cores = dict.fromkeys(core for kind in sorted(kinds) for core in _cores(kind))
+    return re.compile("|".join(map(_spelled, cores)))
+
+
+def _bytes(value: str) -> bytes:
+    return value.encode("utf-8", errors="surrogatepass")
+
+
+def _cores(value: bytes) -> Iterator[str]:
+    """The letters of base64 that depend on a value alone, for each of the three places where it may begin."""
+    for before in range(3):
+        whole = base64.b64encode(bytes(before) + value).decode()
+        first, last = -(-before * 8 // 6), (before + len(value)) * 8 // 6
+        core = whole[first:last]
+        yield core
+        yield core.translate(str.maketrans("+/", "-_"))
+
+
+def _spelled(value: str) -> str:
+    """The pattern of a value: of each run of one character, any of its spellings, escaped any number of times."""
+    core = _EDGES.sub("", value)
+    if len(" ".join(core.split())) < _SHORTEST:  # blanks and plus signs are too common to be taken for one another
+        return "|".join(map(re.escape, variants(value)))
+    # What escapes the first character is tried from its beginning only, or a long run would be from each of its places.
+    parts = [] if core[0].isalnum() else [r"(?<!\\)(?<!%5[cC])"]
+    for kind, group in groupby(core, key=lambda char: " " if char.isspace() or char == "+" else char):
+        length = len(tuple(group))
+        if kind == " ":
+            parts.append(f"(?:{_SLASH}*+(?:{_BLANK}))+")
+        elif kind.isascii() and kind.isalnum():
+            parts.append(kind * length)
+        elif kind == "\\":
+            parts.append(f"{_SLASH}{{{length},}}+")
+        else:
+            one = f"(?:{_SLASH}*+(?:{_encoded(kind)}|{re.escape(kind)}))"
+            times = (8, 4, 2, 1) if kind == "'" else (1,)  # SQL doubles it, at each level
+            parts.append("(?:" + "|".join(f"{one}{{{length * each}}}" for each in times) + ")")
+    return "".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _encoded(char: str) -> str:
+    """The spellings of a character but itself; where one begins with a backslash, what stands behind that."""
+    code, units = ord(char), char.encode("utf-16-be", errors="surrogatepass").hex()
+    escapes = [f"{_SLASH}+".join(f"u{units[i : i + 4]}" for i in range(0, len(units), 4)), f"U{code:08x}"]
+    escapes += [f"x{code:02x}"] if code < 256 else []
+    escapes += ["b"] if char == "\b" else []
+    percent = "".join(f"%(?:25)*{byte:02x}" for byte in _bytes(char)) + ("|%(?:25)*" if char == "%" else "")
+    entities = [rf"&\#0*{code};", rf"&\#x0*{code:x};", *({html.escape(char)} - {char})]
+    entities += ["&apos;"] if char == "'" else []
+    return "(?i:" + "|".join((*(f"{_ESCAPED}{escape}" for escape in escapes), percent, *entities)) + ")"

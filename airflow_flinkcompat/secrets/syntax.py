@@ -1,0 +1,13 @@
+"""How placeholders are written."""
+
+from __future__ import annotations
+
+import re
+
+#: Matches one placeholder; groups ``conn_id`` and ``attribute``, or ``name``.
+PLACEHOLDER = re.compile(
+    r"\$\{(?:conn\.(?P<conn_id>[^{}\s'\"`]+?)\.(?P<attribute>host|port|login|password|schema|extra\.[^{}\s'\"`]+)"
+    r"|env\.(?P<name>[A-Za-z_][A-Za-z0-9_]*))\}"
+)
+#: Matches what begins as a placeholder does.
+OPENING = re.compile(r"\$\{(?:conn\b|env\.)[^}\s'\"`]*\}?")
