@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError, LocalFlink
-from measure import results
+from measure import evidence, results
 from measure.bench import CLUSTER, Bench
 from measure.flinks import CACHE, VERSIONS, home
 from measure.pairs import FOLDER, PROGRAMS, load_pairs
@@ -27,6 +27,9 @@ SLOTS = 16
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if options.evidence:
+        print(evidence.write())
+        return 0
     try:
         paths, failures = (sorted(results.FOLDER.glob("*.json")), []) if options.predict_only else _run(options)
     except (DeployError, FixtureError, OSError) as error:
@@ -39,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results.write(data, path)
         print(f"\n{results.report(data)}\n{path}")
         unsafe = unsafe or any(map(results.is_unsafe, data["pairs"]))
+    if not (options.predict_only or options.out):
+        print(evidence.write())
     for failure in failures:
         print(f"error: could not be run: {failure}", file=sys.stderr)
     return 2 if failures else int(unsafe)
@@ -55,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
     parser.add_argument(
         "--predict-only", action="store_true", help="renew the predictions of all committed results; needs no Flink"
+    )
+    parser.add_argument(
+        "--evidence", action="store_true", help="make the table of evidence anew of the committed results, and no more"
     )
     return parser
 

@@ -23,6 +23,9 @@ _SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
 _PATH = re.compile(
     r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?'path' = 'file://DATA/(?P<rows>\w+)'", re.DOTALL
 )
+_DELAY = re.compile(r"WATERMARK FOR (\w+) AS \1 - INTERVAL '(?P<seconds>\d+)' SECOND")
+HELD_BACK = "-- the watermark is held back"
+"""Stands in a script with an operator, such as an interval join, that hands on older watermarks than it gets."""
 _NO_WATERMARK = -(2**63)
 
 
@@ -44,7 +47,7 @@ class Arrival:
 
     rows: Mapping[str, int]
     ends: Mapping[str, int]
-    """Empty where the script declares no watermark."""
+    """Empty where the script declares no watermark, or says that it is held back."""
 
     def beyond(self, read: Mapping[str, int]) -> Arrival:
         """The same after rows that were read before, or come on top."""
@@ -79,11 +82,14 @@ def arrival(script: str, phase: str) -> Arrival:
         table: (DATA / rows / f"{phase}.csv").read_text("utf-8").splitlines()
         for table, rows in tables_read(script).items()
     }
+    delays = {match["table"]: int(delay["seconds"])
+              for match in _PATH.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
     latest = {table: max(line.rpartition(",")[2] for line in lines) for table, lines in texts.items()}
     # A watermark of the time itself stands one millisecond before the latest row.
-    ends = {table: int(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp() * 1000) - 1
+    ends = {table: int((datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp() - delays.get(table, 0)) * 1000) - 1
             for table, each in latest.items()}  # fmt: skip
-    return Arrival({table: len(lines) for table, lines in texts.items()}, ends if "WATERMARK FOR" in script else {})
+    waited_for = "WATERMARK FOR" in script and HELD_BACK not in script
+    return Arrival({table: len(lines) for table, lines in texts.items()}, ends if waited_for else {})
 
 
 def wait_running(jobs: JobManager, job_id: str) -> None:

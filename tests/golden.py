@@ -30,19 +30,23 @@ Pair = tuple[str, str, Side, Side]
 """An id that is unique, the engine, and both sides."""
 
 
-def reports() -> Iterator[Row]:
-    """The report of every fixture case and measured pair on both engines."""
+def pairs() -> Iterator[Pair]:
+    """Every fixture case and measured pair on both engines."""
     for folder in sorted({path.parent for path in (FIXTURES / "vvr").rglob("*.sql")}):
         for case in load_cases(folder):
-            yield from _judged(_of_case(f"{folder.name}/{case.id}", case))
+            yield from _of_case(f"{folder.name}/{case.id}", case)
     for restore in measured.everything():
-        yield from _judged((str(restore), engine, *restore.sides(engine)) for engine in ENGINES)
+        yield from ((str(restore), engine, *restore.sides(engine)) for engine in ENGINES)
     for path in sorted(results.FOLDER.glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
         for entry in data["pairs"]:
-            sides = [results._side(entry, name, data["flink"]) for name in ("old", "new")]
-            pairs = ((f"{path.stem}/{entry['id']}", engine, *(side.on(engine) for side in sides)) for engine in ENGINES)
-            yield from _judged(pairs)  # type: ignore[arg-type]
+            old, new = (results._side(entry, name, data["flink"]) for name in ("old", "new"))
+            yield from ((f"{path.stem}/{entry['id']}", engine, old.on(engine), new.on(engine)) for engine in ENGINES)
+
+
+def reports() -> Iterator[Row]:
+    """The report of every fixture case and measured pair on both engines."""
+    yield from _judged(pairs())
 
 
 def programs() -> Iterator[Row]:

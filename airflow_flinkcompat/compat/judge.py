@@ -24,7 +24,7 @@ from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_ver
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import Hit, Level, Rule, Scope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
-from airflow_flinkcompat.compat.side import ENGINES, MEASURED_VERSIONS, InputError, Side
+from airflow_flinkcompat.compat.side import ENGINES, InputError, Side
 from airflow_flinkcompat.compat.source_starts import beginnings
 
 _ELSEWHERE = {
@@ -164,7 +164,7 @@ def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Fin
         fired = _told_without_declaration(fired, change)
     if change.engine == "flink":
         every = (*(finding for _, finding in fired), *planned)
-        fired = [(Level.REST, _capped(finding, change, explained)) for finding in every]
+        fired = [(Level.REST, _as_a_job(finding, change, explained)) for finding in every]
     return fired
 
 
@@ -223,16 +223,13 @@ def _verdict(rule: Rule, hit: Hit, target: Any, change: Change) -> Verdict | Non
     verdict = hit.verdicts.get(change.engine) or rule.verdicts[change.engine]
     if change.engine != "flink":
         return beyond_the_pages(verdict) if isinstance(target, OperatorPair) and by_rows(target) else verdict
-    if verdict.outcome is Outcome.COMPATIBLE and verdict.versions and change.new.version not in verdict.versions:
-        why = f"{verdict.source}: measured on Flink {' and '.join(verdict.versions)} only"
-        return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.VERSION)
     if verdict.outcome is Outcome.INCOMPATIBLE and verdict.consequence is None and isinstance(target, OperatorPair):
         sides = target.aggregations
         found = flink.over_consequence(target.old, target.new)
         if sides is not None:
             found = flink.consequence(*sides, change.programs)
         verdict = replace(verdict, consequence=found)
-    return verdict
+    return verdict.on(change.engine, change.new.version)
 
 
 def _finding(rule: Rule, hit: Hit, verdict: Verdict, target: Any) -> Finding:
@@ -245,7 +242,8 @@ def _finding(rule: Rule, hit: Hit, verdict: Verdict, target: Any) -> Finding:
         before=hit.before,
         after=hit.after,
         basis=verdict.basis,
-        source=verdict.source,
+        source=verdict.grounds,
+        evidence=verdict.evidence,
         reason=verdict.reason,
         consequence=verdict.consequence,
         fates=tuple((metric, fate.under(verdict.outcome)) for metric, fate in hit.fates),
@@ -305,21 +303,10 @@ def _across(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def _capped(finding: Finding, change: Change, explained: Explained | None) -> Finding:
-    """A version that nobody measured caps what Flink would be said to accept."""
+def _as_a_job(finding: Finding, change: Change, explained: Explained | None) -> Finding:
+    """A finding in the light of the whole job that open-source Flink plans."""
     finding = _reordered(_shared(finding, change), change)
-    if explained is not None:
-        finding = explained.settled(finding)
-    finding = _numbered(finding, change)
-    measured = MEASURED_VERSIONS["flink"]
-    if finding.outcome is not Outcome.COMPATIBLE or change.new.version in measured:
-        return finding
-    return replace(
-        finding,
-        outcome=Outcome.UNKNOWN,
-        reason=Reason.VERSION,
-        message=f"{finding.message} (Flink {change.new.version} was not measured; {' and '.join(measured)} were)",
-    )
+    return _numbered(finding if explained is None else explained.settled(finding), change)
 
 
 def _numbered(finding: Finding, change: Change) -> Finding:

@@ -29,12 +29,12 @@ from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, Scope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.compat.side import MEASURED_VERSIONS, InputError
+from airflow_flinkcompat.compat.side import InputError
 
 Plans = tuple[Sequence[Plan], Sequence[Plan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
 
-_SOURCE = "compiled plans of the measured restores"
+_SOURCE = "compiled plans of these and other restores"
 CONSEQUENCES = {
     Aspect.CHAIN: Consequence.REFUSED_AT_SUBMIT,
     Aspect.LAYOUT: Consequence.REFUSED_AT_RESTORE,
@@ -53,7 +53,7 @@ DIFFERS = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
-        "flink": measured(Outcome.INCOMPATIBLE, _SOURCE),
+        "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     },
     why="Asked for with --explain-plan: Flink's planner compiles both scripts. Other operators up to one that keeps "
     "state are refused at submit, another layout of its state at restore, another meaning of it runs with wrong rows.",
@@ -67,7 +67,9 @@ EQUAL = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
-        "flink": measured(Outcome.COMPATIBLE, _SOURCE),
+        "flink": measured(
+            Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
+        ),
     },
     why="Asked for with --explain-plan: Flink's planner compiles both scripts, and chain, layout and meaning of all "
     "state are equal. That settles what was unknown only where it shows in a plan: settings, sinks with state, "
@@ -124,7 +126,7 @@ class Explained:
         if self.differences or self.change.unchanged or len(self.plans[0]) != len(self.plans[1]):
             return ()
         message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
-        return (_finding(EQUAL, message, EQUAL.verdicts["flink"]),)
+        return (_finding(EQUAL, message, EQUAL.verdicts["flink"].on("flink", self.change.new.version)),)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -152,7 +154,7 @@ class Explained:
             or not SHOWN_IN_PLANS[finding.rule](self.change)
             or self.differences
             or len(versions) > 1
-            or not versions <= set(MEASURED_VERSIONS["flink"])
+            or not versions <= set(EQUAL.verdicts["flink"].versions)
         ):
             return finding
         message = f"{finding.message} (unknown by the rules alone; the compiled plans are equal)"
@@ -162,7 +164,8 @@ class Explained:
             reason=None,
             message=message,
             basis=EQUAL.verdicts["flink"].basis,
-            source=_SOURCE,
+            source=EQUAL.verdicts["flink"].grounds,
+            evidence=EQUAL.verdicts["flink"].evidence,
         )
 
 
@@ -173,8 +176,8 @@ def shows_in_plans(finding: Finding) -> bool:
 
 def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
     return Finding(
-        rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.source,
-        consequence=verdict.consequence,
+        rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.grounds,
+        evidence=verdict.evidence, reason=verdict.reason, consequence=verdict.consequence,
     )  # fmt: skip
 
 

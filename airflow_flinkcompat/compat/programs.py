@@ -24,7 +24,7 @@ OF_ONE_QUERY = "statement-set-changed"
 """The rule measured on a program of one query too."""
 OF_WINDOWS = ("window-field-output", "sink-table-changed")
 """Rules measured on a window of the Table API too: its start was no longer put out."""
-OF_PROGRAMS = ("oa-range-narrower", GROUPED_ALIKE)
+OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
 """What was measured on the Table API: on its over windows too, as a restore of SQL is called, and on its keys."""
 
 
@@ -75,4 +75,6 @@ def _measured(finding: Finding, pair: PipelinePair) -> bool:
     if any(side.notation is not Notation.TABLE_API for side in pair.written) or len(pair.operators) != 1:
         return False
     on_window = isinstance(pair.operators[0].new, AggregateOperator) and pair.operators[0].windowed is not None
-    return finding.source in OF_PROGRAMS or (on_window and finding.rule in OF_WINDOWS)
+    return (bool(finding.evidence) and OF_PROGRAMS.issuperset(finding.evidence)) or (
+        on_window and finding.rule in OF_WINDOWS
+    )

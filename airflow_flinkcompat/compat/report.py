@@ -35,7 +35,8 @@ class Finding:
     """One rule that fired.
 
     ``overruled_by`` is the code of the rule that decides instead, "" where this finding counts. ``before`` and
-    ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``.
+    ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
+    ``evidence`` the ids of the restores alone.
     ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
     """
 
@@ -47,6 +48,7 @@ class Finding:
     after: str = ""
     basis: Basis = Basis.INFERRED
     source: str = ""
+    evidence: tuple[str, ...] = ()
     reason: Reason | None = None
     consequence: Consequence | None = None
     fates: tuple[tuple[str, Fate], ...] = ()
@@ -66,6 +68,7 @@ class Finding:
             "after": mask_secrets(self.after),
             "basis": self.basis.value,
             "source": self.source,
+            "evidence": list(self.evidence),
             "reason": None if self.reason is None else self.reason.name.lower(),
             "consequence": None if self.consequence is None else self.consequence.value,
             "fates": [{"metric": mask_secrets(metric), "fate": fate.value} for metric, fate in self.fates],
@@ -88,6 +91,7 @@ class Finding:
             after=data.get("after", ""),
             basis=Basis(data.get("basis", "inferred")),
             source=data.get("source", ""),
+            evidence=tuple(data.get("evidence", ())),
             reason=None if data.get("reason") is None else Reason[data["reason"].upper()],
             consequence=None if data.get("consequence") is None else Consequence(data["consequence"]),
             fates=tuple((row["metric"], Fate(row["fate"])) for row in data.get("fates", ())),

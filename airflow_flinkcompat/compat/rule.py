@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from airflow_flinkcompat.compat.evidence import lines_restored_right, unknown_ids
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.sql import Span
 
@@ -56,11 +57,18 @@ class KeyFate(StrEnum):
     REMOVED = "removed"
 
 
+UNCHANGED = ("w-unchanged", "inserts-unchanged", "sinks-unchanged", "t-unchanged")
+"""Restores of jobs in which nothing changed: what takes part in no job starts from them."""
+SAFE = (Outcome.COMPATIBLE, Outcome.PARTIAL)
+"""Outcomes that take a measurement on the very version to be said of open-source Flink."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A rule's answer for one engine.
 
-    ``versions`` are those the outcome was seen on, empty for every measured one: any other caps it at unknown.
+    ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
+    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them.
     """
 
     outcome: Outcome
@@ -68,11 +76,46 @@ class Verdict:
     source: str = ""
     reason: Reason | None = None
     consequence: Consequence | None = None
-    versions: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
             raise ValueError("an unknown verdict has a reason from the closed list, no other has one")
+        if self.basis is Basis.MEASURED and not self.evidence:
+            raise ValueError("a measured verdict names the restores it rests on")
+        if self.evidence and self.outcome in SAFE and not self.versions:
+            raise ValueError(f"{', '.join(self.evidence)}: not all restored right on one line of Flink")
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The lines of Flink on which every restore it names ended right."""
+        return lines_restored_right(self.evidence)
+
+    @property
+    def grounds(self) -> str:
+        """What it rests on, in words: the document row, or ids with what is to be said of them."""
+        ids = ", ".join(self.evidence)
+        if not ids or not self.source:
+            return ids or self.source
+        return f"{ids}: {self.source}" if self.basis is Basis.MEASURED else f"{self.source} ({ids})"
+
+    def on(self, engine: str, version: str) -> Verdict:
+        """What it comes to on one version: on open-source Flink, nothing is safe that was not run on that version.
+
+        Args:
+            engine: The engine that judges.
+            version: Its version, ``major.minor``.
+
+        Returns:
+            The verdict itself, or ``unknown`` in its place.
+        """
+        if engine != "flink" or self.outcome not in SAFE or version in self.versions:
+            return self
+        seen = f"measured on Flink {' and '.join(self.versions)} only" if self.versions else "no restore shows it"
+        grounds = f"{self.grounds}: {seen}" if self.grounds else seen
+        return Verdict(
+            Outcome.UNKNOWN, Basis.INFERRED, grounds, Reason.VERSION if self.versions else Reason.NOT_COVERED
+        )
 
 
 @dataclass(frozen=True)
@@ -148,15 +191,64 @@ def documented(outcome: Outcome, row: str) -> Verdict:
     return Verdict(outcome, Basis.DOCUMENT, row, reason)
 
 
-def measured(
-    outcome: Outcome, source: str, consequence: Consequence | None = None, versions: tuple[str, ...] = ()
-) -> Verdict:
-    """An outcome seen on a real engine."""
-    return Verdict(outcome, Basis.MEASURED, source, None, consequence, versions)
+def measured(outcome: Outcome, *ids: str, note: str = "", consequence: Consequence | None = None) -> Verdict:
+    """An outcome seen on a real Flink.
+
+    Args:
+        outcome: How the restores ended.
+        ids: The restores, by their ids in the table of evidence; the versions it holds on follow from them.
+        note: What is to be said beside them.
+        consequence: How a restore ends that goes wrong.
+
+    Returns:
+        The verdict; ``unknown`` where an id is not known, or where no version restored all of them right that a safe
+        outcome rests on.
+    """
+    return _doubt(outcome, ids) or Verdict(outcome, Basis.MEASURED, note, None, consequence, ids)
 
 
-def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None) -> Verdict:
-    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given."""
+def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None, ids: tuple[str, ...] = ()) -> Verdict:
+    """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given.
+
+    Args:
+        outcome: What follows.
+        source: From what it follows.
+        reason: Why it is unknown.
+        ids: Restores that it starts from. A safe outcome on open-source Flink cannot do without: they say on which
+            versions it holds.
+
+    Returns:
+        The verdict; ``unknown`` on the same terms as :func:`measured`.
+    """
     if outcome is Outcome.UNKNOWN and reason is None:
         reason = Reason.NOT_COVERED
-    return Verdict(outcome, Basis.INFERRED, source, reason)
+    return _doubt(outcome, ids) or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids)
+
+
+def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
+    """The verdict that stands in place of one whose evidence does not carry it; None where it does."""
+    why = ""
+    if unknown := unknown_ids(ids):
+        why = f"{', '.join(unknown)}: nothing was measured under this name"
+    elif ids and outcome in SAFE and not lines_restored_right(ids):
+        why = f"{', '.join(ids)}: not all restored right on one version"
+    return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.NOT_COVERED) if why else None
+
+
+def together(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict for several: the worst; where all are as good, it holds only where each of them does.
+
+    Args:
+        verdicts: At least one.
+
+    Returns:
+        The verdict.
+    """
+    every = list(verdicts)
+    worst = max(every, key=lambda verdict: verdict.outcome.rank)
+    alike = [verdict for verdict in every if verdict.outcome is worst.outcome]
+    bare = next((verdict for verdict in alike if not verdict.evidence), None)
+    if worst.outcome not in SAFE or bare is not None:
+        return worst if bare is None else bare
+    ids = tuple(dict.fromkeys(each for verdict in alike for each in verdict.evidence))
+    return _doubt(worst.outcome, ids) or replace(worst, evidence=ids)

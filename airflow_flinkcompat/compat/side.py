@@ -22,9 +22,6 @@ from airflow_flinkcompat.sql import Note, Script, parse_script
 ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
 """The engines and the version each is judged by when a side names none."""
 
-MEASURED_VERSIONS: Mapping[str, tuple[str, ...]] = {"flink": ("2.3", "1.20")}
-"""Versions of open-source Flink whose restores were measured; any other is capped at unknown."""
-
 
 LANGUAGES = ("sql", *PROGRAMS.values())
 """What a side may be written in."""

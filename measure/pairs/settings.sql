@@ -252,3 +252,30 @@ GROUP BY a, window_start, window_end;
 SELECT a, window_end, SUM(b), MAX(d)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY a, window_start, window_end;
+--- case: restart-strategy
+-- about: the job is restarted after failures
+-- settings-new: restart-strategy.type=fixed-delay
+-- settings-new: restart-strategy.fixed-delay.attempts=3
+-- settings-new: restart-strategy.fixed-delay.delay=1 s
+--- old
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: checkpointing
+-- about: interval, minimum pause, timeout and tolerated failures of checkpoints
+-- settings-new: execution.checkpointing.interval=2 h
+-- settings-new: execution.checkpointing.min-pause=1 min
+-- settings-new: execution.checkpointing.timeout=5 min
+-- settings-new: execution.checkpointing.tolerable-failed-checkpoints=3
+--- old
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;

@@ -86,7 +86,7 @@ def test_verdicts_are_complete(rule: Rule) -> None:
     assert rule.verdicts["flink"].outcome is not Outcome.PARTIAL
     for verdict in rule.verdicts.values():
         assert (verdict.reason is not None) == (verdict.outcome is Outcome.UNKNOWN)
-        assert verdict.source or verdict.basis is Basis.INFERRED
+        assert verdict.grounds or verdict.basis is Basis.INFERRED
         assert verdict.consequence is None or verdict.outcome is Outcome.INCOMPATIBLE
     assert rule.title
     assert rule.why.endswith(".")

@@ -61,4 +61,4 @@ def test_an_older_name_is_the_same_setting() -> None:
 def test_every_row_of_the_table_has_a_source() -> None:
     for key, rows in TABLE.items():
         assert rows, key
-        assert all(verdict.source for _, verdict in rows), key
+        assert all(verdict.grounds for _, verdict in rows), key

@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.flink.plain import (
     nothing_else,
     sides,
 )
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, REFUSED, WRONG, right, unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import REFUSED, WRONG, right, unmeasured, wrong
 from airflow_flinkcompat.compat.flink.restores import surely_projected
 from airflow_flinkcompat.compat.flink.within import chains_differ, columns_below
 from airflow_flinkcompat.compat.outcome import Consequence
@@ -38,9 +38,29 @@ WITHOUT_ONE_CHAIN = frozenset({"SUM", "MAX", "AVG"})
 """Calls seen to be refused where SQL has an operator more below an aggregation than the Table API."""
 UNLIKE = "only one aggregation of plain columns by one key, straight from a table to a sink, was measured"
 AND_MORE = "what else changes with it was not measured"
-BEHIND_SELECT = "Table API behind a select against legacy SQL: tumble, hop, session, filter, AVG, COUNT DISTINCT"
-NOTHING_COMPUTED = "Table API against legacy SQL TUMBLE, HOP, SESSION, WHERE over a source without computed columns"
-REWRITTEN_CALLS = "Table API over SUM, AVG against SQL OVER, by rows and by range: the calls are kept otherwise"
+BEHIND_SELECT = (
+    "notation-computed-select-tumble-to-legacy",
+    "notation-computed-legacy-to-select-tumble",
+    "notation-computed-select-slide-to-legacy",
+    "notation-computed-select-session-to-legacy",
+    "notation-computed-select-filter-to-where",
+    "notation-computed-select-avg-to-legacy",
+    "notation-computed-select-distinct-to-legacy",
+)
+NOTHING_COMPUTED = (
+    "notation-plain-tumble-to-legacy",
+    "notation-plain-legacy-to-tumble",
+    "notation-plain-slide-to-legacy",
+    "notation-plain-session-to-legacy",
+    "notation-plain-filter-to-where",
+)
+REWRITTEN_CALLS = (
+    "over-sum-rows-to-sql",
+    "over-sum-range-to-sql",
+    "over-avg-rows-to-sql",
+    "over-avg-range-to-sql",
+    "over-sum-unbounded-to-sql",
+)
 
 
 def standing(pair: PipelinePair) -> Verdict | None:
@@ -50,7 +70,7 @@ def standing(pair: PipelinePair) -> Verdict | None:
         return None if old == new else columns_below(pair)
     if _rewritten(pair, old, new):
         bounded = all(over.frame.preceding is not None for over in _overs(pair))
-        return wrong(REWRITTEN_CALLS, WRONG if bounded else REFUSED)
+        return wrong(*REWRITTEN_CALLS, note="the calls are kept otherwise", consequence=WRONG if bounded else REFUSED)
     before, after = sides(pair)
     if before is None or after is None:
         return unmeasured(UNLIKE)
@@ -87,14 +107,14 @@ def _on_window(old: Plain, new: Plain, operator: AggregateOperator, pair: Pipeli
     if len(through_api) > 1:
         return unmeasured("a select in front of a window was measured over computed columns only")
     if all(side.selected for side in through_api):
-        return right(BEHIND_SELECT, ON_2_3) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
+        return right(*BEHIND_SELECT) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
     if any(side.selected is None for side in through_api):
         return unmeasured("only a select of just the columns that are needed was measured")
     if old.computes or old.table.computed or new.table.computed:
         return unmeasured("both sides read what is computed: not measured")
     if not (old.prunes and new.prunes):
         return unmeasured(NOT_PRUNED)
-    return right(NOTHING_COMPUTED, ON_2_3)
+    return right(*NOTHING_COMPUTED)
 
 
 def _without_window(old: Plain, new: Plain, operator: AggregateOperator) -> Verdict:
@@ -118,20 +138,21 @@ def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
     """Over a source without a watermark, which leaves out itself what is not read."""
     if selected is not False or not functions <= WITHOUT_WINDOW:
         return unmeasured("without a watermark only SUM and MAX, and no select in front, were measured")
-    return right("group_by against SQL GROUP BY: SUM, MAX", ON_2_3)
+    return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
 
 
 def _marked(side: Plain, functions: set[str], selected: bool | None) -> Verdict:
     """Over a source with a watermark, above which SQL drops the columns that are not read in an operator of its own."""
     if selected is False and functions <= WITHOUT_ONE_CHAIN:
-        source = "group_by against SQL GROUP BY over a source with a watermark: SQL drops the other columns above it"
-        return wrong(source, Consequence.REFUSED_AT_SUBMIT)
+        note = "SQL drops the other columns above the watermark"
+        ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")
+        return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
     if selected is True and functions == {"SUM"}:
         # The select is that operator.
-        return right("select and group_by against SQL GROUP BY over a source with a watermark: SUM", ON_2_3)
+        return right("group-by-select-to-sql")
     if selected is False and all(column.type.nullable for column in side.table.columns):
         # lit(1) is computed in an operator of its own; a column that is never NULL would be counted without one.
-        return right("lit(1).count against COUNT(*) over a source with a watermark", ON_2_3)
+        return right("group-by-count-to-sql")
     return unmeasured("with a watermark, only select and SUM, and COUNT(*) without a select, were measured")
 
 
@@ -143,7 +164,7 @@ def _over(old: Plain, new: Plain, operator: OverOperator) -> Verdict:
         return unmeasured("only bounded frames by event time, without a condition, were measured")
     if old.table.computed or new.table.computed or "select" in (*old.written.operations, *new.written.operations):
         return unmeasured("only rows straight from a table without computed columns were measured")
-    return right("Table API over MAX, COUNT against SQL OVER, by rows and by range", ON_2_3)
+    return right("over-max-rows-to-sql", "over-max-range-to-sql", "over-count-rows-to-sql", "over-count-range-to-sql")
 
 
 def _rewritten(pair: PipelinePair, old: Written, new: Written) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -20,7 +20,6 @@ from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceCo
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
-ON_2_3 = ("2.3",)
 REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
 NOT_AT_ONE = "only at parallelism 1 no row waits in the ranking: parallelism.default is not set to 1 on both sides"
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
@@ -33,26 +32,31 @@ def unmeasured(why: str) -> Verdict:
     return inferred(Outcome.UNKNOWN, why)
 
 
-def wrong(source: str, consequence: Consequence | None = WRONG) -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, source, consequence)
+def expected(why: str, consequence: Consequence = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
+    """Incompatible by what Flink's planner says or how its state is made; no committed restore shows it."""
+    return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
 
 
-def right(source: str, versions: tuple[str, ...] = ()) -> Verdict:
-    return measured(Outcome.COMPATIBLE, source, versions=versions)
+def wrong(*ids: str, note: str = "", consequence: Consequence | None = WRONG) -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
+
+
+def right(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.COMPATIBLE, *ids, note=note)
 
 
 def partition_reordered(ranking: Ranking) -> Verdict:
     """The planner puts partition keys in an order of its own."""
     if all(map(over_aggregation, (ranking.old, ranking.new))):
         return right("t-part-reorder")
-    return right("tn-part-reorder-difftype, dd-pa-part-reorder-difftype, dd-rd-part-reorder, wd-part-reorder", ON_2_3)
+    return right("tn-part-reorder-difftype", "dd-pa-part-reorder-difftype", "dd-rd-part-reorder", "wd-part-reorder")
 
 
 def partition_changed(ranking: Ranking) -> Verdict:
     """Stored rows belong to other partitions."""
     old, new = (tuple(sorted(side.partition_types, key=str)) for side in (ranking.old, ranking.new))
-    source = "t-part-add, r-part-add, tn-part-add, dd-pa-part-add, dd-rd-part-othercol, wd-part-othercol"
-    return wrong(source, _by_layout(same_types(old, new)))
+    ids = ("t-part-add", "r-part-add", "tn-part-add", "dd-pa-part-add", "dd-rd-part-othercol", "wd-part-othercol")
+    return wrong(*ids, consequence=_by_layout(same_types(old, new)))
 
 
 def number(ranking: Ranking) -> Verdict:
@@ -61,47 +65,47 @@ def number(ranking: Ranking) -> Verdict:
     if old.kind != new.kind or (old.first, new.first) != (1, 1):
         return unmeasured("a number that comes or goes was measured from rank 1 only")
     if over_aggregation(old) and over_aggregation(new):
-        return right("t-add-rk, t-del-rk")
+        return right("t-add-rk", "t-del-rk")
     if old.kind == "window Top-N":
         added = right("r-add-rk")
         return added if new.number_read else unmeasured("straight on windowed rows only a number added was measured")
     if _both(ranking, _pruned):
-        return right("tn-rank-add", ON_2_3) if new.number_read else wrong("tn-rank-del: one row less is stored")
+        return right("tn-rank-add") if new.number_read else wrong("tn-rank-del", note="one row less is stored")
     if new.number_read and _both(ranking, _counting):
-        return right("tn-agg-rank-add", ON_2_3)
+        return right("tn-agg-rank-add")
     return unmeasured("a number that comes or goes over this input was not measured")
 
 
 def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
     """Another projection above, into a sink without state; None where none was measured."""
     if old.kind == new.kind == "window Top-N":
-        return right("t-add-rk, t-del-rk, r-add-rk, window_end added under a Top-N")
+        return right("t-add-rk", "t-del-rk", "r-add-rk", note="an operator of its own above the ranking")
     if stores_no_row(old) and stores_no_row(new):
-        return right("dd-pa-col-swap", ON_2_3)
+        return right("dd-pa-col-swap")
     constant = not (old.number_read or new.number_read)
-    return right("tn-rank-add, tn-agg-rank-add", ON_2_3) if only_number and not constant else None
+    return right("tn-rank-add", "tn-agg-rank-add") if only_number and not constant else None
 
 
 def kept_ranks(ranking: Ranking) -> Verdict:
     """Other ranks are kept."""
     old, new = ranking.old, ranking.new
     if old.kind != new.kind:
-        return wrong("dd-rd-n-1-to-2, wd-n-1-to-2: one operator ignores the other's state")
+        return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
     from_first = (old.first, new.first) == (1, 1)
     if over_aggregation(old) and over_aggregation(new):
         doubt = rows_may_wait(ranking) or ("" if from_first else "only ranks from the first were measured")
-        return unmeasured(doubt) if doubt else right("t-n, t-n-up")
+        return unmeasured(doubt) if doubt else right("t-n", "t-n-up")
     if old.kind == "window Top-N":
         doubt = "straight on windowed rows only a higher N was measured"
         return wrong("r-n-1to4-asc") if new.last > old.last else unmeasured(doubt)
     if _both(ranking, _pruned) and old.last != new.last:
-        return wrong("tn-n-up, tn-n-down, tn-n-1-to-3")
+        return wrong("tn-n-up", "tn-n-down", "tn-n-1-to-3")
     if old.number_read or new.number_read:
         return unmeasured("other ranks were measured without the number in the output only")
     if _both(ranking, _all_stored) and from_first and new.last > old.last:
-        return right("tn-agg-n-up: every row is stored", ON_2_3)
+        return right("tn-agg-n-up", note="every row is stored")
     if _both(ranking, _pruned) and old.first == 1 < new.first < new.last:
-        return right("tn-range-2-3: the stored rows are the same", ON_2_3)
+        return right("tn-range-2-3", note="the stored rows are the same")
     return unmeasured("other ranks over this input were not measured")
 
 
@@ -114,10 +118,10 @@ def order(ranking: Ranking) -> Verdict:
             return unmeasured("another ORDER BY column of the same type was not measured")
         doubt = rows_may_wait(ranking)
         return unmeasured(doubt) if doubt else right("t-order-dir")
-    source = "t-order-col, tn-dir, tn-order-sametype, tn-order-add, dd-pa-to-pd, dd-ra-to-rd, wd-dir"
+    ids = ("t-order-col", "tn-dir", "tn-order-sametype", "tn-order-add", "dd-pa-to-pd", "dd-ra-to-rd", "wd-dir")
     if same is False or _both(ranking, _all_stored) or stores_no_row(old) != stores_no_row(new):
-        return wrong(source, REFUSED)
-    return wrong(source, _by_layout(same))
+        return wrong(*ids, consequence=REFUSED)
+    return wrong(*ids, consequence=_by_layout(same))
 
 
 def row(ranking: Ranking) -> Verdict:
@@ -125,18 +129,18 @@ def row(ranking: Ranking) -> Verdict:
     old, new = ranking.old, ranking.new
     if stores_no_row(old) and stores_no_row(new):
         plain = all(isinstance(side.region.origin, Source) and _bare(side) for side in (old, new))
-        seen = right("dd-pa-col-swap: only that a key was seen is stored", ON_2_3)
+        seen = right("dd-pa-col-swap", note="only that a key was seen is stored")
         return seen if plain else unmeasured("only columns as they stand in the table were measured")
-    source = "t-mod-agg-sum-max, r-add-output-col, dd-rd-add-col, dd-pd-add-col, dd-pd-col-swap, wd-col-add"
-    return wrong(source, _by_layout(ranking.same_row_types))
+    ids = ("t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "dd-pd-add-col", "dd-pd-col-swap", "wd-col-add")
+    return wrong(*ids, consequence=_by_layout(ranking.same_row_types))
 
 
 def window_keys(ranking: Ranking) -> Verdict:
     """Window fields stand elsewhere in the stored row."""
     if ranking.same_row_types is False:
-        return wrong("t-groupby-nonwindow-reorder: columns of other types change places", REFUSED)
+        return wrong("t-groupby-nonwindow-reorder", note="columns of other types change places", consequence=REFUSED)
     doubt = rows_may_wait(ranking)
-    return unmeasured(doubt) if doubt else right("window key order under a Top-N: restored right at parallelism 1")
+    return unmeasured(doubt) if doubt else right("top-n-window-keys-swapped")
 
 
 def rows_may_wait(ranking: Ranking) -> str:

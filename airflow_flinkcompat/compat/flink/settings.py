@@ -197,21 +197,24 @@ def _switched(key: str, value: str) -> Condition:
     return switched
 
 
-def right(source: str, *versions: str) -> Verdict:
-    return measured(Outcome.COMPATIBLE, source, versions=versions)
+def right(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.COMPATIBLE, *ids, note=note)
 
 
-def refused(source: str) -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, source, Consequence.REFUSED_AT_SUBMIT)
+def refused(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
 
 
-def refused_later(source: str) -> Verdict:
-    return measured(Outcome.INCOMPATIBLE, source, Consequence.REFUSED_AT_RESTORE)
+def refused_later(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_RESTORE)
 
 
 Rows = tuple[tuple[Condition, Verdict], ...]
 IDLE_OPTION: Rows = (
-    (_switched(MINI_BATCH, "false"), inferred(Outcome.COMPATIBLE, "read only where mini-batch is on")),
+    (
+        _switched(MINI_BATCH, "false"),
+        inferred(Outcome.COMPATIBLE, "read only where mini-batch is on", ids=("settings-mini-batch-latency",)),
+    ),
 )
 TABLE: Mapping[str, Rows] = {
     "pipeline.name": ((anything, right("x-pipeline-name")),),
@@ -222,21 +225,24 @@ TABLE: Mapping[str, Rows] = {
     "state.backend.type": (
         (
             _within("hashmap", "rocksdb", None),
-            right("settings-backend-rocksdb, settings-backend-hashmap: canonical savepoint"),
+            right("settings-backend-rocksdb", "settings-backend-hashmap", note="canonical savepoint"),
         ),
     ),
     "parallelism.default": ((_rescaled, right("x-parallelism-1to2-idle")),),
     TTL: (
-        (_ttl_on_materialized, refused_later("sm-ttl-set, sm-ttl-unset: the sink's materializer")),
+        (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
-        (_ttl_lengthened, right("sm-ttl-change; 1 h to 2 h on a group aggregation")),
-        (_ttl_on_older, refused_later("u-ttl-add on 1.20.3: another value serializer")),
-        (_ttl_taken, right("ga-ttl-set, ga-ttl-unset, oa-ttl-set, rj-ttl-unset, tn-ttl-unset, dd-rd-ttl-set", "2.3")),
+        (_ttl_lengthened, right("settings-ttl-group-longer")),
+        (_ttl_on_older, refused_later("u-ttl-add", note="on 1.20 another value serializer")),
+        (
+            _ttl_taken,
+            right("ga-ttl-set", "ga-ttl-unset", "oa-ttl-set", "rj-ttl-unset", "tn-ttl-unset", "dd-rd-ttl-set"),
+        ),
     ),
     "table.local-time-zone": ((_no_zone, right("settings-time-zone")),),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
-    "pipeline.operator-chaining.enabled": ((anything, refused("chaining off: refused")),),
-    MINI_BATCH: ((_stateful, refused("u-minibatch, ga-minibatch-on")),),
+    "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
+    MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
     "table.exec.mini-batch.size": IDLE_OPTION,
     "table.exec.mini-batch.allow-latency": (
         *IDLE_OPTION,
@@ -244,12 +250,14 @@ TABLE: Mapping[str, Rows] = {
     ),
     "table.optimizer.agg-phase-strategy": (
         (_all_of(_within("AUTO", "ONE_PHASE"), _one_phase_already), right("settings-one-phase-group")),
-        (_all_of(_value("ONE_PHASE"), _aggregated), refused("x-onephase, ga-twophase-to-onephase")),
+        (_all_of(_value("ONE_PHASE"), _aggregated), refused("x-onephase", "ga-twophase-to-onephase")),
     ),
     "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused("w-distinct-split-setting")),),
     "table.optimizer.multi-join.enabled": ((_three_joined, refused("rj-multijoin-on")),),
-    "table.exec.uid.generation": ((_value("ALWAYS"), refused("uid generation: ids come from a counter")),),
-    "table.exec.async-state.enabled": ((_only_plain_aggregations, right("ga-async-state-on", "2.3")),),
+    "table.exec.uid.generation": (
+        (_value("ALWAYS"), refused("ks-stateless-uid-always", note="ids come from a counter")),
+    ),
+    "table.exec.async-state.enabled": ((_only_plain_aggregations, right("ga-async-state-on")),),
     "table.exec.source.cdc-events-duplicate": ((Changed.source_with_key, refused("cd-normalize-on")),),
     "table.exec.sink.upsert-materialize": ((_all_of(_value("NONE"), _materialized), refused("sm-none")),),
     "table.exec.sink.upsert-materialize-strategy.type": (
@@ -257,13 +265,16 @@ TABLE: Mapping[str, Rows] = {
             _materialized,
             measured(
                 Outcome.INCOMPATIBLE,
-                "sm-strategy-value, sm-strategy-map, sm-strategy-adaptive: the stored rows are ignored",
-                Consequence.SILENTLY_WRONG,
+                "sm-strategy-value",
+                "sm-strategy-map",
+                "sm-strategy-adaptive",
+                note="the stored rows are ignored",
+                consequence=Consequence.SILENTLY_WRONG,
             ),
         ),
     ),
     "table.exec.sink.require-on-conflict": (
-        (anything, right("sm-clause-dropped: it decides only what is planned", "2.3")),
+        (anything, right("sm-clause-dropped", note="it decides only what is planned")),
     ),
 }
 """What was measured, by key: conditions in order, each with what it means."""
@@ -279,7 +290,11 @@ INFERRED: tuple[str, ...] = (
 )
 """Beginnings of keys that say when snapshots are taken, how often a job is tried, how a client shows rows, or that
 another engine alone reads."""
-HARMLESS = inferred(Outcome.COMPATIBLE, "takes part in neither the plan nor what is stored")
+HARMLESS = inferred(
+    Outcome.COMPATIBLE,
+    "takes part in neither the plan nor what is stored, as these do not",
+    ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
+)
 
 
 def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdict | None:

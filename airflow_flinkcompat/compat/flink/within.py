@@ -17,15 +17,20 @@ from airflow_flinkcompat.compat.flink.plain import (
     nothing_else,
     sides,
 )
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, WRONG, right, unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence
 from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, Literal
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn
 
-COMPUTED_BELOW = "Table API against legacy SQL, a computed column: on one side it is computed below the window"
-GROUPED_ALIKE = "Table API: two keys in another order in group_by"
+COMPUTED_BELOW = (
+    "notation-computed-tumble-to-legacy",
+    "notation-computed-legacy-to-tumble",
+    "notation-computed-select-added",
+    "notation-computed-select-removed",
+)
+GROUPED_ALIKE = ("wording-two-keys-reordered",)
 ELSEWHERE = "conditions in another place were not measured"
 _COMPARISONS = frozenset({"=", "<>", *FLIPPED})
 
@@ -36,11 +41,11 @@ def columns_below(pair: PipelinePair) -> Verdict:
     if old is not None and new is not None and old.computes != new.computes:
         return chains_differ(old, new)
     if keys_change_places(pair):
-        return wrong("Table API, a select in front of a window: two keys change places", WRONG)
+        return wrong("wording-select-two-keys-reordered")
     same = nothing_else(pair) and by_default(pair)
     if old is not None and new is not None and same and _selects_otherwise(old, new):
         # One operator leaves out the computed column on both sides, and what is stored are values, not their places.
-        return right("Table API, a select in front of a window: one column more, another order", ON_2_3)
+        return right("wording-select-wider", "wording-select-reordered")
     return unmeasured("other columns that stay below an operation of the Table API were not measured")
 
 
@@ -99,7 +104,7 @@ def chains_differ(old: Plain, new: Plain) -> Verdict:
     """Something computed stays below a window on one side only."""
     if not (old.prunes and new.prunes):
         return unmeasured(NOT_PRUNED)
-    return wrong(COMPUTED_BELOW, Consequence.REFUSED_AT_SUBMIT)
+    return wrong(*COMPUTED_BELOW, consequence=Consequence.REFUSED_AT_SUBMIT)
 
 
 def merged(pair: PipelinePair) -> Verdict:
@@ -110,10 +115,10 @@ def merged(pair: PipelinePair) -> Verdict:
     if not (nothing_else(pair) and by_default(pair)):
         return unmeasured(ELSEWHERE)
     if _inserts_query(pair):
-        return right("t_env.sql_query(…).execute_insert(…) for INSERT INTO: the same parser and planner", ON_2_3)
+        return right("wording-sql-query-inserted")
     old, new = (_runs(steps) for steps in pair.steps)
     if old == new and all(map(_filtered, sides(pair))):
-        return right("Table API: filters in a row joined into one, a filter moved across a select", ON_2_3)
+        return right("wording-filters-joined", "wording-filter-moved")
     return unmeasured(ELSEWHERE)
 
 

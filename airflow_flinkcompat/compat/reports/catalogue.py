@@ -86,7 +86,8 @@ def as_data(rule: Rule) -> dict[str, Any]:
                 "outcome": verdict.outcome.value,
                 "headline": rule.headline(engine),
                 "basis": verdict.basis.value,
-                "source": verdict.source,
+                "source": verdict.grounds,
+                "evidence": list(verdict.evidence),
                 "reason": verdict.reason and verdict.reason.name.lower(),
                 "consequence": verdict.consequence and verdict.consequence.value,
             }
@@ -125,4 +126,4 @@ def outcome_text(rule: Rule, engine: str) -> str:
 
 def basis_text(verdict: Verdict) -> str:
     """What a verdict rests on, with its source."""
-    return f"{verdict.basis.value}: {verdict.source}" if verdict.source else verdict.basis.value
+    return f"{verdict.basis.value}: {verdict.grounds}" if verdict.grounds else verdict.basis.value

@@ -9,7 +9,7 @@ RULE = metrics_rule(
     title="A metric was added",
     vvr=Outcome.PARTIAL,
     rows=(1, 1),
-    flink=measured(Outcome.INCOMPATIBLE, "w-add-agg, w-add-agg-front, w-add-agg-bigint"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
     says=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
     why="Stored accumulators hold no value for the new metric. VVR starts it at zero beside the kept ones; open-source "
     "Flink finds another accumulator layout and refuses.",

@@ -9,7 +9,7 @@ RULE = metrics_rule(
     title="A metric was deleted",
     vvr=Outcome.COMPATIBLE,
     rows=(2, 2),
-    flink=measured(Outcome.INCOMPATIBLE, "w-del-agg, g-del-agg"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-del-agg", "g-del-agg"),
     says=lambda fates: f"{listed(fates.dropped)} is gone; {listed(fates.kept)} did not change",
     why="VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole accumulator "
     "layout and refuses the shorter one.",

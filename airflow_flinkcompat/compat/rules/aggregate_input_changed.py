@@ -8,7 +8,7 @@ RULE = metrics_rule(
     title="The computation of a metric's input changed",
     vvr=Outcome.PARTIAL,
     rows=(6, 6),
-    flink=measured(Outcome.INCOMPATIBLE, "w-substr-view, w-expr-input-numeric, wc-substr-5to3"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-substr-view", "w-expr-input-numeric", "wc-substr-5to3"),
     says=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
     why="Values gathered from the old expression do not belong to the new one, even where the function and the "
     "column's name stay. Open-source Flink mixes them without an error when a projection was there before.",

@@ -8,7 +8,7 @@ RULE = metrics_rule(
     title="A metric's function changed",
     vvr=Outcome.PARTIAL,
     rows=(4, 4),
-    flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min, g-mod-max-min, w-first-last"),
+    flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
     says=lambda fates: f"{became(fates.function_changes)}: another function is another metric",
     why="A changed metric is a deleted one and a new one. Open-source Flink reads the old accumulator as the new "
     "metric's where the types fit: MAX goes on from a MIN, without an error.",

@@ -6,7 +6,17 @@ from airflow_flinkcompat.compat.flink import restores as flink
 from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Hit,
+    Rule,
+    Scope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
 from airflow_flinkcompat.plan.program import Program
@@ -15,11 +25,13 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 EARLY, LATE = DELAYS
 MEASURED = ({EARLY, DELAYS[EARLY]}, {LATE, DELAYS[LATE], LATENESS})
 """What was set together when a fire came or went across a restore."""
+NOTHING_FIRES = "no operator of this query keeps state that could fire"
 # Without late rows it restored right (g-latefire-add).
 LATE_ADDED = measured(
     Outcome.INCOMPATIBLE,
-    "group-windows-late-added: a late row begins anew a window that had closed, whose state is gone",
-    Consequence.SILENTLY_WRONG,
+    "group-windows-late-added",
+    note="a late row begins anew a window that had closed, whose state is gone",
+    consequence=Consequence.SILENTLY_WRONG,
 )
 
 
@@ -40,7 +52,7 @@ def on_vvr(pair: PipelinePair) -> Verdict | None:
     if old == new:
         return None
     if not pair.stateful:
-        return inferred(Outcome.COMPATIBLE, "no operator of this query keeps state that could fire")
+        return inferred(Outcome.COMPATIBLE, NOTHING_FIRES)
     why = "no row names these settings without a fire" if grouped else "the rows speak of legacy group windows"
     return inferred(Outcome.UNKNOWN, why)
 
@@ -56,10 +68,10 @@ def on_flink(pair: PipelinePair) -> Verdict | None:
     if old == new:
         if not _grouped(pair) or not repeating(pair.new_pipeline):
             return None
-        kept = measured(Outcome.COMPATIBLE, "a fire kept: restored right")
+        kept = measured(Outcome.COMPATIBLE, "group-windows-early-unchanged", "group-windows-late-unchanged")
         return inferred(Outcome.UNKNOWN, "a fire was kept only by an unchanged query") if pair.changed else kept
     if not pair.stateful:
-        return inferred(Outcome.COMPATIBLE, "no operator of this query keeps state that could fire")
+        return inferred(Outcome.COMPATIBLE, NOTHING_FIRES, ids=UNCHANGED)
     fired = fires(pair.old_pipeline) or fires(pair.new_pipeline)
     came_or_went = {} in (old, new) and set(old or new) in MEASURED
     paced = set(old) == set(new) == MEASURED[0] and old[EARLY] == new[EARLY]
@@ -121,11 +133,12 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         tuple(f"setting/{key}" for key in changed),
         ", ".join(setting(key, old.get(key)) for key in shown),
         ", ".join(setting(key, new.get(key)) for key in shown),
-        verdicts={engine: verdict or NO_EFFECT for engine, verdict in verdicts.items()},
+        verdicts={engine: verdict or NO_EFFECT[engine] for engine, verdict in verdicts.items()},
     )
 
 
-NO_EFFECT = inferred(Outcome.COMPATIBLE, "what takes effect at the query is the same")
+SAME = "what takes effect at the query is the same"
+NO_EFFECT = {"vvr": inferred(Outcome.COMPATIBLE, SAME), "flink": inferred(Outcome.COMPATIBLE, SAME, ids=UNCHANGED)}
 GROUPED = "SELECT customer, SUM(amount){0}\nFROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
 SET = f"SET '{EARLY}' = 'true';\nSET '{DELAYS[EARLY]}' = '500 ms';\n"
 RULE = Rule(
@@ -136,9 +149,15 @@ RULE = Rule(
         "vvr": documented(Outcome.INCOMPATIBLE, "Group Window Aggregate rows 16 and 21: before, after or changed"),
         "flink": measured(
             Outcome.COMPATIBLE,
-            "g-earlyfire-add, g-earlyfire-remove, group-windows-early-unchanged, group-windows-early-added, "
-            "group-windows-early-added-hop, group-windows-early-removed, group-windows-early-delay, "
-            "group-windows-late-unchanged, group-windows-late-removed",
+            "g-earlyfire-add",
+            "g-earlyfire-remove",
+            "group-windows-early-unchanged",
+            "group-windows-early-added",
+            "group-windows-early-added-hop",
+            "group-windows-early-removed",
+            "group-windows-early-delay",
+            "group-windows-late-unchanged",
+            "group-windows-late-removed",
         ),
     },
     why="Results that leave before or after their window's end make it a retracting operator, which keeps other state. "

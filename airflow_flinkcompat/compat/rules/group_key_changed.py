@@ -43,7 +43,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
-        "flink": measured(Outcome.INCOMPATIBLE, "w-mod-key-sametype, w-mod-key-othercol, g-add-key, ga-key-othercol"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "w-mod-key-sametype", "w-mod-key-othercol", "g-add-key", "ga-key-othercol"
+        ),
     },
     why="State is found by its key. Values stored under another key belong to another group.",
     example=grouping(

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.clauses import group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right
+from airflow_flinkcompat.compat.flink.ranking import right
 from airflow_flinkcompat.compat.flink.within import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
@@ -23,7 +23,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 
 def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
     if grouped_alike(pair):
-        return {"vvr": NOT_SAID, "flink": right(GROUPED_ALIKE, ON_2_3)}
+        return {"vvr": NOT_SAID, "flink": right(*GROUPED_ALIKE)}
     return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")}
 
 
@@ -36,7 +36,11 @@ RULE = Rule(
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12; Group Window Aggregate row 17"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "w-keys-reorder-difftype, g-keys-swap, g-keys-swap-sametype, ga-keys-reorder-sametype"
+            Outcome.INCOMPATIBLE,
+            "w-keys-reorder-difftype",
+            "g-keys-swap",
+            "g-keys-swap-sametype",
+            "ga-keys-reorder-sametype",
         ),
     },
     why="The stored key is the row of keys in their order: in SQL that of GROUP BY, in the Table API that in which the "

@@ -30,7 +30,10 @@ RULE = Rule(
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "planner: an Expand appears; ga-grouping-sets", Consequence.REFUSED_AT_SUBMIT
+            Outcome.INCOMPATIBLE,
+            "ga-grouping-sets",
+            note="an Expand appears",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
     why="Every set becomes a group of its own, told apart by a further key in the state.",

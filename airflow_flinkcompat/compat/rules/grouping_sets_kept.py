@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documente
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 from airflow_flinkcompat.compat.shapes.examples import windowed
 
-OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", Consequence.SILENTLY_WRONG)}
+OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", consequence=Consequence.SILENTLY_WRONG)}
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

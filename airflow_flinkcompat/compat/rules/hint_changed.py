@@ -11,14 +11,17 @@ from airflow_flinkcompat.compat.shapes.examples import windowed
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
-TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint: STATE_TTL put on a regular join", versions=("2.3",))
-RETRIED = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", versions=("2.3",))
+TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL put on a regular join")
+RETRIED = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint")
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
 OPTION = re.compile(r"([\w-]+)='")
 CONFLICT = "ON CONFLICT"
-DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped: rows are deduplicated without the clause", versions=("2.3",))
+DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped", note="rows are deduplicated without the clause")
 OTHER_STRATEGY = measured(
-    Outcome.INCOMPATIBLE, "sm-conflict-error-uniq: the stored rows are ignored", Consequence.SILENTLY_WRONG
+    Outcome.INCOMPATIBLE,
+    "sm-conflict-error-uniq",
+    note="the stored rows are ignored",
+    consequence=Consequence.SILENTLY_WRONG,
 )
 
 

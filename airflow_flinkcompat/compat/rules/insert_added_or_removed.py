@@ -2,7 +2,17 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Hit,
+    Rule,
+    Scope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.plan.operators import Output, operators
 
@@ -17,7 +27,7 @@ TABLES_TOO = Verdict(
 STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query that brings new state")
 SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that holds every query")
 REPLACED = inferred(Outcome.UNKNOWN, "jobs came and went: one of them may be meant to go on from the other's state")
-OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set is a job of its own")
+OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set is a job of its own", ids=UNCHANGED)
 
 
 def _in_a_set(change: Change) -> bool:
@@ -92,7 +102,10 @@ RULE = Rule(
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "x-stmtset-add-unrelated-last, x-stmtset-remove", Consequence.REFUSED_AT_SUBMIT
+            Outcome.INCOMPATIBLE,
+            "x-stmtset-add-unrelated-last",
+            "x-stmtset-remove",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
     why="One more query changes the topology of the whole job. Outside of a statement set each query is a job of its "

@@ -13,10 +13,13 @@ APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement 
 STATELESS = {"flink": inferred(Outcome.UNKNOWN, "only queries that keep state were reordered across a restore")}
 SWAPPED = {
     "flink": measured(
-        Outcome.INCOMPATIBLE, "ms-two-sources-reorder, inserts-reordered-equal-shape", Consequence.SILENTLY_WRONG
+        Outcome.INCOMPATIBLE,
+        "ms-two-sources-reorder",
+        "inserts-reordered-equal-shape",
+        consequence=Consequence.SILENTLY_WRONG,
     )
 }
-SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered: all read one operator")}
+SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered", note="all read one operator")}
 UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator changed places only in front of print sinks")}
 
 
@@ -66,7 +69,10 @@ RULE = Rule(
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "ms-reorder-stateless, inserts-reordered-stateless", Consequence.REFUSED_AT_SUBMIT
+            Outcome.INCOMPATIBLE,
+            "ms-reorder-stateless",
+            "inserts-reordered-stateless",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
     why="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and source "

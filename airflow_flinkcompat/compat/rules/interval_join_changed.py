@@ -1,6 +1,6 @@
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, measured
 from airflow_flinkcompat.compat.shapes.joins import (
@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.shapes.joins import (
     one_row_twice,
     sides,
 )
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, right
+from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
 from airflow_flinkcompat.plan.operators import JoinForm
 from airflow_flinkcompat.plan.origins import duration
 
@@ -22,19 +22,19 @@ def bounds(pair: OperatorPair, difference: Difference) -> Verdict:
     """Rows that the old bounds let go are gone; narrower ones need none of them."""
     (low, high), (new_low, new_high) = difference.before, difference.after
     if new_low < low or new_high > high:
-        return wrong("wider bounds: rows that were let go cannot come back (ij-wider-slight)")
+        return wrong("ij-wider-slight", note="right only as long as no row was let go that a wider bound asks for")
     if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
         return unmeasured("only bounds that some rows can meet were measured")
     if any(side.join != "INNER" for side in sides(pair)):
         return unmeasured("narrower bounds of an outer join were not measured: rows that found a partner are marked")
-    return right("ij-narrower, ij-strict-bound")
+    return right("ij-narrower", "ij-strict-bound")
 
 
 def join(pair: OperatorPair, difference: Difference) -> Verdict:
     if difference.after == "INNER":
         return right("ij-left-to-inner")
     if difference.before == "INNER":
-        return wrong("ij-inner-to-left: rows that found a partner before are not marked")
+        return wrong("ij-inner-to-left", note="rows that found a partner before are not marked")
     return unmeasured("ij-left-to-full was right on its rows: partners found before are not marked on both inputs")
 
 
@@ -47,14 +47,18 @@ OUTER = unmeasured("a condition of an outer interval join was not measured")
 ROWS = {
     "join": Row("another kind of join", CHANGED, join),
     "bounds": Row("the bounds in time changed", CHANGED, bounds, show=shown),
-    "times": Row("other time columns", CHANGED, wrong("other time columns: as another key, ij-key-othercol", None)),
-    "clock": Row("another clock", CHANGED, at_submit("an interval join by processing time")),
+    "times": Row(
+        "other time columns",
+        CHANGED,
+        wrong("ij-key-othercol", note="other time columns are as another key", consequence=None),
+    ),
+    "clock": Row("another clock", CHANGED, at_submit("joins-interval-clock")),
     **join_rows(
         PAGE,
-        keys=keys_judge("rj-key-add, rj-key-del", "ij-key-othercol"),
-        conditions=conditions_judge("an interval join's comparison of both inputs changed", OUTER),
-        kept=("ij-input-add-col, ij-input-swap-sametype, ij-cast-input", "rj-input-expr"),
-        filters="a condition on one input: as rj-push-add, refused where it makes a Calc appear",
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("ij-key-othercol",)),
+        conditions=conditions_judge(("joins-interval-condition-changed", "joins-interval-condition-added"), OUTER),
+        kept=(("ij-input-add-col", "ij-input-swap-sametype", "ij-cast-input"), ("rj-input-expr",)),
+        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
     ),
 }
 JOIN = (
@@ -67,7 +71,7 @@ RULE = parts_rule(
     kinds=(JoinForm.INTERVAL.value,),
     rows=ROWS,
     vvr=CHANGED,
-    flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left, ij-key-othercol, ij-input-add-col, wider bounds"),
+    flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
     why="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; wider ones "
     "ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
     example=Example(JOIN.format(5), JOIN.format(10)),

@@ -34,7 +34,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
-        "flink": measured(Outcome.INCOMPATIBLE, "rj-inner-to-interval, tj-to-regular", Consequence.REFUSED_AT_SUBMIT),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
+        ),
     },
     why="A join of time bounds, of versions, of windows and one of neither are different operators with other state.",
     example=Example(

@@ -1,9 +1,9 @@
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import appends_only, unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import appends_only, right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right, row_types
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, row_types
 from airflow_flinkcompat.plan.operators import OtherOperator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn
 
@@ -30,12 +30,12 @@ def limit(pair: OperatorPair, difference: Difference) -> Verdict:
     if None in (difference.before, difference.after) or not counts_only(pair):
         return unmeasured("measured over a table that only appends, with the same OFFSET")
     if difference.after > difference.before:
-        return wrong("li-n-3-to-7: once the old LIMIT was reached, what came after is gone")
+        return wrong("li-n-3-to-7", note="once the old LIMIT was reached, what came after is gone")
     return right("li-n-7-to-3")
 
 
 def keys(pair: OperatorPair, difference: Difference) -> Verdict:
-    return wrong("li-sort-key", None)
+    return wrong("li-sort-key", consequence=None)
 
 
 def row(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -43,7 +43,7 @@ def row(pair: OperatorPair, difference: Difference) -> Verdict:
         return refused("li-sort-col-add")
     old, new = row_types(pair, difference)
     if old != new:
-        return refused("a column added under a LIMIT")
+        return refused("over-frames-limit-column-added")
     if not counts_only(pair) or not _in_table_order(pair):
         return unmeasured("only columns of one table that appends, in its order, were measured")
     return right("li-col-swap")
@@ -80,7 +80,7 @@ RULE = parts_rule(
     kinds=("LIMIT", SORTED),
     rows=ROWS,
     vvr=PAGE,
-    flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7, li-sort-n-down, li-sort-key, li-where-change"),
+    flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7", "li-sort-n-down", "li-sort-key", "li-where-change"),
     why="What is kept is how many rows went through, and under an ORDER BY which. A lower LIMIT asks for none that was "
     "let go; a higher one does, once the old one was reached.",
     example=Example(

@@ -5,10 +5,10 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.flink import lookups, sinks
 from airflow_flinkcompat.compat.flink.lookups import MAY_WAIT, LookupMode
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, refused, right, row_types
+from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, refused, row_types
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Source
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
@@ -27,8 +27,9 @@ def on_vvr(pair: OperatorPair) -> Verdict:
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
 
-IN_ORDER = "al-stateless-idle-inner, al-stateless-idle-where, al-stateless-idle-lookup-column"
+IN_ORDER = ("al-stateless-idle-inner", "al-stateless-idle-where", "al-stateless-idle-lookup-column")
 """Parts an asynchronous lookup was restored right with when they changed."""
+SYNCHRONOUS = ("lj-key-othercol", "lj-where-add", "lj-dim-renamed")
 NOT_QUEUED = frozenset({"join", "filters of input 1", "row of input 2"})
 
 
@@ -36,9 +37,9 @@ def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
     modes = lookups.modes(pair)
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
     if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):
-        return refused("al-stateless-idle-source-column, al-stateless-pending-key, al-group-idle-source-column")
+        return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
     if gathered_above(pair):
-        return wrong("lj-agg-key-lookup, lj-agg-cond-add, lj-agg-inner-to-left-miss", None)
+        return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
     if not all(isinstance(side.regions[0].origin, Source) for side in (pair.old, pair.new)):
         return unmeasured("only lookups from a source were measured")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
@@ -48,7 +49,7 @@ def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:
         return unmeasured(moved)
-    return right(IN_ORDER if both_asynchronous else "lj-key-othercol, lj-where-add, lj-dim-renamed")
+    return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
 
 
 def _same_types(pair: OperatorPair, difference: Difference) -> bool:
@@ -86,7 +87,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
-        "flink": measured(Outcome.COMPATIBLE, "lj-key-othercol, lj-where-add, lj-dim-renamed", versions=("2.3",)),
+        "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
     },
     why="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above goes on "
     "from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an answer, as "

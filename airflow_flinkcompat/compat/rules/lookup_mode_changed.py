@@ -30,8 +30,9 @@ RULE = Rule(
         "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it"),
         "flink": measured(
             Outcome.INCOMPATIBLE,
-            "al-stateless-pending-hint-sync, al-group-pending-hint-sync",
-            Consequence.SILENTLY_WRONG,
+            "al-stateless-pending-hint-sync",
+            "al-group-pending-hint-sync",
+            consequence=Consequence.SILENTLY_WRONG,
         ),
     },
     why="Rows that waited for an answer when the savepoint was taken are in the state of the asynchronous operator. A "

@@ -10,10 +10,10 @@ from airflow_flinkcompat.plan.operators import JoinForm, Operator
 NOT_UNDERSTOOD = frozenset({"query", JoinForm.JOIN.value})
 """Operators that stand for what could not be taken apart: whether they keep anything is not known."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
-GONE = measured(Outcome.INCOMPATIBLE, "li-removed, lj-agg-removed", REFUSED)
-INSERTED = measured(Outcome.INCOMPATIBLE, "rj-third-add, tj-cast-right, ua-single-to-union", REFUSED)
+GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)
+INSERTED = measured(Outcome.INCOMPATIBLE, "rj-third-add", "tj-cast-right", "ua-single-to-union", consequence=REFUSED)
 REPLACED = measured(Outcome.INCOMPATIBLE, "se-intersect-to-except")
-LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", Consequence.SILENTLY_WRONG)
+LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", consequence=Consequence.SILENTLY_WRONG)
 EMPTY = inferred(
     Outcome.INCOMPATIBLE,
     "it begins empty, as a LIMIT did that came (li-added): what was read before is missing from its results, unless "

@@ -15,12 +15,22 @@ from airflow_flinkcompat.plan.expressions import Call, Expression, walk
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source
 from airflow_flinkcompat.plan.origins import window_field
 
+STATELESS = measured(
+    Outcome.COMPATIBLE,
+    "stateless-column-added",
+    "stateless-column-computed",
+    "stateless-filter-added",
+    "stateless-filter-changed",
+    "stateless-filter-removed",
+    note="nothing is stored",
+)
+
 
 def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     """What a change of the projection in front of the sink means on open-source Flink.
 
-    Nothing, where the sink keeps no state. Where it does, its operator must stay the same: a Calc in front of it
-    on both sides for sure. Other sinks, functions of one's own and projections of some operators were not measured.
+    Nothing, where the sink keeps no state. Other sinks, functions of one's own and projections of some operators were
+    not measured.
     """
     if reason := _unmeasured(pair):
         return _unknown(reason)
@@ -31,11 +41,7 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
         return _unknown(moved) if moved else {"flink": seen}
     old, new = sinks.connectors(pair)
     if nameless or (old == new and old in flink.STATELESS_SINKS):
-        return {}
-    if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN:
-        if flink.surely_projected(pair.old) and flink.surely_projected(pair.new):
-            return {"flink": measured(Outcome.COMPATIBLE, "a filesystem sink behind another projection")}
-        return _unknown("whether a Calc stands in front of the sink cannot be told on both sides")
+        return {"flink": STATELESS} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
 
 
@@ -105,9 +111,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
-        "flink": measured(
-            Outcome.COMPATIBLE, "w-add-window-start, w-having-add, wh-stateless-cols: a Calc above the state"
-        ),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
     },
     why="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),

@@ -1,11 +1,11 @@
 from airflow_flinkcompat.compat.changes.clauses import definition, plain, values
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.shapes.metric_pages import computed
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused
 from airflow_flinkcompat.plan.nodes import Frame
 from airflow_flinkcompat.plan.operators import OverOperator, Source
 from airflow_flinkcompat.plan.origins import duration
@@ -31,14 +31,14 @@ def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def partition(pair: OperatorPair, difference: Difference) -> Verdict:
     if reordered(difference):
-        return right("oa-part-reorder-sametype: the planner puts the keys in an order of its own")
+        return right("oa-part-reorder-sametype", note="the planner puts the keys in an order of its own")
     same = len(difference.before) == len(difference.after)
     return wrong("oa-part-othercol") if same else refused("oa-part-add")
 
 
 def order(pair: OperatorPair, difference: Difference) -> Verdict:
     if sides(pair)[0].clock is not sides(pair)[1].clock:
-        return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
+        return refused("over-frames-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
     return unmeasured("another ORDER BY on the same clock was not measured")
 
 
@@ -47,17 +47,17 @@ def frame(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(side.other or side.window or side.following != 0 for side in (old, new)):
         return unmeasured("Flink has no frame on a stream that ends anywhere but at the current row")
     if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
-        return wrong("oa-rows-2-to-4, oa-rows-4-to-2; through the Table API 2 → 1, by processing time too")
+        return wrong("oa-rows-2-to-4", "oa-rows-4-to-2", "over-rows-fewer", "over-proctime-rows-fewer")
     if not all(side.clock is TimeAttribute.ROWTIME for side in sides(pair)):
         return unmeasured("other frames were measured by event time only")
     if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
         narrower = new.preceding < old.preceding
-        return right("oa-range-narrower") if narrower else wrong("oa-range-wider: older rows were let go")
+        return right("oa-range-narrower") if narrower else wrong("oa-range-wider", note="older rows were let go")
     if old.preceding is None and new.preceding is None:
         known = all(map(computed, sides(pair)))
         return right("oa-frame-range-to-rows") if known else unmeasured("measured for a SUM only")
     if None not in (old.preceding, new.preceding):
-        return wrong("Table API over rows 2 → range 1 minute")
+        return wrong("over-rows-to-range")
     return refused("oa-unbounded-to-rows")
 
 
@@ -73,13 +73,13 @@ def keeps_no_rows(pair: OperatorPair) -> bool:
 
 def row(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
-        return right("another passed-on column under an unbounded frame by processing time")
-    return wrong("oa-passthrough-add", None)
+        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
+    return wrong("oa-passthrough-add", consequence=None)
 
 
 def input_row(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
-        return right("another passed-on column under an unbounded frame by processing time")
+        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
     return unmeasured("which of its columns the planner keeps cannot be told")
 
 
@@ -103,7 +103,7 @@ ROWS = {
     "frame": Row("the frame changed", LIKE, frame, show=shown),
     "row": Row("other columns are passed on", documented(Outcome.INCOMPATIBLE, f"{PAGE}: input schema"), row),
     "input row": Row("other columns come in", UNREAD, input_row, lambda difference: True),
-    "filters": filters_row("WHERE page", wrong("oa-where-add", None)),
+    "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
     "windows": Row(
         "the rows were assigned to other windows",
         unmeasured("no page speaks of it"),
@@ -122,7 +122,7 @@ RULE = parts_rule(
     of=OverOperator,
     rows=ROWS,
     vvr=LIKE,
-    flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol, oa-rows-2-to-4, oa-range-wider, oa-passthrough-add"),
+    flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol", "oa-rows-2-to-4", "oa-range-wider", "oa-passthrough-add"),
     why="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far back "
     "needs none that is gone; the order of the partition keys says nothing.",
     example=Example(OVER.format(5), OVER.format(10)),

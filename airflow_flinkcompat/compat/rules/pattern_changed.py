@@ -1,10 +1,10 @@
 from airflow_flinkcompat.compat.changes.clauses import values
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, right
+from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused
 
 PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
 
@@ -17,7 +17,7 @@ def partition(pair: OperatorPair, difference: Difference) -> Verdict:
     if reordered(difference):
         return right("mr-part-reorder")
     same = len(difference.before) == len(difference.after)
-    return wrong("mr-part-othercol") if same else refused("mr-part-add, mr-part-removed")
+    return wrong("mr-part-othercol") if same else refused("mr-part-add", "mr-part-removed")
 
 
 def within(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -26,7 +26,7 @@ def within(pair: OperatorPair, difference: Difference) -> Verdict:
     if not old or not new or old[1:] != new[1:]:
         return unmeasured("WITHIN that comes or goes was not measured")
     if int(new[0]) < int(old[0]):
-        return right("a shorter WITHIN")
+        return right("patterns-within-shorter")
     return wrong("mr-within-longer")
 
 
@@ -34,7 +34,9 @@ ROWS = {
     "text": Row(
         "PATTERN, DEFINE, ORDER BY or AFTER MATCH changed",
         inferred(Outcome.INCOMPATIBLE, "Pattern recognition page; DEFINE is not named but part of the pattern"),
-        wrong("mr-define-change, mr-pattern-quant-two; others were right on their rows only", None),
+        wrong(
+            "mr-define-change", "mr-pattern-quant-two", note="others were right on their rows only", consequence=None
+        ),
         show=str,
     ),
     "measures": Row("MEASURES changed", PAGE, right("mr-measures-change"), show=str),
@@ -42,7 +44,7 @@ ROWS = {
     "partition": Row("PARTITION BY changed", PAGE, partition, reordered, values),
     "partition order": Row("the order of PARTITION BY changed", PAGE, partition, reordered, values),
     "row": Row("other columns come in", PAGE, refused("mr-input-col-add")),
-    "filters": filters_row("WHERE page", wrong("mr-where-add", None)),
+    "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
 }
 MATCH = """\
 SELECT * FROM orders MATCH_RECOGNIZE (
@@ -57,7 +59,7 @@ RULE = parts_rule(
     kinds=("MATCH_RECOGNIZE",),
     rows=ROWS,
     vvr=ROWS["text"].vvr if isinstance(ROWS["text"].vvr, Verdict) else PAGE,
-    flink=measured(Outcome.INCOMPATIBLE, "mr-define-change, mr-pattern-quant-two, mr-part-add, mr-within-longer"),
+    flink=measured(Outcome.INCOMPATIBLE, "mr-define-change", "mr-pattern-quant-two", "mr-part-add", "mr-within-longer"),
     why="Matches under way are kept with all columns of their rows, as the pattern stood when they began. What is "
     "computed of a match when it is complete stands outside.",
     example=Example(MATCH.format(10), MATCH.format(20)),

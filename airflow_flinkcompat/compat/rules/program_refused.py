@@ -1,9 +1,10 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.flink.ranking import expected
+from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.refusals import refusals
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
@@ -38,7 +39,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ),
-        "flink": measured(Outcome.INCOMPATIBLE, "each rule was seen with PyFlink 2.3.0", Consequence.REFUSED_AT_SUBMIT),
+        "flink": expected("each rule was seen with PyFlink 2.3.0"),
     },
     why="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state or "
     "without it no job comes of it. The finding says what to write instead.",

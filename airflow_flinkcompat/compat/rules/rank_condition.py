@@ -8,7 +8,9 @@ from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.shapes.examples import ranked
 from airflow_flinkcompat.plan.operators import RankOperator, Region
 
-KEPT = {"flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows")}
+KEPT = {
+    "flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows", ids=("t-unchanged",))
+}
 
 
 def _of_window_top_n(region: Region) -> bool:

@@ -5,7 +5,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number, rankings
 from airflow_flinkcompat.compat.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
 from airflow_flinkcompat.compat.shapes.examples import ranked
 
@@ -20,7 +20,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     kinds = {kind for ranking in rankings(pair) for kind in ranking.kinds}
     on_flink = [flink_ranking.number(ranking) for ranking in read]
     on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
-    verdicts = {"flink": max(on_flink, key=lambda verdict: verdict.outcome.rank)} if on_flink else {}
+    verdicts = {"flink": together(on_flink)} if on_flink else {}
     yield Hit(
         "the number of the rank came into what is read, or left it",
         (*claims, *(pair.claim("columns") if alone else ())),
@@ -45,7 +45,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank in or out of the result"),
-        "flink": measured(Outcome.COMPATIBLE, "t-add-rk, t-del-rk, r-add-rk"),
+        "flink": measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
     },
     why="A row's number is counted when it leaves. Only a Top-N without a window stores one row more for it on "
     "open-source Flink, which goes wrong when the number is taken out again.",

@@ -33,7 +33,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
-        "flink": measured(Outcome.INCOMPATIBLE, "t-part-add, tn-part-add, dd-rd-part-othercol"),
+        "flink": measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
     },
     why="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
     example=Example(ranked(), ranked(partition="customer, window_start, window_end")),

@@ -47,7 +47,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
-        "flink": measured(Outcome.INCOMPATIBLE, "t-mod-agg-sum-max, r-add-output-col, dd-rd-add-col, tn-agg-count-sum"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"
+        ),
     },
     why="A ranking stores whole rows: what the query reads of them, the keys and what they are ordered by, in the "
     "order of the operator below. Another column, metric or order of metrics makes them other rows.",

@@ -6,19 +6,22 @@ from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, refuse
 from airflow_flinkcompat.plan.operators import JoinForm
 
 PAGE = "Join page: type, condition or input schema"
-OUTER = wrong("a condition changed under LEFT: rows that found no partner are counted under the old one")
+OUTER = wrong("joins-left-condition-changed", note="rows that found no partner are counted under the old condition")
 ROWS = {
     "join": Row(
         "another kind of join",
         documented(Outcome.INCOMPATIBLE, PAGE),
-        refused("rj-inner-to-left, rj-left-to-full, rj-full-to-left"),
+        refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left"),
     ),
     **join_rows(
         PAGE,
-        keys=keys_judge("rj-key-add, rj-key-del", "rj-keys-reorder, another key column"),
-        conditions=conditions_judge("rj-noneq-add, rj-noneq-change, rj-where-above-add", OUTER),
-        kept=("rj-input-del-col, rj-input-swap-sametype, rj-cast-input", "rj-input-expr, rj-swap-sametype-calc"),
-        filters="rj-push-add, rj-push-add-plain, rj-push-change",
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder",)),
+        conditions=conditions_judge(("rj-noneq-add", "rj-noneq-change", "rj-where-above-add"), OUTER),
+        kept=(
+            ("rj-input-del-col", "rj-input-swap-sametype", "rj-cast-input"),
+            ("rj-input-expr", "rj-swap-sametype-calc"),
+        ),
+        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
     ),
 }
 JOIN = "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b ON {0};"
@@ -28,7 +31,7 @@ RULE = parts_rule(
     kinds=(JoinForm.REGULAR.value,),
     rows=ROWS,
     vvr=documented(Outcome.INCOMPATIBLE, PAGE),
-    flink=measured(Outcome.INCOMPATIBLE, "rj-key-add, rj-inner-to-left, rj-input-del-col, rj-push-change"),
+    flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
     why="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond them "
     "stands outside an inner join's state: open-source Flink goes on with a changed comparison; VVR's page knows no "
     "such exception.",

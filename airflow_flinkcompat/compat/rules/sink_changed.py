@@ -15,7 +15,10 @@ CHECKED = Verdict(
 MEASURED_OPTIONS = frozenset({"print-identifier", "standard-error", "sink.parallelism"})
 """Options of a stateless sink that leave the job's topology alone, as long as its parallelism is the job's."""
 STATE_LOST = measured(
-    Outcome.INCOMPATIBLE, "a filesystem sink replaced by print: its state is mapped too", Consequence.REFUSED_AT_SUBMIT
+    Outcome.INCOMPATIBLE,
+    "sk-stateless-direct-filesystem-to-print",
+    note="its state is mapped too",
+    consequence=Consequence.REFUSED_AT_SUBMIT,
 )
 
 
@@ -86,7 +89,7 @@ RULE = Rule(
         "vvr": documented(
             Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
         ),
-        "flink": measured(Outcome.COMPATIBLE, "a print sink renamed: restored right"),
+        "flink": measured(Outcome.COMPATIBLE, "sinks-renamed"),
     },
     why="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((SINK + QUERY).format("totals"), (SINK + QUERY).format("sums")),

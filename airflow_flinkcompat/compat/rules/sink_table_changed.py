@@ -6,7 +6,7 @@ from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.flink import restores as flink
 from airflow_flinkcompat.compat.flink import sinks
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import (
     MEASURED_OPTIONS,
@@ -20,6 +20,9 @@ from airflow_flinkcompat.compat.shapes.examples import windowed
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
+PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
+"""Other columns of a print sink, with those of the query or by themselves."""
+KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
@@ -42,9 +45,9 @@ def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
 def _on_stateless(difference: Difference) -> Verdict:
     match difference.part:
         case "columns" | "types" | "order":
-            return measured(Outcome.COMPATIBLE, "changed projections into print, tn-rank-add")
+            return measured(Outcome.COMPATIBLE, *PROJECTED)
         case "primary key":
-            return measured(Outcome.COMPATIBLE, "the primary key of a print sink changed: restored right")
+            return measured(Outcome.COMPATIBLE, *KEYED)
         case "options" if options_changed(difference.before, difference.after) <= MEASURED_OPTIONS:
             return measured(Outcome.COMPATIBLE, "x-sink-option")
     return UNKNOWN
@@ -66,7 +69,7 @@ def find(change: Change) -> Iterable[Hit]:
             difference.after_span,
             verdicts={
                 "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
-                "flink": max((on_flink(pair, difference) for pair in writers), key=lambda each: each.outcome.rank),
+                "flink": together(on_flink(pair, difference) for pair in writers),
             },
         )
 
@@ -78,7 +81,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
-        "flink": measured(Outcome.COMPATIBLE, "x-sink-option and changed projections into print"),
+        "flink": measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
     },
     why="The columns of a sink follow the query; its options are its own business unless it keeps state.",
     example=Example(

@@ -1,6 +1,6 @@
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
 from airflow_flinkcompat.compat.shapes.part_rules import (
@@ -10,7 +10,6 @@ from airflow_flinkcompat.compat.shapes.part_rules import (
     layout_row,
     parts_rule,
     refused,
-    right,
 )
 from airflow_flinkcompat.plan.operators import OtherOperator
 from airflow_flinkcompat.plan.types import TimeAttribute
@@ -30,11 +29,11 @@ def keys(pair: OperatorPair, difference: Difference) -> Verdict:
     if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
         return unmeasured("only columns as sort keys were measured; anything computed becomes a column of its own")
     if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
-        return right("so-key-add, so-key-swap, so-key-dir")
+        return right("so-key-add", "so-key-swap", "so-key-dir")
     if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
-        return right("so-proc-to-row: nothing was kept before")
+        return right("so-proc-to-row", note="nothing was kept before")
     if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
-        return refused("event time became processing time", Consequence.REFUSED_AT_SUBMIT)
+        return refused("over-frames-sort-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
     return unmeasured("other sort keys by processing time were not measured")
 
 
@@ -45,12 +44,12 @@ def _sorted_by_columns(side: object) -> bool:
     return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
 
 
-STORED = layout_row("other columns are sorted", KEYS, "so-field-add, so-field-del", "so-field-swap")
+STORED = layout_row("other columns are sorted", KEYS, ("so-field-add", "so-field-del"), ("so-field-swap",))
 
 
 def row(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old):
-        return right("so-proc-field-add, so-proc-field-swap: nothing is kept")
+        return right("so-proc-field-add", "so-proc-field-swap", note="nothing is kept")
     return STORED.flink(pair, difference) if callable(STORED.flink) else STORED.flink
 
 
@@ -65,10 +64,10 @@ def row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
 def filters(pair: OperatorPair, difference: Difference) -> Verdict:
     if by_processing_time(pair.old) and by_processing_time(pair.new):
         return unmeasured("a condition below a sort by processing time was not measured")
-    return wrong("so-where-change, so-where-add", None)
+    return wrong("so-where-change", "so-where-add", consequence=None)
 
 
-WHERE = filters_row("WHERE page", wrong("so-where-change, so-where-add", None))
+WHERE = filters_row("WHERE page", wrong("so-where-change", "so-where-add", consequence=None))
 ROWS = {
     "time key": Row("another time column", KEYS, keys),
     "clock": Row("another clock", KEYS, keys),
@@ -83,7 +82,7 @@ RULE = parts_rule(
     kinds=("temporal sort",),
     rows=ROWS,
     vvr=KEYS,
-    flink=measured(Outcome.COMPATIBLE, "so-key-add, so-key-swap, so-key-dir", versions=("2.3",)),
+    flink=measured(Outcome.COMPATIBLE, "so-key-add", "so-key-swap", "so-key-dir"),
     why="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, by "
     "whatever the query says then; VVR's page calls any other sort key incompatible.",
     example=Example(

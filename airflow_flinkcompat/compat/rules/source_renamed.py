@@ -46,7 +46,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
-        "flink": measured(Outcome.COMPATIBLE, "x-source-rename: the same declaration under another name"),
+        "flink": measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name"),
     },
     why="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",
     example=Example(

@@ -5,7 +5,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.clauses import plain
 from airflow_flinkcompat.compat.changes.parts import Difference
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
 from airflow_flinkcompat.compat.shapes.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.shapes.examples import windowed
 from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
@@ -35,14 +35,14 @@ CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
-RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed: an unused column under another name", versions=("2.3",))
+RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under another name")
 KEYED = Verdict(
     Outcome.UNKNOWN,
     Basis.DOCUMENT,
     "Source table page (its summary): a primary key is compatible on conditions, as what follows takes its key from it",
     Reason.DOCUMENTED,
 )
-JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col, rj: a primary key declared", Consequence.REFUSED_AT_RESTORE)
+JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col", consequence=Consequence.REFUSED_AT_RESTORE)
 PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "columns added": {"vvr": UNUSED, "flink": UNKNOWN},
@@ -63,7 +63,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "watermark delay": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
-        "flink": measured(Outcome.COMPATIBLE, "watermark delay changed: restored right"),
+        "flink": measured(Outcome.COMPATIBLE, "declarations-watermark-delay"),
     },
     "connector": {
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"),
@@ -81,7 +81,7 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
     },
     "options measured": {
         "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
-        "flink": measured(Outcome.COMPATIBLE, "source options changed: restored right"),
+        "flink": measured(Outcome.COMPATIBLE, "declarations-monitor-interval"),
     },
     "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "metadata added": {"vvr": UNUSED, "flink": UNKNOWN},
@@ -173,8 +173,8 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
     found = {name: uses(change, table, name) for name in changed}
     flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
     return {
-        "vvr": max((retyped_on_vvr(used) for used in found.values()), key=lambda verdict: verdict.outcome.rank),
-        "flink": max(flink, key=lambda verdict: verdict.outcome.rank),
+        "vvr": together(retyped_on_vvr(used) for used in found.values()),
+        "flink": together(flink),
     }
 
 

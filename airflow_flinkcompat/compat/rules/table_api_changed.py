@@ -4,13 +4,15 @@ from airflow_flinkcompat.compat.changes.clauses import values
 from airflow_flinkcompat.compat.changes.notations import operations
 from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
 from airflow_flinkcompat.compat.flink.notations import standing
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.flink.within import merged
 from airflow_flinkcompat.compat.outcome import Outcome, Reason
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
 
 RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
-AS_IT_WAS = right("aliases, the order in group_by, create_temporary_view and SELECT * above it", ON_2_3)
+AS_IT_WAS = right(
+    "wording-output-alias", "wording-window-alias", "wording-group-by-order", "wording-view", "wording-view-inserted"
+)
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

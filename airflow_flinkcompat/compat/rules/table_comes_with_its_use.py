@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import UNCHANGED, Example, Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.shapes.examples import windowed
 
 
@@ -27,7 +27,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
-        "flink": inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
+        "flink": inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
     },
     why="What a declaration means to state shows in the queries that read or write the table, where other rules judge "
     "it.",

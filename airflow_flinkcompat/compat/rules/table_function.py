@@ -2,8 +2,19 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.clauses import values
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Hit,
+    Level,
+    Rule,
+    Scope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
 from airflow_flinkcompat.compat.shapes.examples import MINUTE, windowed
 
 
@@ -11,12 +22,10 @@ def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
     """A clause kept inside an unchanged pipeline was restored right; inside a changed one nothing was measured."""
     if pipeline.changed:
         return {}
-    return {"flink": Verdict(Outcome.COMPATIBLE, Basis.MEASURED, "w-unchanged and its kin: an unchanged pipeline")}
+    return {"flink": measured(Outcome.COMPATIBLE, *UNCHANGED, note="an unchanged pipeline")}
 
 
-CHANGED = {
-    "flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)
-}
+CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
 
 
 def find(pair: PipelinePair) -> Iterable[Hit]:

@@ -1,10 +1,10 @@
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, measured
 from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, right
+from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
 from airflow_flinkcompat.plan.operators import JoinForm
 
 PAGE = "Temporal join page: type, condition or input schema"
@@ -15,15 +15,18 @@ def join(pair: OperatorPair, difference: Difference) -> Verdict:
     kinds = {difference.before, difference.after}
     if kinds != {"INNER", "LEFT"} or any(one_row_twice(side) for side in sides(pair)):
         return unmeasured("only INNER and LEFT were measured")
-    return right("tj-inner-to-left, tj-left-to-inner")
+    return right("tj-inner-to-left", "tj-left-to-inner")
 
 
 COMMON = join_rows(
     PAGE,
-    keys=keys_judge("as rj-key-add, rj-key-del", "another key column of a temporal join"),
-    conditions=conditions_judge("tj-cond-change-noneq", unmeasured("a condition under LEFT was not measured")),
-    kept=("tj-left-add-col, tj-left-swap-sametype, tj-cond-add-noneq", "tj-subq-expr-change, tj-view-col-change"),
-    filters="tj-subq-filter-change",
+    keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
+    conditions=conditions_judge(("tj-cond-change-noneq",), unmeasured("a condition under LEFT was not measured")),
+    kept=(
+        ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
+        ("tj-subq-expr-change", "tj-view-col-change"),
+    ),
+    filters=("tj-subq-filter-change",),
 )
 ROWS = {
     **COMMON,
@@ -47,7 +50,7 @@ RULE = parts_rule(
     kinds=(JoinForm.TEMPORAL.value,),
     rows=ROWS,
     vvr=CHANGED,
-    flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col, tj-subq-filter-change"),
+    flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
     why="Rows of the left input wait for the watermark, versions of the right one for the rows that need them. Whether "
     "rows without a version are handed on, and what is asked of a row and its version, is decided when they leave.",
     example=Example(JOIN.format("rates.rate"), JOIN.format("(rates.rate + rates.other)")),

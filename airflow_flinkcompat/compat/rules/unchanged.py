@@ -45,7 +45,7 @@ RULE = Rule(
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
         "flink": measured(
-            Outcome.COMPATIBLE, "w-unchanged, w-reformat-comment-alias, w-interval-spelling, w-named-args"
+            Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
         ),
     },
     why="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals take no part in state.",

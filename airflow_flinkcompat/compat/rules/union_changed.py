@@ -2,10 +2,10 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import STATELESS, gathered_above, refused, right
+from airflow_flinkcompat.compat.shapes.part_rules import STATELESS, gathered_above, refused
 from airflow_flinkcompat.plan.operators import OtherOperator, Source, operators
 
 UNION = "UNION ALL"
@@ -21,7 +21,9 @@ def added(pair: OperatorPair) -> Verdict:
     """A further input behind the others leaves their places; it must not share a source with them."""
     gone, come = (dict(side.detail)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[union-attr]
     if gone or keeps_state(pair):
-        return refused("ua-remove-last, ua-stateless-remove, ua-single-to-union", Consequence.REFUSED_AT_SUBMIT)
+        return refused(
+            "ua-remove-last", "ua-stateless-remove", "ua-single-to-union", consequence=Consequence.REFUSED_AT_SUBMIT
+        )
     inputs = (*pair.new.regions, *(region for region, _ in come))
     tables = [region.origin.table for region in inputs if isinstance(region.origin, Source)]
     alone = len(set(tables)) == len(inputs) and not any(region.functions or region.windows for region in inputs)
@@ -42,7 +44,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
                 (difference.key,),
                 verdicts={
                     "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
-                    "flink": wrong("ua-reorder, ua-reorder-filtered, ua-stateless-reorder"),
+                    "flink": wrong("ua-reorder", "ua-reorder-filtered", "ua-stateless-reorder"),
                 },
             )
         elif part == "further inputs":
@@ -56,7 +58,7 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
                 verdicts={"vvr": page if gathered_above(pair) else free, "flink": added(pair)},
             )
         elif part in ("filters", "row"):
-            below = wrong("ua-branch-filter-change", None) if keeps_state(pair) else None
+            below = wrong("ua-branch-filter-change", consequence=None) if keeps_state(pair) else None
             vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if gathered_above(pair) else None
             yield Hit(
                 "what an input of a UNION ALL hands on changed",
@@ -76,7 +78,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
-        "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder, ua-remove-last", Consequence.SILENTLY_WRONG),
+        "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
     },
     why="A union keeps nothing, but open-source Flink finds sources by their place: where inputs change places their "
     "positions do too, and everything is read again.",

@@ -25,7 +25,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
-        "flink": measured(Outcome.COMPATIBLE, "an unused table declared: restored right"),
+        "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
     },
     why="The planner sees only what a query reads or writes.",
     example=Example(

@@ -20,7 +20,7 @@ RULE = Rule(
     scope=Scope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
-        "flink": measured(Outcome.COMPATIBLE, "x-view-rename, x-inline-view, x-projection-upstream"),
+        "flink": measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
     },
     why="A view is unfolded into the queries that read it; only what they compute then counts.",
     example=Example(

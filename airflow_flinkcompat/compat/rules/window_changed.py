@@ -9,6 +9,13 @@ from airflow_flinkcompat.compat.shapes.examples import MINUTE, reading
 from airflow_flinkcompat.plan.nodes import Measure
 from airflow_flinkcompat.plan.operators import Windowing
 
+OVER_ROWS = (
+    "row-counts-size-larger",
+    "row-counts-slide-size",
+    "row-counts-slide-slide",
+    "row-counts-slide-to-tumble",
+    "row-counts-tumble-to-slide",
+)
 PARTS = ("window", "time", "clock", "session keys", "lower windows")
 
 
@@ -35,8 +42,8 @@ def by_rows(old: Windowing | None, new: Windowing | None) -> dict[str, Verdict]:
     if not any(counted):
         return {}
     if all(counted) and old is not None and new is not None and old.time_attribute is new.time_attribute:
-        return {"flink": wrong("Table API, windows over rows: any change of size, slide, tumble ↔ slide")}
-    return {"flink": wrong("Table API, windows over rows ↔ over time", REFUSED)}
+        return {"flink": wrong(*OVER_ROWS)}
+    return {"flink": wrong("row-counts-rows-to-time", consequence=REFUSED)}
 
 
 RULE = Rule(
@@ -46,7 +53,12 @@ RULE = Rule(
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 10; Group Window Aggregate rows 10 to 12"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "w-size-1to2-ws, w-tumble-to-hop, w-tumble-to-session, w-hop-slide, w-session-gap"
+            Outcome.INCOMPATIBLE,
+            "w-size-1to2-ws",
+            "w-tumble-to-hop",
+            "w-tumble-to-session",
+            "w-hop-slide",
+            "w-session-gap",
         ),
     },
     why="State is kept per window (or slice of a window). Values gathered for other windows belong to no window of "

@@ -2,12 +2,12 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.outcome import Basis, Outcome
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 from airflow_flinkcompat.compat.shapes.examples import selecting
 
-CHANGED = {"flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-agg-on-window-start")}
+CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
 
 
 def find(pair: OperatorPair) -> Iterable[Hit]:

@@ -32,7 +32,7 @@ RULE = Rule(
     scope=Scope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start, w-del-window-start, g-add-wend"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
     },
     why="Window fields are known for every window; showing them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),

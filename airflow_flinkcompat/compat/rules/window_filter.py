@@ -2,15 +2,18 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.clauses import conditions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred
+from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 from airflow_flinkcompat.compat.shapes.examples import windowed
 
-CHANGED = {"flink": Verdict(Outcome.INCOMPATIBLE, Basis.MEASURED, "w-filter-window-add")}
+CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "filters-window-filter-changed")}
 ADDED = {
-    "flink": Verdict(
-        Outcome.INCOMPATIBLE, Basis.MEASURED, "w-filter-window-add", consequence=Consequence.REFUSED_AT_SUBMIT
+    "flink": measured(
+        Outcome.INCOMPATIBLE,
+        "w-filter-window-add",
+        "filters-window-filter-removed",
+        consequence=Consequence.REFUSED_AT_SUBMIT,
     )
 }
 

@@ -1,10 +1,10 @@
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Example, Verdict, inferred, measured
 from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, right
+from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
 from airflow_flinkcompat.plan.operators import JoinForm
 
 NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
@@ -13,21 +13,21 @@ NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
 def join(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(one_row_twice(side) for side in sides(pair)):
         return unmeasured("an input hands on one column twice: what is stored of it cannot be told")
-    return right("wj-inner-to-left, wj-left-to-inner, wj-semi-to-anti")
+    return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 
 COMMON = join_rows(
     "",
-    keys=keys_judge("as rj-key-add, rj-key-del", "wj-key-othercol"),
-    conditions=conditions_judge("wj-noneq-add", None),
-    kept=("wj-col-add", "wj-inputs-swapped"),
-    filters="wj-where-add, wj-where-change",
+    keys=keys_judge(("rj-key-add", "rj-key-del"), ("wj-key-othercol",)),
+    conditions=conditions_judge(("wj-noneq-add",), None),
+    kept=(("wj-col-add",), ("wj-inputs-swapped",)),
+    filters=("wj-where-add", "wj-where-change"),
 )
 MEANT = {part: Row(row.says, NO_PAGE, row.flink, row.quiet, row.show) for part, row in COMMON.items()}
 ROWS = {
     **MEANT,
     "join": Row("another kind of join", NO_PAGE, join),
-    "windows": Row("the windows changed", NO_PAGE, wrong("wj-size-2-to-1, wj-size-1-to-3, wj-tumble-to-hop")),
+    "windows": Row("the windows changed", NO_PAGE, wrong("wj-size-2-to-1", "wj-size-1-to-3", "wj-tumble-to-hop")),
 }
 SIDE = "(SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '{0}' MINUTE))) AS {1}"
 JOIN = (
@@ -40,7 +40,7 @@ RULE = parts_rule(
     kinds=(JoinForm.WINDOW.value,),
     rows=ROWS,
     vvr=NO_PAGE,
-    flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1, wj-key-othercol, wj-col-add, wj-where-change"),
+    flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
     why="The rows of a window wait for its end, and only then are joined: which rows without a partner are handed on "
     "and what else is asked of a pair is decided there. Another window, key or row is another state.",
     example=Example(JOIN.format(1), JOIN.format(5)),

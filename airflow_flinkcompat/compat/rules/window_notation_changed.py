@@ -23,8 +23,8 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 
 COMPUTED = measured(
     Outcome.INCOMPATIBLE,
-    "Table API against window TVF (tumble) over a source with a computed column",
-    Consequence.REFUSED_AT_RESTORE,
+    "notation-computed-tumble-to-tvf",
+    consequence=Consequence.REFUSED_AT_RESTORE,
 )
 
 RULE = Rule(
@@ -34,7 +34,10 @@ RULE = Rule(
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page says whether the two operators share state"),
         "flink": measured(
-            Outcome.INCOMPATIBLE, "w-tumble-to-legacytumble-samesize, g-to-tvf", Consequence.REFUSED_AT_SUBMIT
+            Outcome.INCOMPATIBLE,
+            "w-tumble-to-legacytumble-samesize",
+            "g-to-tvf",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
     why="A windowing table-valued function and a legacy group window are planned as different operators.",

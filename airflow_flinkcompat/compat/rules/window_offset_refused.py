@@ -2,8 +2,9 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.clauses import window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.flink.ranking import expected
+from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, inferred
 from airflow_flinkcompat.compat.shapes.examples import MINUTE, reading
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import Windowing
@@ -32,7 +33,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "the Windowing TVF page prints offsets of 16 minutes on a size of 10"),
-        "flink": measured(Outcome.INCOMPATIBLE, "planner, 2.3 and 1.20", Consequence.REFUSED_AT_SUBMIT),
+        "flink": expected("the planners of 2.3 and 1.20 refuse it"),
     },
     why="The planner asks for abs(offset) < size on TUMBLE only; HOP and CUMULATE ran with larger ones.",
     example=reading(

@@ -26,7 +26,9 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "offsets compare as assignments; the Windowing TVF page lists equal ones"),
-        "flink": measured(Outcome.COMPATIBLE, "offsets-tumble-negative, offsets-hop-negative, offsets-hop-whole-slide"),
+        "flink": measured(
+            Outcome.COMPATIBLE, "offsets-tumble-negative", "offsets-hop-negative", "offsets-hop-whole-slide"
+        ),
     },
     why="An offset is a shift of the assignment: on a size of 10 minutes, -6 and 4 minutes give the same windows.",
     example=reading(

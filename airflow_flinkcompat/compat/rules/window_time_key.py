@@ -27,7 +27,7 @@ RULE = Rule(
     scope=Scope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
-        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time: the state's keys stay the same"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time", note="the state's keys stay the same"),
     },
     why="window_time follows from window_end, so it splits no group; whether VVR's check knows that, no page says.",
     example=grouping(

@@ -107,6 +107,9 @@ ON_VVR = documented(
     Outcome.INCOMPATIBLE, "Source table page (its summary): a field changes what a stateful operator stores"
 )
 REFUSED = Consequence.REFUSED_AT_RESTORE
+NOT_NULL = ("types-sum-argument-not-null", "types-max-argument-not-null")
+NOT_NULL_RUNNING = ("ga-input-notnull", "ga-max-notnull")
+"""The same over all rows instead of a window; such state was measured on one line only."""
 
 
 def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
@@ -120,21 +123,32 @@ def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Ver
     """As measured; by the law, key and row types must be equal, lengths and nullability included."""
     if Use.STORED in found:
         return measured(
-            Outcome.INCOMPATIBLE, "ga-key-notnull, types-key-length, rj-key-notnull, dd-rd-notnull", REFUSED
+            Outcome.INCOMPATIBLE,
+            "ga-key-notnull",
+            "types-key-length",
+            "rj-key-notnull",
+            "dd-rd-notnull",
+            consequence=REFUSED,
         )
     if Use.IN_FLIGHT in found:
-        return measured(Outcome.INCOMPATIBLE, "al-stateless-idle-type", REFUSED)
+        return measured(Outcome.INCOMPATIBLE, "al-stateless-idle-type", consequence=REFUSED)
     same = replace(old, nullable=True) == replace(new, nullable=True)
-    versions = ("2.3",) if found & RUNNING else ()
     if found == {Use.WINDOW_COUNT}:
         return measured(Outcome.COMPATIBLE, "types-count-argument")
     if same and found and found <= SUMS | MAXIMA:
-        source = "ga-input-notnull, ga-max-notnull, types-sum-argument-not-null, types-max-argument-not-null"
-        return measured(Outcome.COMPATIBLE, source, versions=versions)
+        return measured(Outcome.COMPATIBLE, *(NOT_NULL_RUNNING if found & RUNNING else NOT_NULL))
     if found and found <= MAXIMA and old.name == new.name == "VARCHAR" and old.nullable == new.nullable:
-        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len, types-max-argument-length", versions=versions)
+        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len" if found & RUNNING else "types-max-argument-length")
     if found and found <= SUMS and old.name == new.name == "DECIMAL" and old.parameters[1:] == new.parameters[1:]:
-        return measured(Outcome.COMPATIBLE, "ga-sum-decimal-prec, types-sum-argument-precision", versions=versions)
+        return measured(
+            Outcome.COMPATIBLE, "ga-sum-decimal-prec" if found & RUNNING else "types-sum-argument-precision"
+        )
     if found & (SUMS | MAXIMA) and not same:
-        return measured(Outcome.INCOMPATIBLE, "x-source-b-int, types-sum-argument-wider, ga-max-decimal-prec", REFUSED)
+        return measured(
+            Outcome.INCOMPATIBLE,
+            "x-source-b-int",
+            "types-sum-argument-wider",
+            "ga-max-decimal-prec",
+            consequence=REFUSED,
+        )
     return inferred(Outcome.UNKNOWN, "another type of this use was not measured")

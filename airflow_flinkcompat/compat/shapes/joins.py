@@ -8,10 +8,10 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.clauses import plain
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import unmeasured, wrong
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, documented
-from airflow_flinkcompat.compat.shapes.part_rules import Judge, Row, filters_row, layout_row, refused, right
+from airflow_flinkcompat.compat.shapes.part_rules import Ids, Judge, Row, filters_row, layout_row, refused
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Call, Expression, walk
 from airflow_flinkcompat.plan.operators import JoinOperator
@@ -39,7 +39,7 @@ def compares(part: Expression) -> bool:
     return len(inputs) == 2 and not split & set(calls) and all(functions.lookup(name) for name in calls)
 
 
-def conditions_judge(source: str, outer: Verdict | None) -> Judge:
+def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
     """Verdict on ``flink`` for conditions over both inputs; ``outer`` is that for joins that also hand on single rows,
     None where these are no other."""
 
@@ -51,7 +51,7 @@ def conditions_judge(source: str, outer: Verdict | None) -> Judge:
             return unmeasured("an input hands on one column twice: what is stored of it cannot be told")
         if outer is not None and any(side.join != "INNER" for side in sides(pair)):
             return outer
-        return right(source)
+        return right(*ids)
 
     return judge
 
@@ -60,11 +60,11 @@ def one_row_twice(side: JoinOperator) -> bool:
     return any(len(set(row)) != len(row) for row in side.rows)
 
 
-def keys_judge(count: str, other: str) -> Judge:
+def keys_judge(count: Ids, other: Ids) -> Judge:
     """Another number of keys is another type of key; as many of another meaning are read as if they were the same."""
 
     def judge(pair: OperatorPair, difference: Difference) -> Verdict:
-        return wrong(other) if len(difference.before) == len(difference.after) else refused(count)
+        return wrong(*other) if len(difference.before) == len(difference.after) else refused(*count)
 
     return judge
 
@@ -77,7 +77,7 @@ def shown_conditions(parts: Iterable[Expression]) -> str:
     return " AND ".join(sorted(map(describe, parts))) or "nothing else"
 
 
-def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[str, str], filters: str) -> dict[str, Row]:
+def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
     """The parts all joins have: equated columns, other conditions, the rows kept, conditions on what comes in."""
     changed = documented(Outcome.INCOMPATIBLE, page)
     below = unmeasured("other windows below this join were not measured")
@@ -85,10 +85,10 @@ def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[str, str
         "keys": Row("the equated columns changed", changed, keys, show=shown_keys),
         "conditions": Row("what is asked of a pair of rows changed", changed, conditions, show=shown_conditions),
         "row": layout_row("other columns are kept of an input", changed, *kept),
-        "filters": filters_row(f"{page}; WHERE page", wrong(filters, None)),
+        "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
         "windows": Row("the windows of an input changed", below, below, show=plain),
     }
 
 
-def at_submit(source: str) -> Verdict:
-    return refused(source, Consequence.REFUSED_AT_SUBMIT)
+def at_submit(*ids: str) -> Verdict:
+    return refused(*ids, consequence=Consequence.REFUSED_AT_SUBMIT)

@@ -19,7 +19,7 @@ class Page:
 
     name: str
     rows: frozenset[str]
-    measured: Mapping[str, str]
+    measured: Mapping[str, tuple[str, ...]]
 
 
 _ROWS = frozenset(
@@ -36,28 +36,28 @@ PAGES = {
         "Group Aggregate page",
         _ROWS | {"aggregate-input-changed"},
         {
-            "aggregate-added": "ga-add-sametype-input, ga-add-sum-plain",
-            "aggregate-deleted": "ga-del-first",
-            "aggregate-modified": "ga-mod-sum-max, ga-mod-sum-count, ga-mod-sum-avg",
-            "aggregate-reordered": "ga-reorder-difftypes, ga-reorder-sametypes",
-            "aggregate-input-changed": "ga-input-col-swap",
-            "distinct-aggregate-changed": "ga-distinct-del, ga-distinct-func, ga-distinct-swap-sametype",
-            "all-aggregates-deleted": "ga-del-all",
-            "first-aggregate-added": "ga-add-first",
-            "only-aggregate-changed": "ga-input-cast-double",
-            "aggregates-replaced": "ga-global-mod, ga-first-to-last",
-            "no-aggregates": "ga-noagg-unchanged",
+            "aggregate-added": ("ga-add-sametype-input", "ga-add-sum-plain"),
+            "aggregate-deleted": ("ga-del-first",),
+            "aggregate-modified": ("ga-mod-sum-max", "ga-mod-sum-count", "ga-mod-sum-avg"),
+            "aggregate-reordered": ("ga-reorder-difftypes", "ga-reorder-sametypes"),
+            "aggregate-input-changed": ("ga-input-col-swap",),
+            "distinct-aggregate-changed": ("ga-distinct-del", "ga-distinct-func", "ga-distinct-swap-sametype"),
+            "all-aggregates-deleted": ("ga-del-all",),
+            "first-aggregate-added": ("ga-add-first",),
+            "only-aggregate-changed": ("ga-input-cast-double",),
+            "aggregates-replaced": ("ga-global-mod", "ga-first-to-last"),
+            "no-aggregates": ("ga-noagg-unchanged",),
         },
     ),
     "OVER aggregation": Page(
         "Over Aggregate page",
         _ROWS,
         {
-            "aggregate-added": "oa-add-count",
-            "aggregate-deleted": "oa-del-max, oa-del-first",
-            "aggregate-modified": "oa-rows-mod-sum-max",
-            "aggregate-reordered": "oa-reorder-difftypes, oa-reorder-sametypes",
-            "aggregate-input-changed": "oa-input-col-swap",
+            "aggregate-added": ("oa-add-count",),
+            "aggregate-deleted": ("oa-del-max", "oa-del-first"),
+            "aggregate-modified": ("oa-rows-mod-sum-max",),
+            "aggregate-reordered": ("oa-reorder-difftypes", "oa-reorder-sametypes"),
+            "aggregate-input-changed": ("oa-input-col-swap",),
         },
     ),
 }
@@ -69,11 +69,16 @@ def without_window(code: str, outcome: Outcome, pair: OperatorPair) -> Mapping[s
     vvr = documented(outcome, page.name) if code in page.rows else inferred(outcome, "as the window pages say")
     sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
     if len({planned(side) for side in sides}) == 1:
-        return {"vvr": vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg", versions=("2.3",))}
+        return {"vvr": vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg")}
     kept = code == "no-aggregates"
     seen = page.measured.get(code)
     flink = Outcome.COMPATIBLE if kept else Outcome.INCOMPATIBLE
-    return {"vvr": vvr, "flink": measured(flink, seen) if seen else inferred(flink, "as windowed aggregations were")}
+    return {
+        "vvr": vvr,
+        "flink": measured(flink, *seen)
+        if seen
+        else inferred(flink, "as windowed aggregations were", ids=("w-noagg-unchanged",) if kept else ()),
+    }
 
 
 def computed(operator: OverOperator) -> bool:

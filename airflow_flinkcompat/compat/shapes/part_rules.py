@@ -9,11 +9,13 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.clauses import conditions, plain
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, wrong
+from airflow_flinkcompat.compat.flink.ranking import wrong
 from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherOperator
 
+Ids = tuple[str, ...]
+"""Ids of restores."""
 Judge = Callable[[OperatorPair, Difference], Verdict]
 STATELESS = frozenset({JoinForm.LOOKUP.value, "UNION ALL"})
 """Kinds of operators that keep nothing."""
@@ -90,8 +92,9 @@ def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
         return verdict
     if engine == "vvr":
         return inferred(Outcome.UNKNOWN, "an operator above keeps what this one handed on before the change")
-    source = "what is above keeps the old results: lj-agg-key-lookup, ga-nested-inner-mod, ua-branch-filter-change"
-    return measured(Outcome.INCOMPATIBLE, source, Consequence.SILENTLY_WRONG)
+    ids = ("lj-agg-key-lookup", "ga-nested-inner-mod", "ua-branch-filter-change")
+    note = "what is above keeps the old results"
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.SILENTLY_WRONG)
 
 
 def gathered_above(pair: OperatorPair) -> bool:
@@ -117,14 +120,9 @@ def by_processing_time(operator: object) -> bool:
     return detail["clock"] == "proctime" and not detail["sort keys"]
 
 
-def right(source: str) -> Verdict:
-    """Restored right on Flink 2.3; other versions were not run."""
-    return measured(Outcome.COMPATIBLE, source, versions=ON_2_3)
-
-
-def refused(source: str, when: Consequence = Consequence.REFUSED_AT_RESTORE) -> Verdict:
+def refused(*ids: str, note: str = "", consequence: Consequence = Consequence.REFUSED_AT_RESTORE) -> Verdict:
     """Refused: at restore, for another layout of state, or at submit, for another topology."""
-    return measured(Outcome.INCOMPATIBLE, source, when)
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
 
 
 def filters_row(page: str, flink: Verdict) -> Row:
@@ -147,11 +145,11 @@ def row_types(pair: OperatorPair, difference: Difference) -> tuple[tuple[str, ..
     return old, new
 
 
-def layout_row(says: str, vvr: Verdict, other_types: str, same_types: str) -> Row:
+def layout_row(says: str, vvr: Verdict, other_types: Ids, same_types: Ids) -> Row:
     """The columns that are kept of an input: other types are refused, the same types of other columns are misread."""
 
     def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
         old, new = row_types(pair, difference)
-        return wrong(same_types) if old == new else refused(other_types)
+        return wrong(*same_types) if old == new else refused(*other_types)
 
     return Row(says, vvr, on_flink)

@@ -13,7 +13,7 @@ from typing import TypeGuard
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.flink import lookups, sinks
 from airflow_flinkcompat.compat.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.flink.ranking import ON_2_3, right, unmeasured
+from airflow_flinkcompat.compat.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import Verdict, inferred
 from airflow_flinkcompat.compat.shapes.metric_pages import computed
@@ -112,21 +112,22 @@ def _any(pair: PipelinePair) -> bool:
 class Above:
     """The restores seen above a kind of operator, and where they speak of a pair."""
 
-    source: str
+    ids: tuple[str, ...]
     sure: Callable[[PipelinePair], bool] = _any
+    note: str = ""
 
 
 ABOVE: Mapping[str, Above] = {
-    "group aggregation": Above("ga-outer-calc, ga-having-add, ga-dup-agg"),
-    "regular join": Above("rj-output-expr, rj-output-expr-one", _join),
-    "interval join": Above("as above other joins: rj-output-expr, tj-output-expr", _join),
-    "window join": Above("as above other joins: rj-output-expr, tj-output-expr", _join),
-    "temporal join": Above("tj-output-expr, tj-output-reorder, tj-push-left-add, tj-push-left-change"),
-    "lookup join": Above("lj-where-add", _lookup),
-    "temporal sort": Above("so-drop-ts"),
-    "LIMIT": Above("li-col-swap"),
-    "MATCH_RECOGNIZE": Above("mr-part-reorder"),
-    "OVER aggregation": Above("oa-mod-sum-avg", _over),
+    "group aggregation": Above(("ga-outer-calc", "ga-having-add", "ga-dup-agg")),
+    "regular join": Above(("rj-output-expr", "rj-output-expr-one"), _join),
+    "interval join": Above(("rj-output-expr", "tj-output-expr"), _join, note="as above other joins"),
+    "window join": Above(("rj-output-expr", "tj-output-expr"), _join, note="as above other joins"),
+    "temporal join": Above(("tj-output-expr", "tj-output-reorder", "tj-push-left-add", "tj-push-left-change")),
+    "lookup join": Above(("lj-where-add",), _lookup),
+    "temporal sort": Above(("so-drop-ts",)),
+    "LIMIT": Above(("li-col-swap",)),
+    "MATCH_RECOGNIZE": Above(("mr-part-reorder",)),
+    "OVER aggregation": Above(("oa-mod-sum-avg",), _over),
 }
 
 
@@ -139,7 +140,7 @@ def seen_above(pair: PipelinePair) -> Verdict | None:
     found = ABOVE.get(kinds.pop()) if len(kinds) == 1 else None
     if found is None or any(isinstance(top, AggregateOperator) and top.windowed for top in tops):
         return None
-    return right(found.source, ON_2_3) if found.sure(pair) else None
+    return right(*found.ids, note=found.note) if found.sure(pair) else None
 
 
 def _reads_source(operator: object) -> TypeGuard[JoinOperator]:
@@ -159,7 +160,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
     gone, come = lookups.modes_of_unpaired(pair)
     if LookupMode.ASYNCHRONOUS in gone and not pair.added:
-        return refused("al-stateless-idle-removed", Consequence.REFUSED_AT_SUBMIT)
+        return refused("al-stateless-idle-removed", consequence=Consequence.REFUSED_AT_SUBMIT)
     if pair.operators:
         return None
     if LookupMode.NOT_KNOWN in gone | come:
@@ -167,9 +168,9 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     if moved:
         return None
     if all(map(_reads_source, (*pair.removed, *pair.added))):
-        return right("lj-removed, al-stateless-idle-added, sk-stateless-lookup-added", ON_2_3)
+        return right("lj-removed", "al-stateless-idle-added", "sk-stateless-lookup-added")
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
-        return right("so-added: it starts empty behind a query that kept nothing", ON_2_3)
+        return right("so-added", note="it starts empty behind a query that kept nothing")
     return None
 
 

@@ -1,0 +1,92 @@
+"""The table of evidence that ships with the package, made of every committed result."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import evidence
+from measure import results
+from measure.flinks import VERSIONS
+from tests.measured import CONNECTORS
+from tests.measured import FOLDER as MEASURED
+from tests.sections import FixtureError
+
+TABLE = Path(evidence.__file__).parent / evidence.FILE
+
+
+def sources() -> tuple[Path, ...]:
+    """The files that hold results.
+
+    Returns:
+        What was measured elsewhere, and the newest results file of each line and name: older ones are history.
+    """
+    newest = (results.newest(line, name) for line in sorted(VERSIONS) for name in ("flink", "programs"))
+    elsewhere = (*sorted(MEASURED.glob("flink-*.json")), *(MEASURED / name for name in CONNECTORS))
+    return (*elsewhere, *(path for path in newest if path is not None))
+
+
+def build(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
+    """The outcome of every restore.
+
+    Args:
+        paths: Files with ``pairs``, or with ``outcomes`` by id; ``flink`` is the version, and ``flink_old`` of a pair
+            the one that took the savepoint, where that is another.
+
+    Returns:
+        Outcomes by line of Flink, by id, in the order of ids.
+
+    Raises:
+        FixtureError: Two files say different things of the same restore.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for path in paths:
+        for name, line, outcome in _outcomes(path):
+            said = found.setdefault(name, {}).setdefault(line, outcome)
+            if said != outcome:
+                raise FixtureError(f"{path.name}: {name} on {line} is {outcome}, another file says {said}")
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
+def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Id, line and outcome of every restore of a file."""
+    read = path.read_bytes()
+    data: Mapping[str, Any] = json.loads(gzip.decompress(read) if path.suffix == ".gz" else read)
+    line = _line(data["flink"])
+    if "pairs" not in data:
+        yield from ((name, line, outcome) for name, outcome in data["outcomes"].items())
+    for pair in data.get("pairs", ()):
+        taken = pair.get("flink_old")
+        yield pair["id"], f"{_line(taken)} to {line}" if taken else line, pair["outcome"]
+
+
+def text(table: Mapping[str, Mapping[str, str]]) -> str:
+    """The table as it is shipped.
+
+    Args:
+        table: Outcomes by line, by id.
+
+    Returns:
+        JSON with one restore a line.
+    """
+    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(table[name])}" for name in table) + "\n}\n"
+
+
+def write() -> Path:
+    """Writes the shipped table anew.
+
+    Returns:
+        Its file.
+
+    Raises:
+        FixtureError: Two files say different things of the same restore.
+    """
+    TABLE.write_text(text(build(sources())), encoding="utf-8")
+    return TABLE
+
+
+def _line(version: str) -> str:
+    return ".".join(version.split(".")[:2])
