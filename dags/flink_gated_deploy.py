@@ -15,7 +15,12 @@ from airflow.sdk import DAG
 from airflow_flinkcompat.operators import Deployment, gated_redeploy
 
 with DAG(
-    "flink_gated_deploy", schedule="@continuous", start_date=datetime(2026, 1, 1), max_active_runs=1, doc_md=__doc__
+    "flink_gated_deploy",
+    schedule="@continuous",
+    start_date=datetime(2026, 1, 1),
+    max_active_runs=1,
+    max_consecutive_failed_dag_runs=5,
+    doc_md=__doc__,
 ):
     gated_redeploy(
         Deployment(

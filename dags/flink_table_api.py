@@ -74,7 +74,14 @@ def start(task_id: str, start_mode: str, **arguments: Any) -> BashOperator:
     )
 
 
-with DAG("flink_table_api", schedule="@continuous", start_date=datetime(2026, 1, 1), max_active_runs=1, doc_md=__doc__):
+with DAG(
+    "flink_table_api",
+    schedule="@continuous",
+    start_date=datetime(2026, 1, 1),
+    max_active_runs=1,
+    max_consecutive_failed_dag_runs=5,
+    doc_md=__doc__,
+):
     gated_redeploy(
         Deployment(
             name=NAME,
