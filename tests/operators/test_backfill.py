@@ -188,3 +188,28 @@ def test_a_driver_elsewhere_gets_no_values(submitted: dict[str, Any]) -> None:
     command = submitted["command"]
     assert command[-2:] == ["--request", "request.json"]
     assert Path(command[command.index("--files") + 1]).name == "request.json"
+
+
+def test_a_variable_of_the_drivers_environment_is_left_to_the_driver(submitted: dict[str, Any]) -> None:
+    """It is no literal secret, and in deploy mode cluster what the message about connections advises."""
+    text = DATABASE.replace("${conn.shop-db.login}", "reader").replace(
+        "${conn.shop-db.password}", "${env.SHOP_PASSWORD}"
+    )
+    Run().execute(backfill(text, conn_id="yarn", spark={"deploy_mode": "cluster", "durable": False}))
+    assert "${env.SHOP_PASSWORD}" in submitted["request"].script_text
+    assert not any(name.startswith("FLINKCOMPAT_CONN_") for name in submitted["environment"])
+
+
+def test_a_connection_that_only_a_comment_names_is_not_asked_for(submitted: dict[str, Any]) -> None:
+    Run().execute(backfill("-- once: ${conn.gone.password}\n" + script()))
+    assert not any(name.startswith("FLINKCOMPAT_CONN_") for name in submitted["environment"])
+
+
+def test_every_spelling_of_a_password_is_masked_in_later_logs(submitted: dict[str, Any]) -> None:
+    from airflow.sdk._shared.secrets_masker import _secrets_masker
+
+    from airflow_flinkcompat.secrets import variants
+
+    Run().execute(backfill(DATABASE))
+    for variant in variants(PASSWORD):
+        assert variant not in str(_secrets_masker().redact(f"Spark says: {variant}"))
