@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from airflow_flinkcompat.operators import task_arguments
 from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.arguments import (
     ApproveTable,
@@ -36,14 +36,6 @@ from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
-# What every task takes, beside the arguments of its operator.
-_ANY_TASK = {
-    "retries": int,
-    "retry_delay": timedelta,
-    "execution_timeout": timedelta,
-    "pool": str,
-    "queue": str,
-}
 # What a deployment says once for all of its tasks, and what their order decides.
 _SHARED = {
     "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "ledger",
@@ -55,16 +47,23 @@ class DeploymentsError(ValueError):
     """A file of deployments, or what it says of some of them, cannot be used; the text names each place."""
 
 
-def _table(operator: type[Any], *, without: str = "", **more: Any) -> Any:
-    """The type of a table that holds arguments of ``operator``: its own parameters, by name and as annotated."""
-    known = {**_ANY_TASK, **more}
+def _table(operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: str = "", **more: Any) -> Any:
+    """The type of a table that holds arguments of ``operator``: its own parameters, by name and as annotated, and what
+    Airflow's own classes take.
+    """
+    known = dict(more)
     for cls in operator.__mro__:
         if cls.__module__.startswith("airflow_flinkcompat.") and "__init__" in vars(cls):
             for name, parameter in inspect.signature(vars(cls)["__init__"]).parameters.items():
                 if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                     known.setdefault(name, _annotation(parameter.annotation, cls))
+    known = {**task_arguments.TASK, **(airflow or {}), "owner": str, **known}
     kept = {name: kind for name, kind in known.items() if name not in _SHARED | _DECIDED | {without}}
-    return with_config(ConfigDict(extra="forbid"))(TypedDict(operator.__name__, kept, total=False))  # type: ignore[operator]
+    return _typed(operator.__name__, kept)
+
+
+def _typed(name: str, keys: Mapping[str, Any]) -> Any:
+    return with_config(ConfigDict(extra="forbid"))(TypedDict(name, keys, total=False))  # type: ignore[operator]
 
 
 def _annotation(annotation: Any, cls: type[Any]) -> Any:
@@ -76,9 +75,10 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
 
 
 _TABLES = {
-    "changed": _table(FlinkSqlChangeSensor, timeout=float),
+    "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
+    "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
     "check": _table(FlinkSqlCompatibilityOperator),
-    "approve": _table(FlinkSqlApprovalOperator, response_timeout=timedelta),
+    "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL),
     "deploy": _table(FlinkSqlDeployOperator, without="hand_over"),
     "backfill": _table(FlinkBackfillOperator),
     "rehearse": _table(FlinkRestoreRehearsalOperator),
@@ -130,7 +130,10 @@ class Deployment(BaseModel):
 
     ``script`` to ``ledger`` are the arguments that all of its tasks share. ``approvers``: the only users who may answer
     (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
-    ``deploy``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in seconds.
+    ``deploy``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in seconds, and
+    any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task that takes
+    them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and
+    ``arguments``.
     Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
     With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
     another finding of its ``fail_on``, does not.
@@ -150,6 +153,7 @@ class Deployment(BaseModel):
     approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
     owner: str = "airflow"
     tags: tuple[str, ...] = ()
+    default_args: Annotated[dict[str, Any], _of("default_args")] = {}
     changed: Annotated[dict[str, Any], _of("changed")] = {}
     check: Annotated[dict[str, Any], _of("check")] = {}
     approve: Annotated[dict[str, Any], _of("approve")] = {}
@@ -263,6 +267,8 @@ def _readable(error: ValidationError) -> Iterator[str]:
                 yield f"{key}: is missing"
             case "literal_error" if place == ["backfill"]:
                 continue  # said of the table already
+            case "value_error":
+                yield f"{key}: {row['msg'].removeprefix('Value error, ')}"
             case _ if place == ["name"]:
                 yield "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
             case _:

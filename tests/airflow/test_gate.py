@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from airflow_flinkcompat.deploy import Ledger, LocalFlink, SqlGatewayTarget
 from demo.airflow_client import AirflowApiError
 from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET, Gate
-from tests.deploy.jobs import wait_for
+from tests.deploy.jobs import Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -93,17 +95,118 @@ def test_secrets_stay_in_the_connection(gate: Gate) -> None:
     gate.wait(run, "changed", "deferred")
     secretive = script(gate, size=3).replace("'format' = 'csv')", "'format' = 'csv', 'password' = 'planted-literal')")
     gate.propose(secretive)
-    gate.wait(run, "restart", "failed")
-    fields = [client.task(DAG_ID, run, task)["rendered_fields"] for task in ("changed", "check", "restart")]
+    gate.wait(run, "check", "failed")
+    fields = [client.task(DAG_ID, run, task)["rendered_fields"] for task in ("changed", "check")]
     assert all("TUMBLE" in row["script"] for row in fields)
-    seen = [gate.log(run, task) for task in ("changed", "check", "restart")]
-    assert "secrets in plain text" in seen[-1]
+    seen = [gate.log(run, task) for task in ("changed", "check")]
+    assert "is a secret in plain text; put it into a connection" in seen[-1]
+    assert client.task_states(DAG_ID, run)["approve"] == "upstream_failed"
     stored = [path.read_text() for path in (gate.root / "ledger").rglob("*.*") if path.is_file()]
     logs = [path.read_text(errors="replace") for path in (gate.airflow.home / "logs").rglob("*.log")]
     database = (gate.airflow.home / "airflow.db").read_bytes().decode("latin-1")
     everything = "\n".join([*map(str, fields), *seen, *stored, *logs, database])
     assert "planted-literal" not in everything
     assert SECRET not in everything
+
+
+BY_HAND = """\
+from datetime import datetime
+from airflow.sdk import DAG
+from airflow_flinkcompat.operators import Deployment, gated_redeploy
+
+with DAG("by_hand", schedule=None, start_date=datetime(2026, 1, 1), max_active_runs=1):
+    gated_redeploy(
+        Deployment(
+            name="orders-by-hand",
+            script={script!r},
+            default_args={{"on_success_callback": "bells:succeeded"}},
+            approve={{"notifiers": {{"path": "bells:Bell", "arguments": {{"place": {bell!r}}}}}}},
+            deploy={{"outlets": ["flink://orders-by-hand"], "priority_weight": 3}},
+        ),
+        watch=False,
+    )
+"""
+BELLS = """\
+from pathlib import Path
+from airflow.sdk import BaseNotifier
+
+class Bell(BaseNotifier):
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def notify(self, context):
+        Path(self.place).write_text(context["ti"].task_id)
+
+def succeeded(context):
+    print("the callback saw", context["ti"].task_id)
+"""
+
+
+def test_a_run_by_hand_stops_nothing_unasked(gate: Gate, local_flink: LocalFlink) -> None:
+    """Nothing changed, no backfill, nothing that can be deployed: the job that runs is left alone each time."""
+    client, dag_id = gate.client, "by_hand"
+    files, proposed, bell = Files(gate.root / "by_hand"), gate.root / "by_hand.sql", gate.root / "bell.txt"
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 5, "01:10")])
+    proposed.write_text(files.script(), encoding="utf-8")
+    (gate.airflow.dags / "bells.py").write_text(BELLS, encoding="utf-8")
+    (gate.airflow.dags / "by_hand.py").write_text(
+        BY_HAND.format(script=str(proposed), bell=str(bell)), encoding="utf-8"
+    )
+    ledger = Ledger(gate.root / "ledger", "orders-by-hand")
+    client.unpause(dag_id)
+    run = client.trigger(dag_id)
+    assert client.wait_for_run(dag_id, run, timeout=300) == "success"
+    head = ledger.head()
+    assert head is not None
+    assert head.kind == "deployed"
+
+    def untouched() -> bool:
+        with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
+            return target.running("orders-by-hand") == (head.job_id,)
+
+    for text in (files.script(), f"-- reviewed by ann\n{files.script()}"):
+        proposed.write_text(text, encoding="utf-8")
+        run = client.trigger(dag_id)
+        assert client.wait_for_run(dag_id, run) == "success"
+        states = client.task_states(dag_id, run)
+        assert states.pop("check") == "success"
+        assert set(states.values()) == {"skipped"}
+        assert client.xcom(dag_id, run, "check")["branch"] == "unchanged"
+        assert untouched()
+
+    # State is not thrown away unasked, and no backfill is offered where there is none.
+    proposed.write_text(files.script().replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"), encoding="utf-8")
+    run = client.trigger(dag_id)
+    client.wait_for_question(dag_id, run, "approve")
+    question = client.question(dag_id, run, "approve")
+    assert question["options"] == ["Resume from savepoint", "Restart without state", "Reject"]
+    assert f"STOP JOB '{head.job_id}'" in question["body"]
+    assert "<job id>" not in question["body"]
+    wait_for(lambda: bell.is_file() and bell.read_text() == "approve", "the notifier was called", 60)
+    assert client.answer(dag_id, run, "approve", "Reject") == "success"
+    assert client.wait_for_run(dag_id, run) == "success"
+    assert untouched()
+
+    # What cannot be deployed asks nobody.
+    proposed.write_text(f"{files.script()}\nSELEC 1;\n", encoding="utf-8")
+    run = client.trigger(dag_id)
+    assert client.wait_for_run(dag_id, run) == "failed"
+    assert client.task_states(dag_id, run)["approve"] == "upstream_failed"
+    log = "\n".join(client.log(dag_id, run, "check"))
+    assert re.search(r"by_hand\.sql:\d+:1: Expected a query; mend the statement", log)
+    assert untouched()
+
+    # On purpose it is redeployed.
+    proposed.write_text(files.script(), encoding="utf-8")
+    run = client.trigger(dag_id, {"redeploy_unchanged": True})
+    assert client.wait_for_run(dag_id, run, timeout=300) == "success"
+    assert client.task_states(dag_id, run)["resume"] == "success"
+    again = ledger.head()
+    assert again is not None
+    assert (again.job_id != head.job_id, again.start_mode) == (True, "savepoint")
+    with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
+        target.cancel(str(again.job_id))
 
 
 def test_a_dag_that_cannot_be_loaded_is_told(gate: Gate) -> None:

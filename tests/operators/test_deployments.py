@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk import BaseNotifier
 from pydantic import ValidationError
 
-from airflow_flinkcompat.operators import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.operators import Deployment, DeploymentsError, read_deployments, redeploy_dag
 from airflow_flinkcompat.operators.deployments import Deployments
 
 ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
@@ -166,3 +167,96 @@ def test_a_deployment_is_a_table(tmp_path: Path) -> None:
 def test_in_python_it_is_checked_as_well(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Deployment(**arguments)
+
+
+def note(context: Any, where: str = "") -> str:
+    """A callback, named by import path."""
+    return f"{where}{context}"
+
+
+class Bell(BaseNotifier):
+    """A notifier, named by import path."""
+
+    def __init__(self, text: str = "decide") -> None:
+        super().__init__()
+        self.text = text
+
+    def notify(self, context: Any) -> None: ...
+
+
+HERE = __name__
+TAKEN = f"""
+[deployments.orders]
+script = "orders.sql"
+default_args = {{ retries = 5, on_failure_callback = "{HERE}:note", email_on_failure = false }}
+approve.notifiers = [{{ path = "{HERE}:Bell", arguments = {{ text = "please" }} }}, "{HERE}.Bell"]
+approve.params = {{ reason = "" }}
+
+[deployments.orders.deploy]
+on_success_callback = ["{HERE}:note", {{ path = "{HERE}.note", arguments = {{ where = "deployed " }} }}]
+outlets = ["flink://orders", {{ name = "totals", uri = "s3://lake/totals", extra = {{ team = "shop" }} }}]
+priority_weight = 7
+pool = "flink"
+pool_slots = 2
+executor = "LocalExecutor"
+trigger_rule = "none_failed_min_one_success"
+doc_md = "The start."
+max_retry_delay = 60
+"""
+
+
+def test_deployments_take_what_tasks_take(tmp_path: Path) -> None:
+    found = read(tmp_path, TAKEN)
+    assert found.problems == ()
+    (one,) = found.deployments
+    dag = redeploy_dag(one)
+    approve, resume = dag.get_task("approve"), dag.get_task("resume")
+    assert [bell.text for bell in approve.notifiers] == ["please", "decide"]
+    assert dict(approve.params) == {"reason": ""}
+    assert [task.retries for task in dag.tasks] == [5] * len(dag.tasks)
+    assert all([each("x") for each in task.on_failure_callback] == ["x"] for task in dag.tasks)
+    assert [each("x") for each in resume.on_success_callback] == ["x", "deployed x"]
+    assert [asset.uri for asset in resume.outlets] == ["flink://orders/", "s3://lake/totals"]
+    assert resume.outlets[1].extra == {"team": "shop"}
+    assert (resume.priority_weight, resume.pool, resume.pool_slots, resume.executor) == (7, "flink", 2, "LocalExecutor")
+    assert (resume.trigger_rule, resume.doc_md) == ("none_failed_min_one_success", "The start.")
+    assert resume.max_retry_delay == timedelta(minutes=1)
+
+
+def test_objects_are_taken_as_they_are() -> None:
+    bell = Bell()
+    one = Deployment(name="o", script="o.sql", approve={"notifiers": [bell], "on_success_callback": note})
+    approve = redeploy_dag(one).get_task("approve")
+    assert (list(approve.notifiers), list(approve.on_success_callback)) == ([bell], [note])
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        (
+            "approve.notifiers = 'no_such_module_x:f'",
+            "approve.notifiers: 'no_such_module_x:f': there is no module no_such",
+        ),
+        (f"approve.notifiers = '{HERE}:nothing'", f"approve.notifiers: '{HERE}:nothing': module {HERE} has no nothing"),
+        (
+            "deploy.on_failure_callback = 'plain'",
+            "deploy.on_failure_callback: 'plain' is no import path; write package",
+        ),
+        (f"deploy.on_failure_callback = '{HERE}:HERE'", "is neither a function nor a notifier"),
+        (
+            f"approve.notifiers = {{ path = '{HERE}:Bell', arguments = {{ txt = 'x' }} }}",
+            "does not take these arguments",
+        ),
+        (f"approve.notifiers = {{ path = '{HERE}:Bell', args = 1 }}", "args is not known; known are path, arguments"),
+        ("deploy.outlets = [{ url = 's3://x' }]", "deploy.outlets: is no asset"),
+        ("deploy.priority_weigth = 3", "deploy.priority_weigth: is not known; did you mean priority_weight?"),
+        ("deploy.pool_slots = 'two'", "deploy.pool_slots: input should be a valid integer"),
+        ("default_args.retrys = 1", "default_args.retrys: is not known; did you mean retries?"),
+        ("approve.assigned_users = []", "approve.assigned_users: is not known"),
+        ("deploy.task_id = 'x'", "deploy.task_id: is not known"),
+    ],
+)
+def test_a_mistake_in_what_tasks_take_is_named(tmp_path: Path, table: str, problem: str) -> None:
+    (line,) = read(tmp_path, f"[deployments.orders]\nscript = 'a.sql'\n{table}\n").problems
+    assert line.startswith(f"{tmp_path / 'jobs.toml'}: deployment 'orders': ")
+    assert problem in line

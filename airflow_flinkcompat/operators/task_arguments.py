@@ -1,0 +1,120 @@
+"""The arguments that Airflow's own classes take of a task, as a file can say them: objects are named by import path."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial, reduce
+from importlib import import_module
+from typing import Annotated, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Asset, BaseOperator, BaseSensorOperator
+from pydantic import BeforeValidator
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[:.][A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_PLAIN = {"int": int, "str": str, "bool": bool, "float": float}
+
+
+def imported(path: str) -> Any:
+    """The object that an import path names.
+
+    Args:
+        path: ``package.module:name`` or ``package.module.name``.
+
+    Returns:
+        What the module has under that name.
+
+    Raises:
+        ValueError: it is no import path, the module cannot be imported, or has no such name.
+    """
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is no import path; write package.module:name")
+    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
+    try:
+        return reduce(getattr, name.split("."), import_module(module))
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{path!r}: there is no module {error.name}; install it, or put it into the folder of the DAGs or plugins, "
+            "on every machine that reads this DAG"
+        ) from None
+    except AttributeError:
+        raise ValueError(f"{path!r}: module {module} has no {name}; correct the name") from None
+    except Exception as error:  # whatever the module does when it is imported
+        raise ValueError(f"{path!r}: module {module} cannot be imported ({type(error).__name__}); mend it") from None
+
+
+def _called(value: Any) -> Any:
+    """A function or notifier: given as such, by import path, or by a table of ``path`` and ``arguments``."""
+    path, arguments = value, {}
+    if isinstance(value, Mapping):
+        if unknown := set(value) - {"path", "arguments"}:
+            raise ValueError(f"{', '.join(sorted(unknown))} is not known; known are path, arguments")
+        path, arguments = value.get("path"), value.get("arguments", {})
+        if not isinstance(path, str) or not isinstance(arguments, Mapping):
+            raise ValueError("write { path = 'package.module:name', arguments = { … } }")
+    found = imported(path) if isinstance(path, str) else path
+    try:
+        if isinstance(found, type):
+            found = found(**arguments)
+        elif arguments:
+            found = partial(found, **arguments)
+    except TypeError as error:
+        raise ValueError(f"{path!r} does not take these arguments: {error}") from None
+    if not callable(found):
+        raise ValueError(f"{path!r} is neither a function nor a notifier; name one of these")
+    return found
+
+
+def _every_called(value: Any) -> Any:
+    return [*map(_called, value)] if isinstance(value, list | tuple) else value if value is None else _called(value)
+
+
+def _assets(value: Any) -> Any:
+    def asset(one: Any) -> Any:
+        return Asset(one) if isinstance(one, str) else Asset(**one) if isinstance(one, Mapping) else one
+
+    try:
+        return [*map(asset, value)] if isinstance(value, list | tuple) else [asset(value)]
+    except TypeError as error:
+        raise ValueError(f"is no asset: {error}; write its URI, or a table of name, uri, group, extra") from None
+
+
+_CALLED = Annotated[Any, BeforeValidator(_every_called)]
+_SPECIAL: Mapping[str, Any] = {
+    **dict.fromkeys(("retry_delay", "max_retry_delay", "execution_timeout", "response_timeout"), timedelta),
+    **dict.fromkeys(("notifiers", "pre_execute", "post_execute"), _CALLED),
+    **dict.fromkeys(
+        [f"on_{event}_callback" for event in ("execute", "failure", "success", "retry", "skipped")], _CALLED
+    ),
+    **dict.fromkeys(("inlets", "outlets"), Annotated[Any, BeforeValidator(_assets)]),
+}
+# What a task is called and where it stands is its order's, who answers the deployment's.
+_DECIDED = {"task_id", "dag", "task_group", "default_args", "options", "multiple", "assigned_users"}
+
+
+def arguments_of(cls: type[Any]) -> dict[str, Any]:
+    """The arguments of one of Airflow's classes, by name, with the type that a file's value is checked by."""
+    parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
+    named = (each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY)
+    return {each.name: _type(each) for each in named if each.name not in _DECIDED}
+
+
+def _type(parameter: inspect.Parameter) -> Any:
+    if parameter.name in _SPECIAL:
+        return _SPECIAL[parameter.name]
+    words = [word.strip() for word in str(parameter.annotation).split("|")]
+    kinds = [_PLAIN[word] for word in words if word in _PLAIN]
+    if len(kinds) != 1 or len(words) - len(kinds) != words.count("None"):
+        return Any  # the operator itself checks the value
+    return kinds[0] | None if "None" in words else kinds[0]
+
+
+TASK = {name: kind for name, kind in arguments_of(BaseOperator).items() if name != "owner"}
+"""What any task takes."""
+SENSOR = arguments_of(BaseSensorOperator)
+"""What a sensor takes besides."""
+APPROVAL = arguments_of(HITLOperator)
+"""What a question to a person takes besides."""
