@@ -1,7 +1,10 @@
 """### A gate before every redeploy of a Flink SQL job
 
 Waits for a new version of the script, checks what it does to the state of the running job, and follows the verdict:
-resume from a savepoint, ask a person, or restart without state and recompute history with Spark.
+resume from a savepoint, ask a person, or, where history can be recomputed with Spark, restart without state.
+
+Its job is `orders`, or the one that FLINKCOMPAT_DEPLOYMENT names: `flink_hand_over` deploys that one too, when it is
+triggered; the ledger lets one of them at a time.
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
     max_consecutive_failed_dag_runs=5,
+    description="Deploys a new version of orders.sql behind a gate",
+    tags=["flink", "example"],
     doc_md=__doc__,
 ):
     gated_redeploy(
         Deployment(
             name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "orders"),
-            script=os.environ.get("FLINKCOMPAT_SCRIPT", "orders.sql"),
+            script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/orders.sql"),
             changed={"poke_interval": 5},
             deploy=json.loads(os.environ.get("FLINKCOMPAT_DEPLOY", "{}")),
             # Where history lies, where its results go, and which span: {"tables": …, "sinks": …, "from_": …, "to": …}

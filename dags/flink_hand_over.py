@@ -4,6 +4,9 @@ Trigger it with the boundary: history up to there is Spark's, what follows the l
 doubled or cut. Where state does not survive the change, the record of the hand-over is worked out first, the job starts
 by it, and the backfill follows once history has passed the boundary. For sinks in which a range can be replaced (JDBC,
 Delta, Iceberg, upsert-kafka).
+
+Its job is `payments`, or the one that FLINKCOMPAT_DEPLOYMENT names: then it shares that job with `flink_gated_deploy`,
+and the ledger lets one of them at a time.
 """
 
 from __future__ import annotations
@@ -21,13 +24,15 @@ with DAG(
     schedule=None,
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
+    description="When triggered: a redeploy whose backfill hands over to the live job",
+    tags=["flink", "example"],
     doc_md=__doc__,
     params={"boundary": Param(type="string", format="date-time", description="Where the live job's windows begin.")},
 ):
     gated_redeploy(
         Deployment(
-            name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "orders"),
-            script=os.environ.get("FLINKCOMPAT_SCRIPT", "orders.sql"),
+            name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "payments"),
+            script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/payments.sql"),
             # Where history lies, from when on: {"tables": …, "from_": …}
             backfill={
                 "boundary": "{{ params.boundary }}",

@@ -80,6 +80,8 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     max_active_runs=1,
     max_consecutive_failed_dag_runs=5,
+    description="Deploys a new version of programs/visits.py behind a gate",
+    tags=["flink", "example"],
     doc_md=__doc__,
 ):
     gated_redeploy(

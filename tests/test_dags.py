@@ -16,7 +16,8 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_flinkcompat.compat import Outcome, check
+from airflow_flinkcompat.compat import Outcome, Side, check
+from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.deploy import read_hand_over
 
 DAGS = Path(__file__).parents[1] / "dags"
@@ -151,6 +152,28 @@ def test_the_script_itself_is_not_stored_with_the_dag(tmp_path: Path, monkeypatc
     assert str(script) in stored
 
 
+def test_examples_deploy_jobs_of_their_own_whose_scripts_are_there() -> None:
+    dags = [load(FILE), load(HAND_OVER), load(TABLE_API), *load_all(DEPLOYMENTS).values()]
+    checks: list[Any] = [dag.get_task("check") for dag in dags]
+    names = [check.deployment for check in checks]
+    assert len(names) == len(set(names)) == 5
+    assert all((DAGS / check.script).is_file() for check in checks)
+    for dag, task in zip(dags, checks, strict=True):
+        assert {"flink", "example"} <= dag.tags
+        if task.script.endswith(".sql"):
+            side = Side((DAGS / task.script).read_text(encoding="utf-8"), engine="flink", source=task.script)
+            assert obstacles(side) == ()
+            assert side.program.problems == ()
+
+
+def test_those_that_may_share_a_job_say_so() -> None:
+    for file, other in ((FILE, "flink_hand_over"), (HAND_OVER, "flink_gated_deploy")):
+        text = str(load(file).doc_md)
+        assert "FLINKCOMPAT_DEPLOYMENT" in text
+        assert other in text
+        assert load(file).description
+
+
 # --- the hand-over ----------------------------------------------------------------------------------------------------
 
 
@@ -215,9 +238,9 @@ class _Ti:
 
 def test_a_dag_for_each_deployment_of_the_example() -> None:
     dags = load_all(DEPLOYMENTS)
-    assert set(dags) == {"redeploy_orders", "redeploy_clicks"}
+    assert set(dags) == {"redeploy_sessions", "redeploy_clicks"}
     assert all((dag.max_active_runs, dag.schedule) == (1, "@continuous") for dag in dags.values())
-    orders, clicks = dags["redeploy_orders"], dags["redeploy_clicks"]
+    orders, clicks = dags["redeploy_sessions"], dags["redeploy_clicks"]
     assert [user["id"] for user in orders.get_task("approve").assigned_users] == ["ana", "7"]
     assert (orders.has_task("backfill"), clicks.has_task("backfill")) == (True, False)
     assert clicks.get_edge_info("check", "rehearse")["label"] == "compatible or partial"
@@ -232,7 +255,7 @@ def test_history_is_recomputed_up_to_the_restart(tmp_path: Path, monkeypatch: py
     shutil.copy(DEPLOYMENTS.with_suffix(".toml"), tmp_path)
     (tmp_path / "orders.sql").write_text("SELECT 1;", encoding="utf-8")
     monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENTS", str(tmp_path / "flink_deployments.toml"))
-    backfill = load_all(DEPLOYMENTS)["redeploy_orders"].get_task("backfill")
+    backfill = load_all(DEPLOYMENTS)["redeploy_sessions"].get_task("backfill")
     backfill.render_template_fields({"ti": _Ti({"restart": {"at": "2026-11-21T10:00:00.000+00:00"}})})
     assert backfill.to == "2026-11-21T10:00:00.000+00:00"
 

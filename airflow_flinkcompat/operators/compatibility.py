@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_flinkcompat.compat import Policy, Report, Side
+    from airflow_flinkcompat.compat import Circumstances, Policy, Report, Side
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 
@@ -186,8 +186,9 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans)
         branch = self._branch(ledger, head, report)
-        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report)))
-        self._log_verdict(report, head, branch, pointer)
+        known = self._circumstances(head, new, branch)
+        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known)))
+        self._log_verdict(report, head, branch, pointer, known)
         return Summary(
             deployment=ledger.deployment,
             branch=branch,
@@ -201,6 +202,19 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
             report=pointer,
             findings=summaries.brief(report.findings),
             findings_total=len(report.findings),
+        )
+
+    def _circumstances(self, head: LedgerEntry, new: Side, branch: str) -> Circumstances:
+        """What the ledger and this DAG know of the change beside the script."""
+        from airflow_flinkcompat.compat import Circumstances
+
+        return Circumstances(
+            deployment=self.deployment,
+            job_id=head.job_id or "",
+            entry=head.number,
+            approver=branch == "approve",
+            backfill=summaries.has_backfill(self),
+            backfill_refused=_why_no_backfill(new),
         )
 
     def _plans(self, old: Side, new: Side) -> Plans:
@@ -249,7 +263,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
             return True
         return status is not None and not status.terminal
 
-    def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str) -> None:
+    def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str, known: Circumstances) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
 
         self.log.info(
@@ -260,7 +274,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         for row in report_rows(report):
             self.log_lines(masked_text(row))
         self.log.info("::group::Findings in full")
-        self.log_lines(masked_text(render_text(report)))
+        self.log_lines(masked_text(render_text(report, known=known)))
         self.log.info("::endgroup::")
         self.log.info("Full report: %s", pointer)
 
@@ -277,6 +291,23 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         if side.language == "sql" and summaries.downstream(self, FlinkSqlDeployOperator):
             prepare(side.script, side.source)
             check_settings(side.settings)
+
+
+def _why_no_backfill(side: Side) -> str:
+    """Why the dry run of a backfill refuses the script itself; places and bounds are for the backfill's task to say."""
+    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan
+
+    request = BackfillRequest(
+        script_text=side.script, source=side.source, settings=side.settings, functions=side.functions,
+        catalog=side.catalog, language=side.language, variables=side.variables, files=side.files,
+    )  # fmt: skip
+    try:
+        plan(request)
+    except Untranslatable as error:
+        return "; ".join(masked_text(str(error)).splitlines())
+    except BackfillError:
+        return ""
+    return ""
 
 
 def _is_unchanged(report: Report) -> bool:

@@ -95,7 +95,7 @@ def test_secrets_stay_in_the_connection(gate: Gate) -> None:
     gate.wait(run, "changed", "deferred")
     secretive = script(gate, size=3).replace("'format' = 'csv')", "'format' = 'csv', 'password' = 'planted-literal')")
     gate.propose(secretive)
-    gate.wait(run, "check", "failed")
+    assert client.wait_for_run(DAG_ID, run) == "failed"
     fields = [client.task(DAG_ID, run, task)["rendered_fields"] for task in ("changed", "check")]
     assert all("TUMBLE" in row["script"] for row in fields)
     seen = [gate.log(run, task) for task in ("changed", "check")]

@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESTART_WITH_BACKFILL, RESUME
+from airflow_flinkcompat.operators.compatibility import OUTCOMES
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -167,3 +168,26 @@ def test_its_defaults_ask_again_soon() -> None:
         )
     assert (task.retries, task.retry_delay, task.defaults) == (2, timedelta(seconds=10), [REJECT])
     json.dumps(task.branches)
+
+
+def test_the_page_is_for_who_decides(asked: Any, questions: list[dict[str, Any]]) -> None:
+    site, run, tasks = asked
+    head = site.ledger.head()
+    assert head is not None
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    body = questions[0]["body"]
+    assert f"entry {head.number} of the ledger of `orders`, job `{head.job_id}`" in body
+    assert "<job id>" not in body
+    assert "let a person decide" not in body
+    assert "No backfill follows the restart here" in body
+
+
+def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, questions: list[dict[str, Any]]) -> None:
+    refused = script().replace("SUM(price)", "SUM(price) / NO_SUCH_FUNCTION(COUNT(*))")
+    run, tasks, _ = deployed.checked(refused, check={"policy": dict.fromkeys(OUTCOMES, "approve")})
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    body = questions[0]["body"]
+    assert "History cannot be recomputed by a backfill of orders.sql" in body
+    assert "flinkcompat backfill" not in body

@@ -51,9 +51,44 @@ class Step:
     language: str = "sql"
 
 
-def steps(report: Report) -> tuple[Step, ...]:
-    """What to do next, in order."""
-    return tuple(_steps(report))
+@dataclass(frozen=True)
+class Circumstances:
+    """What whoever shows a report knows beside the change itself.
+
+    ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
+    the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
+    ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
+    """
+
+    deployment: str = ""
+    job_id: str = ""
+    entry: int = 0
+    approver: bool = False
+    backfill: bool | None = None
+    backfill_refused: str = ""
+
+
+NOTHING_KNOWN = Circumstances()
+
+
+def steps(report: Report, known: Circumstances = NOTHING_KNOWN) -> tuple[Step, ...]:
+    """What to do next.
+
+    Args:
+        report: the verdict on a change.
+        known: what is known beside the change.
+
+    Returns:
+        The steps in order.
+    """
+    return tuple(_with_ids(step, known) for step in _steps(report, known))
+
+
+def _with_ids(step: Step, known: Circumstances) -> Step:
+    if not known.job_id:
+        return step
+    text, *commands = (line.replace("<job id>", known.job_id) for line in (step.text, *step.commands))
+    return Step(text, tuple(commands), step.language)
 
 
 def if_resumed(report: Report) -> tuple[str, ...]:
@@ -71,7 +106,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
     return (CONSEQUENCES[end] + _MORE.get(end, ""), *dict.fromkeys(lines))
 
 
-def _steps(report: Report) -> Iterator[Step]:
+def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
     if report.findings[0].rule in _ONE_SIDED:
         yield _ONE_SIDED[report.findings[0].rule](report)
         return
@@ -83,26 +118,27 @@ def _steps(report: Report) -> Iterator[Step]:
             yield _resume(report, "Resume")
             yield _proof(report)
         case Outcome.PARTIAL:
-            yield Step(_question(report))
+            yield Step(_question(report, known))
             yield _resume(report, "If so, resume")
             yield _restart(report, "If not, start without state")
-            yield _backfill(report)
+            yield _backfill(report, known)
         case Outcome.UNKNOWN:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
             yield from (Step(remedy) for reason, remedy in _REMEDIES.items() if reason in reasons)
             if not reasons & {Reason.NOT_READ, Reason.UNDECLARED}:
-                yield from _asked_again(report)
+                yield from _asked_again(report, known)
                 yield Step(_REHEARSE.format(new=report.new_source))
-            yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or restart with backfill.")
+            if not known.approver:
+                yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or start without state.")
             yield _restart(report, "When in doubt, start without state")
-            yield _backfill(report)
+            yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
             if _is_refused(report):
                 yield Step(_MEND)
                 return
             yield _restart(report, "Do not resume. Start without state", whole=fits)
-            yield _backfill(report)
+            yield _backfill(report, known)
 
 
 def _is_refused(report: Report) -> bool:
@@ -120,7 +156,7 @@ def _by_client(report: Report, options: str) -> tuple[str, ...]:
     return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 
 
-def _question(report: Report) -> str:
+def _question(report: Report, known: Circumstances) -> str:
     """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
     names = list(dict.fromkeys(name for o in short for name, fate in o.metrics if fate is Fate.FROM_ZERO))
@@ -132,7 +168,8 @@ def _question(report: Report) -> str:
         else "groups that exist at the restart show too little from then on"
     )
     asked = ", ".join(names[:4]) + more or "what is new"
-    return f"Decide whether {asked} may start from zero ({until}); in Airflow the branch `approve` asks."
+    question = f"Decide whether {asked} may start from zero ({until})"
+    return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
 
 
 def _resume(report: Report, lead: str) -> Step:
@@ -161,7 +198,7 @@ def _resume(report: Report, lead: str) -> Step:
     )
 
 
-def _asked_again(report: Report) -> Iterator[Step]:
+def _asked_again(report: Report, known: Circumstances) -> Iterator[Step]:
     """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
     if any(flink_ranking.NOT_AT_ONE in finding.source for finding in unknown):
@@ -176,10 +213,14 @@ def _asked_again(report: Report) -> Iterator[Step]:
         and all(map(planner.shows_in_plans, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
-        yield _planner(report)
+        yield _planner(report, known)
 
 
-def _planner(report: Report) -> Step:
+def _planner(report: Report, known: Circumstances) -> Step:
+    if known.entry:  # the deployed side is no file
+        return Step(
+            "Ask Flink's own planner, which starts nothing: set explain_plan=True for the check, and run it again."
+        )
     return Step(
         "Ask Flink's own planner, which starts nothing, with the same options as this check "
         "(in Airflow: explain_plan=True).",
@@ -222,10 +263,18 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
     )
 
 
-def _backfill(report: Report) -> Step:
+def _backfill(report: Report, known: Circumstances) -> Step:
+    if known.backfill_refused:
+        why = known.backfill_refused.rstrip(".")
+        return Step(f"History cannot be recomputed by a backfill of {report.new_source}: {why}.")
+    if known.backfill is True:
+        return Step("Then the backfill of this deployment recomputes what the fresh start does not cover.")
     given = "--set, --var and --catalog" if _is_program(report) else "--set and --catalog"
+    lead = "Then backfill what the fresh start does not cover"
+    if known.backfill is False:
+        lead = "No backfill follows the restart here: backfill what it does not cover by hand"
     return Step(
-        f"Then backfill what the fresh start does not cover, with the same {given} as this check.",
+        f"{lead}, with the same {given} as this check.",
         (
             f"flinkcompat backfill {report.new_source} \\",
             "  --from '<begin of history>' --to '<time of the switch>'",

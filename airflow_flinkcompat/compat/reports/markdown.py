@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
 from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
@@ -23,9 +23,21 @@ from airflow_flinkcompat.compat.reports.sections import (
 from airflow_flinkcompat.secrets import mask_secrets
 
 
-def render_markdown(report: Report) -> str:
-    """The report in tables and code: verdict, each operator with what was found, what to do next."""
-    blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"], *_blocks(report)]
+def render_markdown(report: Report, known: Circumstances = NOTHING_KNOWN) -> str:
+    """The report in tables and code: verdict, each operator with what was found, what to do next.
+
+    Args:
+        report: The verdict on one change.
+        known: What is known beside the change: the deployed job, who reads, whether history can be recomputed.
+
+    Returns:
+        Markdown that ends in a line break, with every secret masked.
+    """
+    blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"]]
+    if known.entry:
+        job = f", job {_code(known.job_id)}" if known.job_id else ""
+        blocks.append([f"Deployed: entry {known.entry} of the ledger of {_code(known.deployment)}{job}"])
+    blocks += _blocks(report, known)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*."])
     return _joined(blocks + _warnings(report))
@@ -58,7 +70,7 @@ def _sides(report: Report) -> str:
     return f"{_code(report.old_source)} → {_code(report.new_source)}"
 
 
-def _blocks(report: Report) -> list[list[str]]:
+def _blocks(report: Report, known: Circumstances = NOTHING_KNOWN) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:
@@ -71,7 +83,7 @@ def _blocks(report: Report) -> list[list[str]]:
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
         blocks.append(["### Also seen, but decided by the above", "", *lines])
     todo = ["### What to do next", ""]
-    for number, step in enumerate(steps(report), start=1):
+    for number, step in enumerate(steps(report, known), start=1):
         todo += [f"{number}\\. {_words(step.text)}", ""]
         if step.commands:
             todo += [f"```{step.language}", *map(mask_secrets, step.commands), "```", ""]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, if_resumed, steps
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
 from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
@@ -30,10 +30,19 @@ _GAP = "   "
 _BESIDE = "  |  "
 
 
-def render_text(report: Report, width: int = WIDTH) -> str:
-    """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next."""
+def render_text(report: Report, width: int = WIDTH, known: Circumstances = NOTHING_KNOWN) -> str:
+    """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next.
+
+    Args:
+        report: The verdict on one change.
+        width: Columns of the terminal.
+        known: What is known beside the change.
+
+    Returns:
+        Text that ends in a line break, with every secret masked.
+    """
     blocks = [[headline(report), *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]]
-    blocks += _blocks(report, width)
+    blocks += _blocks(report, width, known)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
     return _joined(blocks + _warnings(report, width))
@@ -67,7 +76,7 @@ def _underlined(report: Report) -> list[str]:
     return [title(report), "-" * len(title(report))]
 
 
-def _blocks(report: Report, width: int) -> list[list[str]]:
+def _blocks(report: Report, width: int, known: Circumstances = NOTHING_KNOWN) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:
@@ -77,7 +86,7 @@ def _blocks(report: Report, width: int) -> list[list[str]]:
     if seen := _overruled(report, width):
         blocks.append(seen)
     todo = ["What to do next"]
-    for number, step in enumerate(steps(report), start=1):
+    for number, step in enumerate(steps(report, known), start=1):
         todo += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
         todo += [f"       {mask_secrets(command)}" for command in step.commands]
     blocks.append(todo)
