@@ -433,7 +433,7 @@ class _Builder:
 def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     """Names that are template variables: what they stand for is settled elsewhere."""
     for node in nodes_of(tree):
-        if isinstance(node, exp.Identifier) and "${" in node.name and not node.args.get("quoted"):
+        if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"what {node.name} stands for is not known; give the script as it is submitted"
             yield Problem("template", message, canonical(tree), place(node, statement))
 

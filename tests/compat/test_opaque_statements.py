@@ -93,6 +93,7 @@ def test_the_dialect_is_hives_until_it_is_set_back() -> None:
         "INSERT INTO ${env}_s SELECT a, SUM(b) FROM t GROUP BY a;",
         "INSERT INTO s SELECT a, SUM(b) FROM t WHERE b > ${least} GROUP BY a;",
         "INSERT INTO s SELECT a, SUM(b) FROM ${db}.${SOURCE} AS x GROUP BY a;",
+        "INSERT INTO s SELECT a, SUM(b) FROM `${db}`.`${SOURCE}` AS x GROUP BY a;",
     ],
 )
 @ENGINES
@@ -102,7 +103,11 @@ def test_a_template_variable_is_a_name_nobody_knows(text: str, engine: str) -> N
         text + "\nINSERT INTO s SELECT a, b FROM t;",
         "SET 'pipeline.name' = 'x';\n" + text,
         text.replace("${", "${other_"),
-        text.replace("${SOURCE}", "t").replace("${env}_s", "s").replace("${least}", "1").replace("${db}.", ""),
+        text.replace("${SOURCE}", "t")
+        .replace("${env}_s", "s")
+        .replace("${least}", "1")
+        .replace("`${db}`.", "")
+        .replace("${db}.", ""),
     ):
         for found in (report(text, other, engine), report(other, text, engine)):
             assert found.outcome is not Outcome.COMPATIBLE

@@ -257,3 +257,11 @@ def test_a_value_that_reads_like_a_key_is_not_reported_as_one() -> None:
     script = parse_script("CREATE TABLE t (a INT) WITH ('password' = 'my-secret-password', 'connector' = 'print');")
     assert [secret.key for secret in find_secrets(script)] == ["password"]
     assert "my-secret-password" not in mask_secrets(script.text)
+
+
+@pytest.mark.parametrize("prefix", ["U&", "u&", "N", "_UTF8", "_UTF-16LE"])
+def test_a_literal_with_a_prefix_is_masked_like_any_other(prefix: str) -> None:
+    masked = mask_secrets(f"WITH ('password' = {prefix}'hunter2-plain', 'k' = 'v'); SET 'api.token' = {prefix}'abc-9';")
+    assert "hunter2" not in masked
+    assert "abc-9" not in masked
+    assert masked.count(f"= {prefix}'") == 2
