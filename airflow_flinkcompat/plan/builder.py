@@ -26,7 +26,8 @@ from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import FUNCTION_KIND, STEPS, Script, Statement, lexer, nodes, nodes_of
+from airflow_flinkcompat.sql import FUNCTION_KIND, STEPS, Script, Statement, nodes, nodes_of
+from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form, normal_words, unquoted
 
 
 def build_program(
@@ -70,16 +71,11 @@ def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
     return frozenset(names)
 
 
-def canonical(tree: exp.Expr) -> str:
-    """A statement as text that does not depend on layout, comments or keyword case."""
-    return tree.sql(dialect="flink", comments=False)
-
-
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
-    """The canonical text of a statement that stands by itself."""
+    """A statement that stands by itself, to be compared by its normal form."""
     # What its names mean depends on where it stands.
     source = f"{statement.text} -- in {namespace}" if str(namespace) else statement.text
-    return Text(source, lambda: canonical(namespace.resolved(tree)))
+    return Text(source, partial(namespace.normal_form, tree))
 
 
 class _Builder:
@@ -114,11 +110,11 @@ class _Builder:
         tree = statement.tree
         if tree is None:
             span = statement.span
-            self.problems.append(Problem("statement", statement.error or "", _squeezed(statement.text), span))
+            self.problems.append(Problem("statement", statement.error or "", normal_words(statement.text), span))
             return
         if "INTERVAL" in statement.text.upper():
             self.problems += (
-                Problem(REFUSED, words, canonical(tree), span) for words, span in refused_intervals(tree, statement)
+                Problem(REFUSED, words, normal_form(tree), span) for words, span in refused_intervals(tree, statement)
             )
         if "${" in statement.text:
             self.problems += _templates(tree, statement)
@@ -127,9 +123,9 @@ class _Builder:
         except BindError as error:
             self.environment.ask_for_all(tree)
             span = error.span or statement.span
-            self.problems.append(Problem(error.reason, error.message, canonical(tree), span))
+            self.problems.append(Problem(error.reason, error.message, normal_form(tree), span))
         except RecursionError:
-            text = _squeezed(statement.text)
+            text = normal_words(statement.text)
             self.problems.append(Problem("nesting", "the statement is nested too deeply", text, statement.span))
 
     def _statement(self, tree: exp.Expr, statement: Statement, statement_set: int | None) -> None:
@@ -150,7 +146,7 @@ class _Builder:
                     return
                 kind = known.kind if known is not None else str(tree.meta.get(FUNCTION_KIND, ""))
                 env.functions[name.lower()] = FunctionDeclaration(
-                    name, kind, language, canonical(env.namespace.resolved(tree)), place(tree, statement)
+                    name, kind, language, env.namespace.normal_form(tree), place(tree, statement)
                 )
             case nodes.CreateNamespace() if tree.args["kind"] == "CATALOG":
                 self._fact("CreateNamespace", tree.this.name, tree, statement)
@@ -164,7 +160,7 @@ class _Builder:
                         self._statement(inner, statement, number)
                     except BindError as error:
                         span = error.span or place(inner, statement)
-                        self.problems.append(Problem(error.reason, error.message, canonical(inner), span))
+                        self.problems.append(Problem(error.reason, error.message, normal_form(inner), span))
             case nodes.SetOption() if tree.this is not None:
                 env.settings[tree.this.name] = tree.expression.name
             case nodes.ResetOption():
@@ -186,7 +182,7 @@ class _Builder:
             case _:
                 kind = type(tree).__name__
                 name_tree = tree.args.get("this")
-                name = name_tree.sql(dialect="flink") if isinstance(name_tree, exp.Expression) else str(name_tree or "")
+                name = unquoted(name_tree) if isinstance(name_tree, exp.Expression) else str(name_tree or "")
                 self._fact(kind, name, tree, statement)
 
     def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
@@ -218,7 +214,7 @@ class _Builder:
             "EXECUTE PLAN runs what its file holds, which is not compared; compile the plan in the same script and "
             "without IF NOT EXISTS, or check the scripts that it was compiled from"
         )
-        self.problems.append(Problem("plan-file", message, canonical(tree), place(tree, statement)))
+        self.problems.append(Problem("plan-file", message, normal_form(tree), place(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
         """What asked for a name further up did not get what is declared here; that stays as a fact."""
@@ -238,10 +234,12 @@ class _Builder:
         # A temporary table hides another one of its name, and DROP TEMPORARY drops no other.
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
-        text = canonical(self.environment.namespace.resolved(tree))
+        text = self.environment.namespace.normal_form(tree)
         self.facts.append(Fact(kind, name, text, after, statement.span))
 
-    def _declared_before(self, tree: exp.Expr, known: bool, text: Text | str | None, statement: Statement) -> bool:
+    def _declared_before(
+        self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
+    ) -> bool:
         """Whether a CREATE does nothing because the name is taken; what it replaces stays as a fact.
 
         ``text`` is the script's own earlier declaration; None where there is none, or the catalog's.
@@ -249,10 +247,10 @@ class _Builder:
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
             if text is not None:  # which of the two counts may depend on how the first was written: TEMPORARY, say
-                self.facts.append(Fact("kept", "", str(text), (len(self.pipelines),), statement.span))
+                self.facts.append(Fact("kept", "", _normal(text), (len(self.pipelines),), statement.span))
             return True
         if text is not None:
-            self.facts.append(Fact("replaced", "", str(text), (len(self.pipelines),), statement.span))
+            self.facts.append(Fact("replaced", "", _normal(text), (len(self.pipelines),), statement.span))
         return False
 
     def _pipeline(self, sink: Sink, statement_set: int | None, tree: exp.Expr) -> None:
@@ -274,7 +272,7 @@ class _Builder:
         except BindError as error:
             self.environment.ask_for_all(tree)
             span = error.span or place(tree, statement)
-            text = canonical(self.environment.namespace.resolved(tree))
+            text = self.environment.namespace.normal_form(tree)
             return Opaque("query", text, (), (), f"{error.reason}: {error.message}", span)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
@@ -285,13 +283,13 @@ class _Builder:
             None if target is None else self.environment.table(self.environment.path(target), place(target, statement))
         )
         partition = tuple(
-            (part.this.name, "" if part.expression is None else canonical(part.expression))
+            (part.this.name, "" if part.expression is None else unquoted(part.expression))
             for part in tree.args.get("partition") or ()
         )
         sink = Sink(
             self._query(tree.expression, statement),
             table,
-            tuple(canonical(column) for column in tree.args.get("columns") or ()),
+            tuple(unquoted(column) for column in tree.args.get("columns") or ()),
             partition,
             bool(tree.args.get("overwrite")),
             (
@@ -343,7 +341,7 @@ class _Builder:
             return None
         found = self.environment.tables.get(self.environment.path(like.this))
         if found is None:
-            raise BindError("undeclared-table", f"LIKE {canonical(like.this)}: that table is not declared")
+            raise BindError("undeclared-table", f"LIKE {unquoted(like.this)}: that table is not declared")
         return found
 
     def _table(
@@ -403,7 +401,7 @@ class _Builder:
         if watermark is not None and not tree.args.get("watermarks"):
             watermark = replace(watermark, expression=moved(watermark.expression, before, columns))
         for mark in tree.args.get("watermarks") or ():
-            name = mark.this.name if isinstance(mark.this, exp.Identifier) else canonical(mark.this)
+            name = mark.this.name if isinstance(mark.this, exp.Identifier) else unquoted(mark.this)
             scope = Scope((path[2],) * len(columns), tuple(columns))
             watermark = Watermark(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
         if watermark is not None:
@@ -415,7 +413,7 @@ class _Builder:
         partitioned = [part.name for part in tree.args.get("partitioned_by") or ()]
         distribution = tree.args.get("distribution")
         if distribution is not None:
-            merged[DISTRIBUTION] = canonical(distribution)
+            merged[DISTRIBUTION] = unquoted(distribution)
         return Table(
             path,
             tuple(columns),
@@ -435,7 +433,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     for node in nodes_of(tree):
         if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"what {node.name} stands for is not known; give the script as it is submitted"
-            yield Problem("template", message, canonical(tree), place(node, statement))
+            yield Problem("template", message, normal_form(tree), place(node, statement))
 
 
 def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:
@@ -447,10 +445,8 @@ def _place_column(columns: list[Column], column: Column, base: Table | None) -> 
         columns[index] = column
 
 
-def _squeezed(text: str) -> str:
-    """The text without what lies between its lexemes: where a line comment ends, a line break says something."""
-    kept = (lexeme for lexeme in lexer.lexemes(text) if lexeme.kind not in ("space", "comment"))
-    return " ".join(text[lexeme.start : lexeme.end] for lexeme in kept)
+def _normal(text: Text | NormalForm | str) -> NormalForm | str:
+    return text.normal if isinstance(text, Text) else text
 
 
-__all__ = ["build_program", "canonical"]
+__all__ = ["build_program"]

@@ -31,6 +31,7 @@ from airflow_flinkcompat.plan.types import (
     DataType,
 )
 from airflow_flinkcompat.sql import Span, Statement, nodes, span_of
+from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form, unquoted
 
 Path = tuple[str, str, str]
 
@@ -110,24 +111,15 @@ class Namespace:
         default = dict(self.defaults).get(catalog, "") if catalog else _DATABASE
         return replace(self, catalog=catalog, database="" if database == default else database)
 
-    def resolved(self, tree: exp.Expr) -> exp.Expr:
-        """A copy of a statement in which every table and user function goes by its path; nothing else has changed."""
-        local = {cte.alias for cte in tree.find_all(exp.CTE)}
-        tree = tree.copy()
-        for name in list(tree.find_all(exp.Table)):
-            if len(name.parts) > 3 or (len(name.parts) == 1 and name.name in local):
-                continue
-            catalog, database, last = self.path(name)
-            parts = {"this": last, "db": database, "catalog": catalog}
-            needed = {"this", *(("db",) if database or catalog else ()), *(("catalog",) if catalog else ())}
-            for key, part in parts.items():
-                name.set(key, exp.to_identifier(part, quoted=not part.isidentifier()) if key in needed else None)
-        for call in list(tree.find_all(exp.Anonymous)):
+    def normal_form(self, tree: exp.Expr) -> NormalForm:
+        """The normal form of a statement or query that stands here: tables and user functions go by their paths."""
+        resolved = tree.copy()
+        for call in list(resolved.find_all(exp.Anonymous)):
             self._resolve_call(call)
-        for function in tree.find_all(nodes.TableFunction):
+        for function in resolved.find_all(nodes.TableFunction):
             if not (isinstance(function.this, exp.Identifier) and function.this.name.upper() in _OWN_TABLE_FUNCTIONS):
                 function.set("this", exp.to_identifier(dotted(self.path(function.this)).lower()))
-        return tree
+        return replace(normal_form(resolved, self.path), text=tree.sql(dialect="flink", comments=False))
 
     def _resolve_call(self, call: exp.Anonymous) -> None:
         """Name a function by its path. One without a database may be Flink's own, and one with it never is."""
@@ -189,7 +181,7 @@ class Environment:
             if isinstance(node, exp.Table) and self.path(node) not in self.views:
                 self.table(self.path(node), None)
             elif isinstance(node, exp.Anonymous):
-                self.function(str(node.this))
+                self.function(node.name)
 
 
 def name_parts(name: exp.Expression) -> list[exp.Identifier]:
@@ -253,7 +245,7 @@ def data_type(tree: exp.Expression | None) -> DataType:
         default = _DEFAULT_PARAMETERS[name]
         return DataType(name, given + default[len(given) :], nullable=nullable)
     # Kept as written, so that two of them differ.
-    return replace(UNKNOWN, names=(tree.sql(dialect="flink"),))
+    return replace(UNKNOWN, names=(unquoted(tree),))
 
 
 def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:

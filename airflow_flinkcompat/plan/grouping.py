@@ -36,6 +36,7 @@ from airflow_flinkcompat.plan.windows import (
     window_property,
 )
 from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form
 
 SETS_LIMIT = 4_096
 """Grouping sets beyond which a GROUP BY is kept whole: a CUBE of 40 columns stands for 2 to the 40th of them."""
@@ -100,13 +101,13 @@ class Grouping:
         fields: dict[exp.Expression, int] = {}
         properties: list[WindowField] = []
         columns: list[Column] = []
-        mismatched: dict[str, None] = {}
+        mismatched: dict[NormalForm, None] = {}
         for output in outputs:
             for found in output.find_all(exp.Anonymous):
                 name = window_property(found)
                 if name is not None and found not in fields:
                     if not _names_window(found, window, time, scalars):
-                        mismatched[found.sql(dialect="flink", comments=False)] = None
+                        mismatched[normal_form(found, column=scalars.told_apart)] = None
                     if name not in properties:
                         properties.append(name)
                         columns.append(property_column(name, time.type, attribute))
@@ -221,7 +222,7 @@ def _limited(sets: int) -> None:
 
 def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
     """``(a, b)`` is two keys (readings.md), and so is ``ROW(a, b)`` (EXPLAIN); ``(a)`` is one, ``()`` none."""
-    if isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "ROW":
+    if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW":
         return tuple(part for inner in tree.expressions for part in _flat(inner))
     if isinstance(tree, exp.Tuple):
         return tuple(part for inner in tree.expressions for part in _flat(inner))
@@ -287,10 +288,10 @@ def _nested_aggregates(tree: exp.Expression, environment: Environment) -> Iterat
 def _may_aggregate(tree: exp.Expression, environment: Environment) -> bool:
     if not isinstance(tree, exp.Anonymous) or window_property(tree) is not None:
         return False
-    declared = environment.function(str(tree.this))
+    declared = environment.function(tree.name)
     if declared is not None:
         return declared.kind in ("", "aggregate")
-    return functions.lookup(str(tree.this).upper()) is None
+    return functions.lookup(tree.name.upper()) is None
 
 
 def _reads_ungrouped(expression: Expression, keys: tuple[Expression, ...]) -> bool:

@@ -14,6 +14,7 @@ from typing import ClassVar
 from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.sql.normal_form import NormalForm
 
 
 class WindowKind(StrEnum):
@@ -289,7 +290,7 @@ class GroupWindowAggregate(Single):
     schema: tuple[Column, ...]
     window_position: int = 0
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
-    mismatched: tuple[str, ...] = ()
+    mismatched: tuple[NormalForm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -298,12 +299,12 @@ class Frame:
 
     ``preceding`` is how far back it goes, in rows or milliseconds, None for all, and ``following`` how far ahead, None
     for all. ``window``: of these only the rows of the current row's own window (FLIP-11's TumbleRows, SessionRows).
-    ``other`` is the text of a frame that says anything else.
+    ``other`` is a frame that says anything else.
     """
 
     unit: str = "RANGE"
     preceding: int | None = None
-    other: str = ""
+    other: NormalForm | str = ""
     following: int | None = 0
     window: Window | None = None
 
@@ -379,21 +380,32 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Opaque:
-    """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), canonical text and inputs.
+class Clause:
+    """A clause that is kept whole: its normal form, in which ``columns`` of the input are named by their number."""
 
-    Unchanged it says nothing; a difference in its text is ``unknown``; it cannot be backfilled. ``clauses`` is the text
-    of each clause by name, where the text can be taken apart, and ``keys`` are its partition keys.
+    form: NormalForm
+    columns: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return str(self.form)
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
+
+    Unchanged it says nothing; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses`` are those
+    that are told apart, by name, and ``keys`` its partition keys.
     """
 
     stateful: ClassVar[bool] = True
     kind: str
-    text: str
+    text: NormalForm | Clause | str
     inputs: tuple[Node, ...]
     schema: tuple[Column, ...]
-    reason: str = ""
+    reason: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
-    clauses: tuple[tuple[str, str], ...] = ()
+    clauses: tuple[tuple[str, Clause | str], ...] = ()
     keys: tuple[Expression, ...] = ()
 
 

@@ -16,6 +16,7 @@ from airflow_flinkcompat.plan.nodes import Frame, Window, WindowField, WindowKin
 from airflow_flinkcompat.plan.origins import uses_window_field, window_field
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.sql.normal_form import NormalForm
 
 
 class TooLarge(ValueError):
@@ -35,7 +36,7 @@ class Windowing:
     time_attribute: TimeAttribute | None
     notation: str
     partition_by: tuple[Expression, ...] = ()
-    mismatched: tuple[str, ...] = ()
+    mismatched: tuple[NormalForm, ...] = ()
     filters_below: frozenset[Expression] = field(default=frozenset(), compare=False)
     span: Span | None = field(default=None, compare=False)
 

@@ -15,6 +15,7 @@ from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, 
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
 from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
 from airflow_flinkcompat.sql import Span, Statement
+from airflow_flinkcompat.sql.normal_form import normal_form
 
 
 def scope_of(node: Node, alias: str | None, optional: bool = False) -> Scope:
@@ -116,7 +117,7 @@ class OrderBinder:
             inner = function.this if isinstance(function, exp.Filter) else function
             if not isinstance(inner, exp.Anonymous):
                 raise BindError("construct", f"{function.sql(dialect='flink')} OVER is not understood", self.span(tree))
-            name = str(inner.this).upper()
+            name = inner.name.upper()
             if is_aggregate(function, self.environment):
                 call = binder.aggregate(function)
             else:
@@ -155,15 +156,16 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
     back = _bound(tree.args.get("start"), tree.args.get("start_side"), "PRECEDING", unit, binder)
     ahead = _bound(tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), "FOLLOWING", unit, binder)
     if back is None or ahead is None or (ahead != (0,) and not through_table_api(tree)):
-        return Frame(unit, None, tree.sql(dialect="flink").upper())
+        return Frame(unit, None, normal_form(tree, column=binder.told_apart))
     return Frame(unit, *back, following=ahead[0])
 
 
 def _bound(bound: object, side: object, expected: str, unit: str, binder: ScalarBinder) -> tuple[int | None] | None:
     """How far a frame goes to one side, in rows or milliseconds; None where it says anything else."""
+    bound = bound.upper() if isinstance(bound, str) else bound
     if bound == "CURRENT ROW":
         return (0,)
-    if side != expected:
+    if str(side).upper() != expected:
         return None
     match bound:
         case "UNBOUNDED":

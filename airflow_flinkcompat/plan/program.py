@@ -8,6 +8,7 @@ from functools import cached_property
 
 from airflow_flinkcompat.plan.nodes import Sink, Table
 from airflow_flinkcompat.sql import Note, Span, WindowUse
+from airflow_flinkcompat.sql.normal_form import NormalForm
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
@@ -26,14 +27,13 @@ class FunctionDeclaration:
     name: str
     kind: str = ""
     language: str = "java"
-    definition: str = ""
+    definition: str | NormalForm = ""
     span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), as canonical
-    text.
+    """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
 
     ``after`` is what it stands behind: the number of queries, and for ALTER and DROP the names declared so far, because
     they change what those mean.
@@ -41,42 +41,45 @@ class Fact:
 
     kind: str
     name: str
-    text: str
+    text: str | NormalForm
     after: tuple[int | str, ...] = ()
     span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A statement as text that does not depend on its layout, made only where two are not written alike.
+    """A statement that is compared by its normal form, which is made only where two are not written alike.
 
-    ``source`` is the statement as written, ``make`` its canonical text.
+    ``source`` is the statement as written, ``make`` makes its normal form.
     """
 
     source: str = field(repr=False)
-    make: Callable[[], str] = field(repr=False)
+    make: Callable[[], NormalForm] = field(repr=False)
 
     @cached_property
-    def canonical(self) -> str:
+    def normal(self) -> NormalForm:
         return self.make()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Text) and (self.source == other.source or self.canonical == other.canonical)
+        return isinstance(other, Text) and (self.source == other.source or self.normal == other.normal)
 
     def __hash__(self) -> int:
-        return hash(self.canonical)
+        return hash(self.normal)
 
     def __str__(self) -> str:
-        return self.canonical
+        return str(self.normal)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A statement that could be split off but not read, or not bound: reason code, message, place."""
+    """A statement that could be split off but not read, or not bound: reason code, message, place.
+
+    The message may name the place, so it is not compared.
+    """
 
     reason: str
-    message: str
-    text: str
+    message: str = field(compare=False)
+    text: str | NormalForm
     span: Span | None = field(default=None, compare=False)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
-from sqlglot.helper import ensure_list
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, options
+from airflow_flinkcompat.plan.catalog import BindError, Environment
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.grouping import Grouping
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
+    Clause,
     Correlate,
     Filter,
     Join,
@@ -41,6 +43,7 @@ from airflow_flinkcompat.plan.windows import (
     window_columns,
 )
 from airflow_flinkcompat.sql import Span, Statement, nodes
+from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relation_names, unquoted
 
 
 @dataclass(frozen=True)
@@ -253,43 +256,56 @@ class QueryBinder(OrderBinder):
 
     def _match(self, tree: nodes.MatchRecognize) -> Relation:
         below = self.relation(tree.this)
-        self._require_pattern_columns(tree, below.scope)
         measures = [measure.alias for measure in tree.args.get("measures") or ()]
         keys = tree.args.get("partition_by") or ()
         schema = tuple(Column(name, UNKNOWN) for name in (*(key.name for key in keys), *measures))
-        bare = tree.copy()
-        bare.set("this", exp.to_identifier("input"))
-        for clause in ("alias", "partition_by"):
-            bare.set(clause, None)
-        taken = {clause: bare.args[clause] for clause in ("measures", "within") if bare.args.get(clause) is not None}
-        for clause in taken:
-            bare.set(clause, None)
+        pattern = tree.copy()
+        pattern.set("this", exp.to_identifier("input"))
+        for clause in ("alias", "partition_by", "measures", "within"):
+            pattern.set(clause, None)
+        taken = tree.args.get("measures") or ()
+        written = ", ".join(measure.sql(dialect="flink", comments=False) for measure in taken)
+        # The reader of a measure goes by its place, so its name says nothing here.
+        bare = self._kept([measure.this for measure in taken], tree, below.scope)
         binder = ScalarBinder(self.environment, self.statement, below.scope)
-        within = None if "within" not in taken else binder.interval(taken["within"])
+        length = None if tree.args.get("within") is None else binder.interval(tree.args["within"])
         node = Opaque(
             "MATCH_RECOGNIZE",
-            bare.sql(dialect="flink"),
+            self._kept([pattern], tree, below.scope),
             (below.node,),
             schema,
             "pattern recognition has no rules yet",
             self.span(tree),
             (
-                ("measures", ", ".join(part.sql(dialect="flink") for part in taken.get("measures", ()))),
-                ("within", "" if within is None else f"{within.value} {within.type}"),
+                ("measures", replace(bare, form=replace(bare.form, text=written))),
+                ("within", "" if length is None else f"{length.value} {length.type}"),
             ),
             tuple(binder.bind(key) for key in keys),
         )
         return self._aliased(node, tree)
 
-    def _require_pattern_columns(self, tree: nodes.MatchRecognize, scope: Scope) -> None:
-        """Raises :class:`BindError` for a column that the input of a pattern does not have."""
-        variables = {variable.name for variable in tree.find_all(nodes.PatternVariable, nodes.PatternSubset)}
-        clauses = [part for clause in ("order", "measures", "define") for part in ensure_list(tree.args.get(clause))]
-        for column in (column for part in clauses for column in part.find_all(exp.Column)):
-            parts = [part.name for part in column.parts]
-            named = parts[1] if len(parts) > 1 and parts[0] in variables else parts[0]
-            if scope.find(named) is None:
-                raise BindError("unknown-column", f"column {'.'.join(parts)} is not found", self.span(column))
+    def _kept(self, trees: list[exp.Expr], tree: nodes.MatchRecognize, scope: Scope) -> Clause:
+        """Clauses of a pattern recognition; their columns are those of its input, read for one of its variables.
+
+        Raises :class:`BindError` for a column that the input does not have.
+        """
+        declared = [tree.args["pattern"], *(tree.args.get("subsets") or ())]
+        found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
+        variables = {each.name for each in found}
+        columns: dict[InputRef, int] = {}
+
+        def column(part: exp.Column) -> str:
+            names = [each.name for each in part.parts]
+            variable = names.pop(0) if len(names) > 1 and names[0] in variables else ""
+            index = scope.find(names[0])
+            if index is None:
+                written = ".".join(filter(None, [variable, *names]))
+                raise BindError("unknown-column", f"column {written} is not found", self.span(part))
+            number = columns.setdefault(InputRef(index, scope.columns[index].type, self.span(part)), len(columns))
+            return f"(Column {json.dumps([variable, *names[1:]])} #i{number})"
+
+        form = normal_form(trees, self.environment.path, column)
+        return Clause(form, tuple(columns))
 
     # -------------------------------------------------------------------------------------------- windows
     def _table_function(self, tree: nodes.TableFunction) -> Relation:
@@ -442,20 +458,30 @@ def _function_name(tree: exp.Expression, environment: Environment) -> str:
 
 
 def _query_hints(tree: exp.Select) -> tuple[tuple[str, str], ...]:
-    """The hints after SELECT: name and arguments as written."""
+    """The hints after SELECT: name and arguments. A relation goes by its table's name, whatever its alias is."""
     clause = tree.args.get("hint")
-    return () if clause is None else tuple(sorted(_hint(hint) for hint in clause.expressions))
+    if clause is None:
+        return ()
+    relations = relation_names(tree)
+    tables = {name: relation.name if isinstance(relation, exp.Table) else "" for name, relation in relations}
+    shared = Counter(tables.values())
+    called = {
+        name: table if table and shared[table] == 1 else f"{table}#{number}"
+        for number, (name, table) in enumerate(tables.items(), start=1)
+    }
+    return tuple(sorted(_hint(hint, called) for hint in clause.expressions))
 
 
 def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
     """The hints after a table's name: name and arguments; the order of options says nothing."""
-    return tuple(sorted(_hint(hint) for hint in tree.args.get("hints") or ()))
+    return tuple(sorted(_hint(hint, {}) for hint in tree.args.get("hints") or ()))
 
 
-def _hint(hint: exp.Expression) -> tuple[str, str]:
-    pairs = options(hint.expressions)
+def _hint(hint: nodes.HintCall, called: Mapping[str, str]) -> tuple[str, str]:
+    pairs = hint_options(hint, called)
     # Quoted: a comma inside a value does not begin another option.
-    written = [f"{k}={_quoted(v)}" for k, v in pairs] if pairs else [e.sql(dialect="flink") for e in hint.expressions]
+    written = [f"{k}={_quoted(v)}" for k, v in pairs]
+    written = written or [called.get(each.name) or unquoted(each) for each in hint.expressions]
     return hint.this.name.upper(), ", ".join(written)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -130,6 +131,14 @@ class ScalarBinder:
             bound = self._call("NOT", (bound,), tree)
         return bound if bound.span is not None else _placed(bound, self.span(tree))
 
+    def told_apart(self, column: exp.Column) -> str | None:
+        """A column for a normal form: its name, and which one it is of those with this name; None where it is none."""
+        name, qualifier = column.name, column.table or None
+        index = self.scope.find(name, qualifier)
+        if index is None:
+            return None
+        return f"{json.dumps(name)}#{sum(each.name == name for each in self.scope.columns[:index])}"
+
     def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> Call:
         """A call of a catalogue or user function over bound arguments."""
         return self._call(name, tuple(self.bind(arg) for arg in trees), tree)
@@ -212,10 +221,9 @@ class ScalarBinder:
         if kind not in (exp.And, exp.Or):
             return self.bind(tree.this), self.bind(tree.expression)
         parts: list[Expression] = []
-        pending = [tree]
+        pending: list[Any] = [tree]
         while pending:
-            part = pending.pop()
-            inner = part.this if isinstance(part, exp.Paren) else part
+            inner = pending.pop().unnest()
             if isinstance(inner, kind) and (self.special is None or self.special(inner) is None):
                 pending += [inner.expression, inner.this]
             else:
@@ -298,7 +306,7 @@ class ScalarBinder:
         return self._call("CASE", tuple(args), tree)
 
     def _function(self, tree: exp.Anonymous) -> Expression:
-        name = str(tree.this)
+        name = tree.name
         if is_aggregate(tree, self.environment):
             raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
         if any(isinstance(arg, exp.Star | exp.Distinct) for arg in tree.expressions):
@@ -339,7 +347,7 @@ class ScalarBinder:
             tree = tree.this
         if not isinstance(tree, exp.Anonymous):
             raise BindError("aggregate", f"{_title(tree)} is not understood as an aggregate", span)
-        written = str(tree.this)
+        written = tree.name
         name = written.upper()
         trees = tree.expressions
         distinct = False
@@ -398,10 +406,10 @@ def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
         return True
     if not isinstance(tree, exp.Anonymous):
         return False
-    declared = environment.function(str(tree.this))
+    declared = environment.function(tree.name)
     if declared is not None:
         return declared.kind == "aggregate"
-    spec = functions.lookup(str(tree.this).upper())
+    spec = functions.lookup(tree.name.upper())
     return spec is not None and spec.kind is functions.FunctionKind.AGGREGATE
 
 

@@ -19,6 +19,7 @@ from airflow_flinkcompat.plan.joining import filtered, join_operator
 from airflow_flinkcompat.plan.liveness import live
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
+    Clause,
     Correlate,
     Filter,
     GroupWindowAggregate,
@@ -63,6 +64,7 @@ from airflow_flinkcompat.plan.origins import (
 )
 from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
+from airflow_flinkcompat.sql.normal_form import NormalForm
 
 SIZE_LIMIT = 20_000
 """Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
@@ -377,13 +379,16 @@ class _Evaluation:
                     ("offset", node.offset or 0),
                 )
             case Opaque():
-                # Its text names the columns of its inputs.
-                names = tuple(tuple(column.name for column in inner.schema) for inner in node.inputs)
-                named = (("input columns", names),) if node.kind == "MATCH_RECOGNIZE" else ()
                 partition = tuple(meaning(self._resolve(key, below[0])) for key in node.keys)
                 by = (("partition", frozenset(partition)), ("partition order", partition))
-                return (("text", node.text), *named, *node.clauses, *by)
+                clauses = (("text", node.text), *node.clauses)
+                return (*((name, self._clause(clause, below)) for name, clause in clauses), *by)
         return ()
+
+    def _clause(self, clause: Clause | NormalForm | str, below: tuple[_Stream, ...]) -> Clause | NormalForm | str:
+        if not isinstance(clause, Clause):
+            return clause
+        return replace(clause, columns=tuple(meaning(self._resolve(column, below[0])) for column in clause.columns))
 
 
 def _passed(place: int, column: Expression) -> OperatorColumn:

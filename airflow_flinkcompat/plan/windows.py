@@ -47,14 +47,14 @@ def is_window_function(tree: nodes.TableFunction) -> bool:
 
 def is_group_window(tree: exp.Expression) -> bool:
     """True for the legacy TUMBLE, HOP and SESSION calls of a GROUP BY."""
-    return isinstance(tree, exp.Anonymous) and str(tree.this).upper() in GROUP_WINDOWS
+    return isinstance(tree, exp.Anonymous) and tree.name.upper() in GROUP_WINDOWS
 
 
 def window_property(tree: exp.Expression) -> WindowField | None:
     """The field that TUMBLE_START and its kin name."""
     if not isinstance(tree, exp.Anonymous):
         return None
-    head, _, tail = str(tree.this).upper().partition("_")
+    head, _, tail = tree.name.upper().partition("_")
     return _PROPERTIES.get(tail) if head in GROUP_WINDOWS else None
 
 
@@ -123,7 +123,7 @@ def define_window(
 
 def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression, Window]:
     """The time column and definition that TUMBLE, HOP, SESSION or one of their fields' calls name."""
-    kind = WindowKind(str(call.this).upper().partition("_")[0])
+    kind = WindowKind(call.name.upper().partition("_")[0])
     names = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind.value]
     trees = call.expressions
     if len(trees) not in (len(names) + 1, len(names) + 2):
@@ -147,7 +147,7 @@ def through_table_api(tree: exp.Expression) -> bool:
 
 def _length(tree: exp.Expression, scalars: ScalarBinder) -> tuple[Measure, int]:
     """``ROW_INTERVAL(n)`` is a length in rows."""
-    if isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "ROW_INTERVAL" and through_table_api(tree):
+    if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW_INTERVAL" and through_table_api(tree):
         rows = tree.expressions[0] if len(tree.expressions) == 1 else None
         if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or int(rows.name) == 0:
             raise BindError("window", "a window holds a constant number of rows above 0", scalars.span(tree))

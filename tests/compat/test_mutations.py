@@ -57,6 +57,7 @@ NEUTRAL = (
     ("joins", 'Join.on removed in "LEFT JOIN LATERAL', "ON TRUE is all that may stand there"),
     ("joins", "Identifier.this renamed in 's'", "an alias nothing reads"),
     ("pattern", r"Column.table removed in 'mr\.", "only one relation has the column"),
+    ("pattern", "Identifier.this renamed in 'first_size'", "a measure nothing reads"),
     ("ranks", r"Select.expressions\[1\] swapped in 'SELECT \*, ROW_NUMBER", "read by name"),
     ("ranks", "Fetch.direction removed", "FETCH NEXT and FETCH FIRST are one"),
     ("session", "Table.db removed in 'lake.archive'", "lake is the current catalog there"),

@@ -82,17 +82,17 @@ def _check_program(program: Program) -> None:
     for fact in program.facts:
         if fact.kind.startswith("Alter"):
             raise Untranslatable(
-                f"{fact.text[:80]}: a backfill does not follow ALTER; declare the table as it is now", fact.span
+                f"{str(fact.text)[:80]}: a backfill does not follow ALTER; declare the table as it is now", fact.span
             )
         if fact.kind == "Drop" and (name := _dropped(fact, len(program.pipelines))):
             raise Untranslatable(
-                f"{fact.text[:80]}: a backfill does not follow DROP of what is declared above it and queries stand "
-                f"below it; leave it out, or declare {name} once",
+                f"{str(fact.text)[:80]}: a backfill does not follow DROP of what is declared above it and queries "
+                f"stand below it; leave it out, or declare {name} once",
                 fact.span,
             )
     for function in program.functions:
         # Flink looks for temporary system functions first, for those of a catalog after its own.
-        if _SYSTEM_FUNCTION.match(function.definition) and functions.lookup(function.name) is not None:
+        if _SYSTEM_FUNCTION.match(str(function.definition)) and functions.lookup(function.name) is not None:
             raise Untranslatable(
                 f"function {function.name} takes the place of Flink's own {function.name.upper()} and cannot run in "
                 f"Spark; give it a name of its own, or {FLINK_BATCH}",

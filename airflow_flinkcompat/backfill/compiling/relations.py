@@ -110,7 +110,7 @@ class Relations:
                 return ranking.rank(self, node, needed, kept)
             case Opaque():
                 raise Untranslatable(
-                    f"{node.kind} cannot be recomputed in Spark: {node.reason or node.text[:80]}", node.span
+                    f"{node.kind} cannot be recomputed in Spark: {node.reason or str(node.text)[:80]}", node.span
                 )
         what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
         if isinstance(node, Join):

@@ -26,11 +26,10 @@ def function_names(value: Any) -> Iterable[str]:
         for part in value:
             yield from function_names(part)
     elif isinstance(value, Call):
-        # A name in quotes keeps them.
-        yield value.function.lower().strip('"')
+        yield value.function.lower()
         yield from function_names(value.args)
     elif isinstance(value, AggregateCall):
-        yield value.function.lower().strip('"')
+        yield value.function.lower()
         yield from function_names((*value.args, value.filter))
     elif isinstance(value, FunctionColumn):
         yield from function_names(value.call)

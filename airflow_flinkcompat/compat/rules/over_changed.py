@@ -85,7 +85,7 @@ def input_row(pair: OperatorPair, difference: Difference) -> Verdict:
 
 def shown(value: Frame) -> str:
     if value.other:
-        return value.other
+        return str(value.other).upper()
     ahead = "" if value.following == 0 else f" AND {bound(value.unit, value.following)} FOLLOWING"
     ends = "" if value.window is None else f" within {definition(value.window)}"
     return f"{value.unit} {bound(value.unit, value.preceding)} PRECEDING{ahead}{ends}"

@@ -14,8 +14,8 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
         yield Hit(
             "a field of a group window names another window than the GROUP BY",
             pair.claim("window field calls"),
-            ", ".join(old) or "none",
-            ", ".join(new) or "none",
+            ", ".join(map(str, old)) or "none",
+            ", ".join(map(str, new)) or "none",
         )
 
 

@@ -1,0 +1,418 @@
+"""The normal form of SQL: what a tree says, without the way it is written.
+
+What the plan keeps whole is compared by it. Two trees have the same normal form where they differ only in the case of
+keywords and functions, quotes around names, comments, layout, superfluous parentheses, the names of table aliases, of
+WITH queries and of named windows, and in names of output columns that nobody reads by name. Names of tables and columns
+are case-sensitive in Flink, and literals are data: both are part of the form as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_flinkcompat.sql import lexer, nodes
+from airflow_flinkcompat.sql.call_parser import NILADIC_FUNCTIONS
+from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """A piece of SQL that is compared by its normal form; ``text`` is what a reader sees of it."""
+
+    form: str = field(repr=False)
+    text: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def normal_form(
+    tree: exp.Expr | Sequence[exp.Expr],
+    path: Callable[[exp.Table], Path] | None = None,
+    column: Callable[[exp.Column], str | None] | None = None,
+) -> NormalForm:
+    """The normal form of a statement, a query, an expression or a list of these.
+
+    Args:
+        tree: What the parser made.
+        path: Says which table a name stands for; by default a name stands for itself.
+        column: Says what stands in the form for a column; None for the column's own name.
+
+    Returns:
+        The form, with the SQL as the generator prints it for the reader.
+
+    Raises:
+        RecursionError: The tree is nested too deeply.
+    """
+    trees = tree if isinstance(tree, Sequence) else (tree,)
+    writer = _Writer(path, column)
+    text = ", ".join(each.sql(dialect="flink", comments=False) for each in trees)
+    return NormalForm(" ".join(writer.write(each, _Names()) for each in trees), text)
+
+
+def normal_words(text: str) -> NormalForm:
+    """The normal form of a statement that nobody could parse: its lexemes, without what lies between them.
+
+    Only a word that cannot be a name loses its case, and only one that cannot be anything but a name its quotes.
+    """
+    kept = [lexeme for lexeme in lexer.lexemes(text) if lexeme.kind not in ("space", "comment")]
+    shown = (text[lexeme.start : lexeme.end] for lexeme in kept)
+    return NormalForm(" ".join(_normal_word(lexeme) for lexeme in kept), " ".join(shown))
+
+
+def _normal_word(lexeme: lexer.Lexeme) -> str:
+    if lexeme.kind == "hint":
+        return f"/*+ {normal_words(lexeme.text[3:-2]).form} */"
+    if lexeme.kind == "word" and lexeme.text.upper() in RESERVED:
+        return lexeme.text.upper()
+    if lexeme.kind == "name" and _PLAIN_NAME.fullmatch(lexeme.text) and lexeme.text[1:-1].upper() not in _WORDS:
+        return lexeme.text[1:-1]
+    return lexeme.text
+
+
+def _is_surely_name(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Identifier) and part.name.upper() not in _WORDS
+
+
+_PLAIN_NAME = re.compile("`[A-Za-z_][A-Za-z_0-9]*`")
+
+
+def unquoted(tree: exp.Expr) -> str:
+    """Names and constants as a user would write them: quoted only where they must be."""
+    bare = tree.copy()
+    for name in bare.find_all(exp.Identifier):
+        name.set("quoted", _PLAIN_NAME.fullmatch(f"`{name.name}`") is None)
+    return bare.sql(dialect="flink", comments=False)
+
+
+RESERVED = frozenset(
+    {
+        *("ALL", "ALTER", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "CREATE", "CROSS", "DISTINCT", "DROP", "ELSE"),
+        *("END", "EXCEPT", "EXISTS", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTO"),
+        *("IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NOT", "NULL", "ON", "OR", "ORDER", "OUTER", "OVER", "PARTITION"),
+        *("PRIMARY", "RIGHT", "SELECT", "TABLE", "THEN", "UNION", "VALUES", "WHEN", "WHERE", "WITH"),
+    }
+)
+"""Words that are no names in Flink's dialect nor in Hive's, unless quoted."""
+_WORDS = RESERVED | set(NILADIC_FUNCTIONS) | {word for words in FlinkTokenizer.KEYWORDS for word in words.split()}
+
+
+def relation_names(query: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+    """The names by which a SELECT's clauses know the relations of its FROM, each with its relation, in order."""
+    clause = query.args.get("from_")
+    if clause is not None:
+        yield from _visible(clause.this)
+    for join in query.args.get("joins") or ():
+        yield from _visible(join.this)
+
+
+def _visible(relation: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    alias = relation.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.name:
+        yield alias.name, relation
+    elif isinstance(relation, exp.Table):
+        yield relation.name, relation
+    elif isinstance(relation, exp.Subquery) and not isinstance(relation.this, exp.Query):
+        yield from _visible(relation.this)
+    for join in relation.args.get("joins") or ():
+        yield from _visible(join.this)
+
+
+def hint_options(hint: nodes.HintCall, called: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The options of a hint, sorted: their order says nothing, and of two with one key the last one counts.
+
+    Args:
+        hint: A hint of a query or of a table.
+        called: What the relations that a hint may name are called instead: STATE_TTL names them by its keys, LOOKUP
+            by the value of ``table``.
+
+    Returns:
+        Keys and values.
+    """
+    found = {}
+    for option in (part for part in hint.expressions if isinstance(part, nodes.Option)):
+        key, value = option.this.name, option.expression.name
+        if hint.this.name.upper() == "STATE_TTL":
+            key = called.get(key, key)
+        elif hint.this.name.upper() == "LOOKUP" and key == "table":
+            value = called.get(value, value)
+        found[key] = value
+    return sorted(found.items())
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What names stand for where an expression stands: relations, WITH queries, windows, output columns by place."""
+
+    relations: Mapping[str, str] = field(default_factory=dict)
+    queries: Mapping[str, str] = field(default_factory=dict)
+    windows: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+_CONNECTORS: dict[type[exp.Expr], str] = {exp.And: "And", exp.Or: "Or"}
+
+
+class _Writer:
+    """Writes trees as nested lists ``(Kind argument=value …)``, which no two different trees share."""
+
+    def __init__(self, path: Callable[[exp.Table], Path] | None, column: Callable[[exp.Column], str | None] | None):
+        self.path = path
+        self.column = column
+        self.numbers = count(1)
+
+    def write(self, value: Any, names: _Names) -> str:
+        """The form of an argument: a node, a list of nodes, a word or a flag."""
+        match value:
+            case list():
+                return f"[{' '.join(self.write(each, names) for each in value)}]"
+            case exp.Expr():
+                return self._node(value, names)
+            case str():
+                return json.dumps(value.upper())
+        return str(value)
+
+    def _node(self, node: exp.Expr, names: _Names) -> str:
+        match node:
+            case exp.Paren():
+                return self.write(node.this, names)
+            case exp.Identifier():
+                return json.dumps(node.name)
+            case exp.Literal():
+                return f"'{json.dumps(node.name)}" if node.is_string else node.name.upper()
+            case exp.UnicodeString() | exp.National() | exp.HexString():
+                return f"({type(node).__name__} {json.dumps(node.name)} {self.write(node.args.get('escape'), names)})"
+            case exp.Var():
+                return f"%{json.dumps(node.name.upper())}"
+            case exp.Column():
+                return self._column(node, names)
+            case exp.And() | exp.Or():
+                parts = " ".join(self.write(each, names) for each in _operands(node))
+                return f"({_CONNECTORS[type(node)]} {parts})"
+            case exp.Binary() if not isinstance(node, exp.Dot):
+                return self._chain(node, names)
+            case exp.Query() | exp.Values():
+                return self._query(node, names, named=False)
+            case nodes.CreateView():
+                named = not node.args.get("columns")
+                return self._rest(node, names, expression=self._query(node.expression, names, named))
+            case nodes.CreateTable() if node.expression is not None:
+                return self._rest(node, names, expression=self._query(node.expression, names, named=True))
+            case nodes.SetQuery():
+                return self._rest(node, names, this=self._query(node.this, names, named=True))
+            case exp.Table() | nodes.TableFunction() | nodes.MatchRecognize() | exp.Unnest() | exp.Lateral():
+                return self._relation(node, names, names)
+            case exp.Anonymous():
+                return self._rest(node, names, this=json.dumps(node.name.upper()))
+            case nodes.HintCall():
+                return self._hint(node, names)
+            case exp.Hint():
+                hints = sorted(self.write(each, names) for each in node.expressions)
+                return f"(Hint {' '.join(hints)})"
+            case exp.Window():
+                alias = node.args.get("alias")
+                label = None if alias is None else names.windows.get(alias.name, json.dumps(alias.name))
+                return self._rest(node, names, alias=label)
+            case nodes.HiveTable():
+                # Nothing tells its names from its words, so only one that could be such a word says by quotes that
+                # it is a name.
+                words = [exp.var(part.name) if _is_surely_name(part) else part for part in node.expressions]
+                return self._rest(node, names, expressions=self.write(words, names))
+            case nodes.KeyConstraint():
+                return self._rest(node, names, enforced=str(node.args.get("enforced")))
+        return self._rest(node, names)
+
+    def _chain(self, node: exp.Expr, names: _Names) -> str:
+        """A chain such as ``a + b + c``, from its first operand on: it may be longer than calls can be nested."""
+        chain: list[exp.Expr] = []
+        while isinstance(node, exp.Binary) and not isinstance(node, exp.And | exp.Or | exp.Dot):
+            chain.append(node)
+            node = node.this.unnest()
+        form = self.write(node, names)
+        for each in reversed(chain):
+            form = self._rest(each, names, this=form)
+        return form
+
+    def _rest(self, node: exp.Expr, names: _Names, **written: str | None) -> str:
+        """A node by its arguments; ``written`` are those whose form is known already."""
+        parts = [type(node).__name__]
+        for key in sorted({*node.args, *written}):
+            value = node.args.get(key)
+            if key in written:
+                parts += [] if written[key] is None else [f"{key}={written[key]}"]
+            elif value is not None and value is not False and value != []:
+                parts.append(f"{key}={self.write(value, names)}")
+        return f"({' '.join(parts)})"
+
+    def _column(self, node: exp.Column, names: _Names) -> str:
+        replaced = self.column(node) if self.column is not None else None
+        if replaced is not None:
+            return replaced
+        first, *rest = node.parts
+        if not rest and first.name in names.outputs:
+            return names.outputs[first.name]
+        label = names.relations.get(first.name) if rest else None
+        written = [self.write(first, names) if label is None else label, *(self.write(part, names) for part in rest)]
+        return f"(Column {' '.join(written)})"
+
+    def _hint(self, node: nodes.HintCall, names: _Names) -> str:
+        found = hint_options(node, names.relations)
+        options = [f"{json.dumps(key)}={json.dumps(value)}" for key, value in found]
+        others = [
+            names.relations.get(part.name) or self.write(part, names) if isinstance(part, exp.Identifier)
+            else self.write(part, names)
+            for part in node.expressions if not isinstance(part, nodes.Option)
+        ]  # fmt: skip
+        return f"(HintCall {json.dumps(node.this.name.upper())} {' '.join([*others, *options])})"
+
+    # ------------------------------------------------------------------------------------------ queries
+    def _query(self, node: exp.Expr, names: _Names, named: bool) -> str:
+        """A query; ``named``: somebody may read its columns by their names."""
+        names, clause = self._with(node, names)
+        written: dict[str, str | None] = {"with_": clause}
+        match node:
+            case exp.Paren():
+                return self._query(node.this, names, named)
+            case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
+                return self._query(node.this, names, named)
+            case exp.Subquery() if isinstance(node.this, exp.Query | exp.Values):
+                named = named or node.args.get("order") is not None
+                return self._rest(node, names, this=self._query(node.this, names, named), **written)
+            case exp.SetOperation():
+                named = named or node.args.get("order") is not None
+                written["this"] = self._query(node.this, names, named)
+                written["expression"] = self._query(node.expression, names, named=False)
+                return self._rest(node, names, **written)
+            case exp.Select():
+                return self._select(node, names, named, written)
+        return self._rest(node, names)
+
+    def _with(self, node: exp.Expr, names: _Names) -> tuple[_Names, str | None]:
+        clause = node.args.get("with_")
+        if clause is None:
+            return names, None
+        parts = ["recursive"] if clause.args.get("recursive") else []
+        for cte in clause.expressions:
+            label = f"#q{next(self.numbers)}"
+            known = {**names.queries, cte.alias: label}
+            inner = replace(names, queries=known) if clause.args.get("recursive") else names
+            columns = cte.args["alias"].columns
+            parts.append(f"({self._query(cte.this, inner, not columns)} {self.write(columns, names)})")
+            names = replace(names, queries=known)
+        return names, f"[{' '.join(parts)}]"
+
+    def _select(self, node: exp.Select, outer: _Names, named: bool, written: dict[str, str | None]) -> str:
+        labels: dict[str, str] = {}
+        for name, _ in relation_names(node):
+            labels[name] = json.dumps(name) if name in labels else f"#r{next(self.numbers)}"
+        windows = {each.this.name: f"#w{next(self.numbers)}" for each in node.args.get("windows") or ()}
+        names = replace(outer, relations={**outer.relations, **labels}, windows=windows, outputs={})
+        clause = node.args.get("from_")
+        written["from_"] = None if clause is None else self._relation(clause.this, outer, names)
+        written["joins"] = self._joins(node, outer, names)
+        defined = [self._rest(each, names, this=windows[each.this.name]) for each in node.args.get("windows") or ()]
+        written["windows"] = " ".join(defined) or None
+        if not named:
+            # Only the place of a column counts; ORDER BY and QUALIFY may still name it.
+            bare = [each.this if isinstance(each, exp.Alias) else each for each in node.expressions]
+            written["expressions"] = self.write(bare, names)
+            outputs = {each.alias: f"#c{i}" for i, each in enumerate(node.expressions) if isinstance(each, exp.Alias)}
+            for key in ("order", "qualify"):
+                if node.args.get(key) is not None:
+                    written[key] = self.write(node.args[key], replace(names, outputs=outputs))
+        return self._rest(node, names, **written)
+
+    def _joins(self, node: exp.Expr, outer: _Names, names: _Names) -> str | None:
+        """Joins; the words INNER and OUTER say nothing that side and condition do not."""
+        joins = node.args.get("joins")
+        if not joins:
+            return None
+        found = []
+        for join in joins:
+            kind = str(join.args.get("kind") or "").upper()
+            shown = None if kind in ("", "INNER", "OUTER") else json.dumps(kind)
+            found.append(self._rest(join, names, this=self._relation(join.this, outer, names), kind=shown))
+        return f"[{' '.join(found)}]"
+
+    def _relation(self, node: exp.Expr, outer: _Names, names: _Names) -> str:
+        """A relation of FROM. A subquery does not see the names beside it, the arguments of a function do."""
+        alias = node.args.get("alias")
+        columns = alias.columns if isinstance(alias, exp.TableAlias) else []
+        own = next((name for name, relation in _visible(node) if relation is node), None)
+        label = None if own is None else names.relations.get(own)
+        written: dict[str, str | None] = {
+            "alias": " ".join(filter(None, [label, self.write(columns, names) if columns else None])) or None,
+            "joins": self._joins(node, outer, names),
+        }
+        match node:
+            case exp.Subquery() if not isinstance(node.this, exp.Query | exp.Values):
+                written["this"] = self._relation(node.this, outer, names)
+                if all(written[key] is None for key in written if key != "this"):
+                    return str(written["this"])
+            case exp.Subquery():
+                scope, written["with_"] = self._with(node, outer)
+                written["this"] = self._query(node.this, scope, named=not columns)
+            case exp.Table():
+                written |= {"this": self._table(node, outer), "db": None, "catalog": None}
+                if node.args.get("hints"):
+                    # They are about the table itself, so nothing in them is the name of a relation.
+                    written["hints"] = " ".join(sorted(self.write(each, _Names()) for each in node.args["hints"]))
+            case exp.Lateral():
+                written["this"] = self._relation(node.this, names, names)
+            case nodes.TableFunction():
+                *path, function = [part.name for part in node.this.find_all(exp.Identifier)]
+                written["this"] = json.dumps([*path, function.upper()])
+                written["expressions"] = self._arguments(node, outer, names)
+            case nodes.MatchRecognize():
+                return self._match(node, outer, names, written)
+        return self._rest(node, names, **written)
+
+    def _arguments(self, node: nodes.TableFunction, outer: _Names, names: _Names) -> str:
+        found = []
+        for argument in node.expressions:
+            value = argument.expression if isinstance(argument, nodes.NamedArgument) else argument
+            if isinstance(value, nodes.TableArgument):
+                written = self._rest(value, outer, this=self._relation(value.this, outer, outer))
+            else:
+                written = self.write(value, names)
+            found.append(written if value is argument else f"{json.dumps(argument.this.name)}={written}")
+        return f"[{' '.join(found)}]"
+
+    def _table(self, node: exp.Table, names: _Names) -> str:
+        query = names.queries.get(node.name) if not node.args.get("db") else None
+        if query is not None:
+            return query
+        if self.path is not None and len(node.parts) <= 3:
+            return json.dumps([*self.path(node)])
+        return json.dumps([part.name for part in node.parts])
+
+    def _match(self, node: nodes.MatchRecognize, outer: _Names, names: _Names, written: dict[str, str | None]) -> str:
+        """MATCH_RECOGNIZE: its variables are names of states, so they stay; names of measures are those of columns."""
+        below = {name: f"#r{next(self.numbers)}" for name, _ in _visible(node.this)}
+        declared = [node.args["pattern"], *(node.args.get("subsets") or ())]
+        found = (each for part in declared for each in part.find_all(nodes.PatternVariable, nodes.PatternSubset))
+        variables = {each.name: json.dumps(each.name) for each in found}
+        inner = replace(names, relations={**names.relations, **below, **variables}, outputs={})
+        inside = replace(names, relations={**names.relations, **below})
+        written["this"] = self._relation(node.this, outer, inside)
+        return self._rest(node, inner, **written)
+
+
+def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a chain of the same connector joins, in order, however it is bracketed."""
+    pending: list[exp.Expr] = [node]
+    while pending:
+        part = pending.pop().unnest()
+        if type(part) is type(node):
+            pending += [part.expression, part.this]
+        else:
+            yield part
