@@ -47,3 +47,15 @@ SELECT a, b FROM orders ORDER BY p;
 SELECT a, b FROM orders LIMIT 20;
 --- new
 SELECT a, b, d FROM orders LIMIT 20;
+--- case: output-computed
+-- about: the sum is doubled as it is put out, by event time
+--- old
+SELECT a, b, SUM(b) OVER w FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, b, SUM(b) OVER w * 2 FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
+--- case: output-computed-rows
+-- about: the sum is doubled as it is put out, ROWS by event time
+--- old
+SELECT a, b, SUM(b) OVER w FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, b, SUM(b) OVER w * 2 FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);

@@ -55,6 +55,8 @@ FROM (
 WHERE rk <= 2;
 --- case: window-keys-swapped
 -- about: GROUP BY a, window_end, window_start
+-- settings-old: parallelism.default=1
+-- settings-new: parallelism.default=1
 --- old
 SELECT a, window_end, s, m, rk
 FROM (

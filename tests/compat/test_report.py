@@ -67,10 +67,19 @@ def test_a_report_without_sinks_and_operators_still_reads() -> None:
     for added in ("sinks", "operators"):
         del data[added]
     for finding in data["findings"]:
-        del finding["operator"]
+        del finding["operator"], finding["evidence"]
     old = Report.from_dict(data)
     assert (old.sinks, old.operators) == ((), ())
     assert old.findings
+
+
+def test_the_restores_behind_a_finding_are_data() -> None:
+    found = judged("output-changed", "flink")
+    (finding,) = (finding for finding in found.findings if finding.rule == "output-changed")
+    assert finding.evidence == ("w-add-window-start", "w-having-add")
+    assert finding.source.startswith(", ".join(finding.evidence))
+    read = Report.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert [each.evidence for each in read.findings] == [each.evidence for each in found.findings]
 
 
 # ---------------------------------------------------------------------------------------------- sinks

@@ -129,6 +129,10 @@ def test_what_is_due_ends_one_millisecond_before_its_latest_row(
     assert progress.arrival(TABLE, "before") == progress.Arrival({"orders": 2}, {"orders": 1999})
     assert progress.arrival(TABLE, "after") == progress.Arrival({"orders": 1}, {"orders": 4999})
     assert progress.arrival(TABLE.replace("WATERMARK FOR ts AS ts", "PRIMARY KEY (a)"), "after").ends == {}
+    behind = TABLE.replace("AS ts", "AS ts - INTERVAL '1' SECOND")
+    assert progress.arrival(behind, "before").ends == {"orders": 999}
+    # What an operator holds back never comes to the sinks.
+    assert progress.arrival(f"{TABLE}\n{progress.HELD_BACK}\n", "before").ends == {}
 
 
 @pytest.mark.parametrize(

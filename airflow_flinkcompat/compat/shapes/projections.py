@@ -127,7 +127,7 @@ ABOVE: Mapping[str, Above] = {
     "temporal sort": Above(("so-drop-ts",)),
     "LIMIT": Above(("li-col-swap",)),
     "MATCH_RECOGNIZE": Above(("mr-part-reorder",)),
-    "OVER aggregation": Above(("oa-mod-sum-avg",), _over),
+    "OVER aggregation": Above(("over-frames-output-computed", "over-frames-output-computed-rows"), _over),
 }
 
 
