@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,9 +44,11 @@ HOW = (
     + ", ".join(f"{key}={value}" for key, value in SETTINGS.items())
     + ". before.csv of each table is read before the savepoint, after.csv lies beside it when the new SQL starts. "
     "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
-    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows. "
+    "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows, "
+    "file://OUT for that of a filesystem sink, whose rows are read from its files, finished or not. "
     "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run."
 )
+_OUT, _OUT_FOLDER = "file://OUT", "written"
 _PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
 _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
@@ -60,6 +63,11 @@ class Savepoint:
     path: str
     folder: Path
     printed: tuple[str, ...]
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """What it left in files, where the new side's rows come to lie too."""
+        return self.printed if (self.folder / _OUT_FOLDER).exists() else ()
 
 
 @dataclass(frozen=True)
@@ -119,8 +127,8 @@ class Bench:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
         old, new = self.complete(pair.old), self.complete(pair.new)
         before, expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
-        # What fills up one restore must not stand there before the next: then the savepoint is not shared.
-        alone = pair.id if _fillers(new) else ""
+        # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
+        alone = pair.id if _fillers(new) or _OUT in old.script + new.script else ""
         savepoint = self._once(("savepoint", old, alone), lambda: self._savepoint(old))
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
@@ -165,21 +173,25 @@ class Bench:
     def _savepoint(self, old: Side) -> Savepoint:
         with self._first_rows(old) as (folder, run, job_id, _):
             try:
-                poll(lambda: len(self._rows(run)), lambda rows: rows < old.rows_before, timeout=SECONDS, every=EVERY)
+                poll(
+                    lambda: len(self._rows(run, folder)),
+                    lambda rows: rows < old.rows_before,
+                    timeout=SECONDS,
+                    every=EVERY,
+                )
             except Overdue as overdue:
                 raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
             path = self._jobs.stop_with_savepoint(job_id)
         self._arrive(old, folder, "after")
-        return Savepoint(path, folder, self._rows(run))
+        return Savepoint(path, folder, self._rows(run, folder))
 
     def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What it prints for the rows before, and what after."""
         with self._first_rows(new) as (folder, run, job_id, read):
-            seen = len(self._rows(run))
+            before = self._rows(run, folder)
             self._arrive(new, folder, "after")
             wait_read(self._jobs, job_id, arrival(new.script, "after").beyond(read), _filling(new, folder, "after"))
-            printed = self._rows(run)
-        return printed[:seen], printed[seen:]
+            return before, _without(self._rows(run, folder), before)
 
     @contextmanager
     def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str, Mapping[str, int]]]:
@@ -206,7 +218,7 @@ class Bench:
             with self._job(new, old.folder, run, Start(old.path)) as job_id:
                 wait_running(self._jobs, job_id)
                 wait_read(self._jobs, job_id, arrival(new.script, "after"), _filling(new, old.folder, "after"))
-                return None, None, self._rows(run)
+                return None, None, _without(self._rows(run, old.folder), old.written)
         except TargetError as error:
             if "checkpoint/savepoint" not in str(error):
                 raise
@@ -218,7 +230,7 @@ class Bench:
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
         """The side as a job over the rows in ``folder``; it does not outlive the block."""
-        script = side.script.replace("file://DATA", folder.as_uri())
+        script = side.script.replace("file://DATA", folder.as_uri()).replace(_OUT, (folder / _OUT_FOLDER).as_uri())
         script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
         job_id = self._submit(script, side, start)
         try:
@@ -242,16 +254,30 @@ class Bench:
             raise TargetError(str(refused)) from None
         return job_id
 
-    def _rows(self, run: int) -> tuple[str, ...]:
-        """What the sinks of a run have printed so far, as ``table +I[…]``."""
+    def _rows(self, run: int, folder: Path) -> tuple[str, ...]:
+        """What the sinks of a run have printed or written so far, as ``table +I[…]``."""
         line = re.compile(rf"{run}\.(\w+)(?::\d+)?> (.*)")
         printed = self._printed.read_text("utf-8", "replace").splitlines()
-        return tuple(f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text)))
+        rows = [f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text))]
+        files = sorted(path for path in (folder / _OUT_FOLDER).rglob("*") if path.is_file())
+        rows += [f"{path.parent.name} +I[{text}]" for path in files for text in path.read_text("utf-8").splitlines()]
+        return tuple(rows)
 
     @staticmethod
     def _arrive(side: Side, folder: Path, when: str) -> None:
         for rows in set(tables_read(side.script).values()):
             _put(rows, folder, when)
+
+
+def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
+    """The rows that came since, in their order."""
+    left, since = Counter(before), []
+    for row in rows:
+        if left[row]:
+            left[row] -= 1
+        else:
+            since.append(row)
+    return tuple(since)
 
 
 def _lasting(error: Exception) -> str:

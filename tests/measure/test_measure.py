@@ -12,6 +12,7 @@ import pytest
 
 from measure import __main__ as command
 from measure import progress, pyflink, results, rows
+from measure.bench import Bench, _without
 from measure.flinks import VERSIONS
 from measure.pairs import PROGRAM_HEAD, PROGRAMS, load_pairs, parse_pairs
 from tests.sections import FixtureError
@@ -226,3 +227,19 @@ def test_predictions_are_renewed_and_an_unsafe_one_fails(
     path.write_text(path.read_text().replace(rows.RIGHT, rows.WRONG))
     assert command.main(["--predict-only"]) == 1
     assert "UNSAFE" in capsys.readouterr().out
+
+
+def test_rows_that_a_filesystem_sink_wrote_count_whether_their_file_is_finished_or_not(tmp_path: Path) -> None:
+    sink = tmp_path / "written" / "totals"
+    sink.mkdir(parents=True)
+    (sink / "part-1").write_text("x,1\ny,2\n", encoding="utf-8")
+    (sink / ".part-2.inprogress").write_text("y,2\n", encoding="utf-8")
+    printed = tmp_path / "taskmanager.out"
+    printed.write_text("7.other:1> +I[z, 3]\n8.other:1> +I[z, 4]\n", encoding="utf-8")
+    bench = Bench.__new__(Bench)  # no cluster is asked
+    bench._printed = printed
+    rows = bench._rows(7, tmp_path)
+    assert sorted(rows) == ["other +I[z, 3]", "totals +I[x,1]", "totals +I[y,2]", "totals +I[y,2]"]
+    assert sorted(_without(rows, ["totals +I[y,2]", "totals +I[w,0]"])) == [
+        "other +I[z, 3]", "totals +I[x,1]", "totals +I[y,2]"
+    ]  # fmt: skip

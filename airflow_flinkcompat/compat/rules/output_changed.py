@@ -26,11 +26,23 @@ STATELESS = measured(
 )
 
 
+IN_FILES = measured(
+    Outcome.COMPATIBLE,
+    "file-sinks-column-computed",
+    "file-sinks-column-computed-removed",
+    "file-sinks-columns-swapped",
+    "file-sinks-metric-computed",
+    "file-sinks-window-start",
+    note="a Calc between the aggregation and the files on both sides",
+)
+
+
 def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     """What a change of the projection in front of the sink means on open-source Flink.
 
-    Nothing, where the sink keeps no state. Other sinks, functions of one's own and projections of some operators were
-    not measured.
+    Nothing, where the sink keeps no state. Where it does, the operators around it must stay the same: a Calc stands in
+    front of the files on both sides for sure. Other sinks, functions of one's own and projections of some operators
+    were not measured.
     """
     if reason := _unmeasured(pair):
         return _unknown(reason)
@@ -42,6 +54,8 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     old, new = sinks.connectors(pair)
     if nameless or (old == new and old in flink.STATELESS_SINKS):
         return {"flink": STATELESS} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
+    if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN and all(map(flink.surely_projected, (pair.old, pair.new))):
+        return {"flink": IN_FILES}
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
 
 

@@ -21,6 +21,8 @@ STATE_LOST = measured(
     consequence=Consequence.REFUSED_AT_SUBMIT,
 )
 
+FILES_RENAMED = measured(Outcome.COMPATIBLE, "file-sinks-renamed", note="the same files under another table's name")
+
 
 def options_changed(old: Mapping[str, str], new: Mapping[str, str]) -> set[str]:
     """The keys whose values differ."""
@@ -42,9 +44,12 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
             return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
     if connector := connector_on_flink(pair):
         return connector
+    declared = [table_parts(table) for table in sinks.tables(pair) if table is not None]
+    if sinks.connectors(pair)[0] in flink.SINKS_WITH_KNOWN_CHAIN and declared[0] == declared[1]:
+        return FILES_RENAMED
     if reason := sinks.stays(pair):
         return inferred(Outcome.UNKNOWN, reason)
-    before, after = (table_parts(table) for table in sinks.tables(pair) if table is not None)
+    before, after = declared
     same = all(before[part] == after[part] for part in ("metadata", "computed"))
     if same and options_changed(before["options"], after["options"]) <= MEASURED_OPTIONS:
         return None
