@@ -17,7 +17,7 @@ from airflow.sdk import DAG
 
 from airflow_flinkcompat.operators import Deployment, gated_redeploy
 
-NAME = os.environ.get("FLINKCOMPAT_DEPLOYMENT", "visits")
+NAME = "visits"  # of its own: FLINKCOMPAT_DEPLOYMENT names the job of the SQL examples
 PROGRAM = os.environ.get("FLINKCOMPAT_PROGRAM", "programs/visits.py")
 MINUTES = os.environ.get("WINDOW_MINUTES", "10")
 PASSWORD = "${conn.warehouse.password}"  # stands in the ledger; its value is in the environment of the client alone

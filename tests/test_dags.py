@@ -166,6 +166,13 @@ def test_examples_deploy_jobs_of_their_own_whose_scripts_are_there() -> None:
             assert side.program.problems == ()
 
 
+def test_no_example_deploys_the_job_of_another_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENT", "shared")  # as `make up` and compose.env name one
+    dags = [load(FILE), load(HAND_OVER), load(TABLE_API), *load_all(DEPLOYMENTS).values()]
+    sharing = {dag.dag_id for dag in dags if dag.get_task("check").deployment == "shared"}
+    assert sharing == {"flink_gated_deploy", "flink_hand_over"}
+
+
 def test_those_that_may_share_a_job_say_so() -> None:
     for file, other in ((FILE, "flink_hand_over"), (HAND_OVER, "flink_gated_deploy")):
         text = str(load(file).doc_md)
