@@ -332,6 +332,25 @@ def test_a_change_that_takes_the_secrets_out_passes(run: Run) -> None:
     assert run("check", "old.sql", "new.sql", "--fail-on", "never").code == 0
 
 
+LEFT_JOIN = """\
+CREATE TABLE a (id BIGINT, x BIGINT) WITH ('connector' = 'kafka', 'topic' = 'a', 'format' = 'json');
+CREATE TABLE b (id BIGINT, y BIGINT) WITH ('connector' = 'kafka', 'topic' = 'b', 'format' = 'json');
+CREATE TABLE o (id BIGINT, y BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'o');
+INSERT INTO o SELECT a.id, b.y FROM a LEFT JOIN b ON a.id = b.id;
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--engine", "flink"), ("--engine", "vvr"), ("--format", "markdown")], ids=str)
+def test_a_backfill_that_the_product_refuses_is_not_advised(run: Run, options: tuple[str, ...]) -> None:
+    save(old=LEFT_JOIN, new=LEFT_JOIN.replace("a.id = b.id", "a.x = b.id"))
+    out = " ".join(run("check", "old.sql", "new.sql", *options).out.split())
+    assert "History cannot be recomputed by a backfill of new.sql: new.sql:4:" in out
+    assert "a LEFT join is not recomputed by a backfill yet" in out
+    assert "flinkcompat backfill new.sql" not in out
+    save(old=V1, new=INCOMPATIBLE)
+    assert "flinkcompat backfill new.sql" in run("check", "old.sql", "new.sql", *options).out
+
+
 def test_errors_of_syntax_come_before_secrets(run: Run) -> None:
     save(old=V1, new=SECRETIVE + "SELECT FROM WHERE;\n")
     first, *others = run("check", "old.sql", "new.sql").err.splitlines()
@@ -343,7 +362,13 @@ def test_errors_of_syntax_come_before_secrets(run: Run) -> None:
 def test_batch_names_secrets_and_judges_all_the_same(run: Run) -> None:
     """An audit of a fleet loses no verdict; an error of syntax leaves none to give."""
     judged, broken = answers(
-        run("batch", "-", stdin=lines({"id": 1, "old": V1, "new": SECRETIVE}, {"id": 2, "old": BROKEN, "new": V1}))
+        run(
+            "batch",
+            "-",
+            "--fail-on",
+            "never",
+            stdin=lines({"id": 1, "old": V1, "new": SECRETIVE}, {"id": 2, "old": BROKEN, "new": V1}),
+        )
     )
     assert judged["outcome"] in OF_OUTCOME
     (warning,) = judged["warnings"]
@@ -709,7 +734,13 @@ ODD_LINES = {
 def test_batch_answers_an_odd_line_and_goes_on(run: Run, case: str) -> None:
     text, identity, message = ODD_LINES[case]
     pair = json.dumps({"id": 1, "old": V1, "new": V1}).encode()
-    result = run("batch", "-", stdin=pair[:-1] + b", " + text + b"}\n" + lines({"id": "next", "old": V1, "new": V1}))
+    result = run(
+        "batch",
+        "-",
+        "--fail-on",
+        "never",
+        stdin=pair[:-1] + b", " + text + b"}\n" + lines({"id": "next", "old": V1, "new": V1}),
+    )
     assert result.code == 0
     first, second = (json.loads(line, parse_constant=pytest.fail) for line in result.out.splitlines())
     assert set(first) == {"id", "line", "error"}
@@ -721,9 +752,8 @@ def test_batch_answers_an_odd_line_and_goes_on(run: Run, case: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(True, "true"), (False, "false"), (7, "7"), (1.5, "1.5")])
 def test_batch_settings_are_texts_as_json_writes_them(run: Run, value: Any, text: str) -> None:
     pair = {"id": 1, "old": V1, "new": V1, "settings_old": {"a.b": value}}
-    same, other = answers(
-        run("batch", "-", stdin=lines({**pair, "settings_new": {"a.b": text}}, {**pair, "settings_new": {"a.b": "x"}}))
-    )
+    changes = lines(*({**pair, "settings_new": {"a.b": value}} for value in (text, "x")))
+    same, other = answers(run("batch", "-", "--fail-on", "never", stdin=changes))
     assert same["outcome"] == "compatible"
     assert other["findings"][0]["before"] == f"a.b = {text}"
 
@@ -755,7 +785,8 @@ def test_batch_judges_both_engines_where_none_is_named(run: Run) -> None:
     named = [
         {**pair, "id": f"{engine} {pair['id']}", "engine": engine} for engine in ("vvr", "flink") for pair in pairs
     ]
-    found = {answer["id"]: answer for answer in answers(run("batch", "-", stdin=lines(*pairs, *named)))}
+    result = run("batch", "-", "--fail-on", "never", stdin=lines(*pairs, *named))
+    found = {answer["id"]: answer for answer in answers(result)}
     order = ["compatible", "partial", "unknown", "incompatible"]
     for name in OF_OUTCOME:
         each = {engine: found[f"{engine} {name}"] for engine in ("vvr", "flink")}
@@ -765,6 +796,31 @@ def test_batch_judges_both_engines_where_none_is_named(run: Run) -> None:
         assert found[name]["outcome"] == max((answer["outcome"] for answer in own.values()), key=order.index)
         assert {key: found[name][key] for key in ("outcome", "findings")} in own.values()
     assert found["partial"]["outcome"] == "incompatible"
+
+
+@pytest.mark.parametrize("outcome", OF_OUTCOME)
+def test_batch_exits_by_the_worse_verdict_where_no_engine_is_named(run: Run, outcome: str) -> None:
+    pairs = [{"id": name, "old": V1, "new": OF_OUTCOME[name]} for name in ("compatible", outcome)]
+    save(old=V1, new=OF_OUTCOME[outcome])
+    both = run("batch", "-", stdin=lines(*pairs))
+    worse = json.loads(both.out.splitlines()[-1])["outcome"]
+    assert both.code == (worse in ("unknown", "incompatible")) == run("check", "old.sql", "new.sql").code
+    for code, gate in ((0, "never"), (int(worse == "incompatible"), "incompatible")):
+        assert run("batch", "-", "--fail-on", gate, stdin=lines(*pairs)).code == code
+    for engine in ("vvr", "flink"):
+        named = lines(*({**pair, "engine": engine} for pair in pairs))
+        assert run("batch", "-", stdin=named).code == 0
+        assert run("batch", "-", "--engine", engine, stdin=lines(*pairs)).code == 0
+        gated = run("batch", "-", "--engine", engine, "--fail-on", "partial", stdin=lines(*pairs))
+        assert gated.code == (json.loads(gated.out.splitlines()[-1])["outcome"] != "compatible")
+
+
+def test_a_gate_of_batch_is_not_passed_by_what_cannot_be_read(run: Run) -> None:
+    pairs = lines({"id": 1, "old": V1, "new": INCOMPATIBLE}, b"no json\n", {"id": 2, "old": V1, "new": BROKEN})
+    assert run("batch", "-", stdin=pairs).code == 2
+    assert run("batch", "-", "--engine", "flink", "--fail-on", "partial", stdin=pairs).code == 2
+    assert run("batch", "-", "--fail-on", "never", stdin=pairs).code == 0
+    assert run("batch", "-", "--engine", "flink", stdin=pairs).code == 0
 
 
 def test_batch_streams(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ Spark starts, by :func:`plan_backfill` too.
 from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.explain import explain
-from airflow_flinkcompat.backfill.planning import Plan, plan
+from airflow_flinkcompat.backfill.planning import Plan, plan, why_refused
 from airflow_flinkcompat.backfill.request import BackfillRequest, parse_orders, parse_time
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
@@ -27,4 +27,5 @@ __all__ = [
     "plan",
     "plan_backfill",
     "run_backfill",
+    "why_refused",
 ]

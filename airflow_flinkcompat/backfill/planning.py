@@ -10,15 +10,15 @@ from airflow_flinkcompat.backfill.clocks import settled
 from airflow_flinkcompat.backfill.compiling.compiler import compile_program
 from airflow_flinkcompat.backfill.compiling.steps import Work, Write
 from airflow_flinkcompat.backfill.connectors.base import Range
-from airflow_flinkcompat.backfill.connectors.places import Places
-from airflow_flinkcompat.backfill.errors import BackfillError, combined
+from airflow_flinkcompat.backfill.connectors.places import AssumedPlaces, Places
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.guard import Guard, guards
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.compat.handovers.boundary import hand_over
 from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
 from airflow_flinkcompat.compat.side import InputError, Side
 from airflow_flinkcompat.plan import Program
-from airflow_flinkcompat.secrets import placeholder_faults
+from airflow_flinkcompat.secrets import mask_secrets, placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
 
 
@@ -59,6 +59,30 @@ def plan(request: BackfillRequest) -> Plan:
         asked = () if request.allow_incomplete else guards(program, places, record)
         found = replace(found, hand_over=record, guards=asked)
     return found
+
+
+def why_refused(side: Side) -> str:
+    """Why no backfill recomputes a script, wherever history lies and results go.
+
+    Args:
+        side: The script, with all that it is planned with.
+
+    Returns:
+        The reasons, with secrets masked; "" where it can be recomputed once places and a range are named.
+    """
+    request = BackfillRequest(
+        script_text=side.script, source=side.source, settings=side.settings, functions=side.functions,
+        catalog=side.catalog, language=side.language, variables=side.variables, files=side.files,
+    )  # fmt: skip
+    try:
+        program = _program(request)
+        settled(request, program)
+        compile_program(program, AssumedPlaces(), Range(None, None), drop_late=False)
+    except Untranslatable as error:
+        return "; ".join(mask_secrets(str(error)).splitlines())
+    except BackfillError:  # what is for the backfill itself to ask
+        return ""
+    return ""
 
 
 def _program(request: BackfillRequest) -> Program:

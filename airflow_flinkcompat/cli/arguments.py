@@ -1,12 +1,12 @@
-"""What several commands take as ``NAME=VALUE``."""
+"""Options that several commands take, and what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import click
 
-from airflow_flinkcompat.compat import ENGINES, InputError
+from airflow_flinkcompat.compat import ENGINES, InputError, Outcome
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import PROGRAM
@@ -20,6 +20,14 @@ engine_option = click.option(
     help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
 )
 """Whose state semantics; None where neither the option nor the environment names an engine."""
+GATES: Mapping[str, Outcome | None] = {
+    "partial": Outcome.PARTIAL,
+    "unknown": Outcome.UNKNOWN,
+    "incompatible": Outcome.INCOMPATIBLE,
+    "never": None,
+}
+"""What ``--fail-on`` names: the mildest outcome that fails, None where none does."""
+DEFAULT_GATE = "unknown"
 KINDS = ("scalar", "aggregate", "table")
 LANGUAGES = ("java", "scala", "python")
 
@@ -40,6 +48,12 @@ def require_engine(engine: str | None, **options: str | None) -> None:
             f"{' and '.join(given)}: a version of which engine? Add --engine {' or --engine '.join(ENGINES)}, "
             f"or set {ENGINE_VARIABLE}"
         )
+
+
+def fails_gate(outcome: Outcome, fail_on: str) -> bool:
+    """Whether an outcome is what ``--fail-on`` names, or worse."""
+    gate = GATES[fail_on]
+    return gate is not None and outcome.rank >= gate.rank
 
 
 def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY=VALUE") -> dict[str, str]:

@@ -10,8 +10,15 @@ from typing import IO, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import engine_option, parse_function, require_engine
-from airflow_flinkcompat.compat import ENGINES, InputError, Report, Reports, Side, check, check_engines
+from airflow_flinkcompat.cli.arguments import (
+    DEFAULT_GATE,
+    GATES,
+    engine_option,
+    fails_gate,
+    parse_function,
+    require_engine,
+)
+from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.secrets import mask_secrets
@@ -21,13 +28,21 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.argument("pairs", metavar="PAIRS.jsonl|-")
 @engine_option
 @click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
-def batch_command(pairs: str, engine: str | None, engine_version: str | None) -> None:
+@click.option(
+    "--fail-on",
+    type=click.Choice(tuple(GATES)),
+    help=f"That and worse (default: never, and {DEFAULT_GATE} for changes of which no engine is named).",
+)
+def batch_command(pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
     A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and
     findings are those of the worse verdict, and "engines" holds each engine's own. A pair or line that cannot be read,
     for errors of syntax in a script too, answers {"id","line","error"} and the rest go on. Literal secrets of the new
     script keep no verdict back: they are named in "warnings".
+
+    The exit code is that of the worst answer: 1 where one fails the gate of --fail-on, 2 where one is an error and
+    there is a gate.
     """
     require_engine(engine, engine_version=engine_version)
     try:
@@ -35,9 +50,20 @@ def batch_command(pairs: str, engine: str | None, engine_version: str | None) ->
     except OSError as error:
         raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
     with stream:
+        code = 0
         for answer in batch(stream, engine, engine_version):
             click.echo(json.dumps(answer, ensure_ascii=False))
             sys.stdout.flush()
+            code = max(code, _exit_code(answer, fail_on, engine))
+    sys.exit(code)
+
+
+def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | None) -> int:
+    """What one answer means for the exit code. Where an engine is named there is no gate, unless one is asked for."""
+    if "error" in answer:
+        return 2 if (fail_on or (DEFAULT_GATE if engine is None else "never")) != "never" else 0
+    gate = fail_on or (DEFAULT_GATE if "engines" in answer else "never")
+    return int(fails_gate(Outcome(answer["outcome"]), gate))
 
 
 def batch(lines: Iterable[bytes], engine: str | None, engine_version: str | None) -> Iterator[dict[str, Any]]:

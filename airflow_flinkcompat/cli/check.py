@@ -10,7 +10,10 @@ from collections.abc import Mapping
 import click
 
 from airflow_flinkcompat.cli.arguments import (
+    DEFAULT_GATE,
+    GATES,
     engine_option,
+    fails_gate,
     parse_function,
     parse_settings,
     parse_variables,
@@ -19,6 +22,7 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
 from airflow_flinkcompat.compat import (
     ENGINES,
+    Circumstances,
     InputError,
     Outcome,
     Report,
@@ -38,13 +42,6 @@ from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.program.beside import texts_beside
 from airflow_flinkcompat.sql import PROGRAM, language_of, read_script
 
-GATES: Mapping[str, Outcome | None] = {
-    "partial": Outcome.PARTIAL,
-    "unknown": Outcome.UNKNOWN,
-    "incompatible": Outcome.INCOMPATIBLE,
-    "never": None,
-}
-
 
 @click.command("check")
 @click.argument("old")
@@ -63,7 +60,7 @@ GATES: Mapping[str, Outcome | None] = {
 )
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
-    "--fail-on", type=click.Choice(tuple(GATES)), default="unknown", show_default=True, help="That and worse."
+    "--fail-on", type=click.Choice(tuple(GATES)), default=DEFAULT_GATE, show_default=True, help="That and worse."
 )
 @click.option(
     "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."
@@ -141,9 +138,8 @@ def check_command(
     else:
         plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
         report = check(before, after, with_other_engine=True, plans=plans)
-    click.echo(render(report, style), nl=False)
-    gate = GATES[fail_on]
-    if gate is not None and report.outcome.rank >= gate.rank:
+    click.echo(render(report, style, _circumstances(report, after)), nl=False)
+    if fails_gate(report.outcome, fail_on):
         sys.exit(1)
 
 
@@ -200,11 +196,24 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
         raise InputError(f"--explain-plan: {error}") from None
 
 
-def render(report: Report | Reports, style: str) -> str:
+def _circumstances(report: Report | Reports, new: Side | None) -> Circumstances:
+    """Whether a backfill would refuse the proposed script, where the report may advise one."""
+    if new is None or report.outcome is Outcome.COMPATIBLE:
+        return Circumstances()
+    from airflow_flinkcompat.backfill import why_refused
+
+    return Circumstances(backfill_refused=why_refused(new))
+
+
+def render(report: Report | Reports, style: str, known: Circumstances) -> str:
     """The report, or those of both engines, as ``text``, ``json`` or ``markdown``, ending in a line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
     if style == "markdown":
-        return render_markdown_of_engines(report) if isinstance(report, Reports) else render_markdown(report)
+        if isinstance(report, Reports):
+            return render_markdown_of_engines(report, known)
+        return render_markdown(report, known)
     width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
-    return render_text_of_engines(report, width) if isinstance(report, Reports) else render_text(report, width)
+    if isinstance(report, Reports):
+        return render_text_of_engines(report, width, known)
+    return render_text(report, width, known)

@@ -206,6 +206,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
 
     def _circumstances(self, head: LedgerEntry, new: Side, branch: str) -> Circumstances:
         """What the ledger and this DAG know of the change beside the script."""
+        from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import Circumstances
 
         return Circumstances(
@@ -214,7 +215,7 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
             entry=head.number,
             approver=branch == "approve",
             backfill=summaries.has_backfill(self),
-            backfill_refused=_why_no_backfill(new),
+            backfill_refused=why_refused(new),
         )
 
     def _plans(self, old: Side, new: Side) -> Plans:
@@ -291,23 +292,6 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         if side.language == "sql" and summaries.downstream(self, FlinkSqlDeployOperator):
             prepare(side.script, side.source)
             check_settings(side.settings)
-
-
-def _why_no_backfill(side: Side) -> str:
-    """Why the dry run of a backfill refuses the script itself; places and bounds are for the backfill's task to say."""
-    from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, Untranslatable, plan
-
-    request = BackfillRequest(
-        script_text=side.script, source=side.source, settings=side.settings, functions=side.functions,
-        catalog=side.catalog, language=side.language, variables=side.variables, files=side.files,
-    )  # fmt: skip
-    try:
-        plan(request)
-    except Untranslatable as error:
-        return "; ".join(masked_text(str(error)).splitlines())
-    except BackfillError:
-        return ""
-    return ""
 
 
 def _is_unchanged(report: Report) -> bool:

@@ -105,6 +105,27 @@ class Places:
         return make(table)
 
 
+@dataclass(frozen=True)
+class AssumedPlaces(Places):
+    """Places before a request names any: a table that cannot be reached as declared is taken to be named a place."""
+
+    def source(self, table: Table) -> Source:
+        """Where a table is read from. Raises :class:`BackfillError` where no place would do."""
+        try:
+            return super().source(table)
+        except BackfillError:
+            _check_declared(table)
+            return Files.of(table, f"file:///read/{table.path[2]}", "parquet")
+
+    def sink(self, table: Table) -> Target:
+        """Where a sink is published to. Raises :class:`BackfillError` where no place would do."""
+        try:
+            return super().sink(table)
+        except BackfillError:
+            _check_declared(table)
+            return DeltaTarget(exclusive=True, place=f"file:///written/{table.path[2]}")
+
+
 def _given_source(table: Table, uri: str, what: str) -> Source:
     match uri.partition(":")[0]:
         case "delta":

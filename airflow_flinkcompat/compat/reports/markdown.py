@@ -43,11 +43,12 @@ def render_markdown(report: Report, known: Circumstances = NOTHING_KNOWN) -> str
     return _joined(blocks + _warnings(report))
 
 
-def render_markdown_of_engines(reports: Reports) -> str:
+def render_markdown_of_engines(reports: Reports, known: Circumstances = NOTHING_KNOWN) -> str:
     """The reports of several engines on one page: every verdict, the worst report in full, what the others find.
 
     Args:
         reports: The verdicts on one change.
+        known: What is known beside the change.
 
     Returns:
         Markdown that ends in a line break, with every secret masked.
@@ -55,7 +56,7 @@ def render_markdown_of_engines(reports: Reports) -> str:
     worst, *others = reports.each
     blocks = [[f"## {_words(head)}"] for head in verdicts(reports)]
     blocks.append([f"{_sides(worst)}. {_words(WHICH_ENGINE)}"])
-    blocks += [[f"## {_words(title(worst))}"], *_blocks(worst), *_warnings(worst)]
+    blocks += [[f"## {_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
     for other in others:
         if finds_the_same(worst, other):
             blocks.append([_words(SAME.format(engine_label(other), other.engine))])

@@ -48,12 +48,13 @@ def render_text(report: Report, width: int = WIDTH, known: Circumstances = NOTHI
     return _joined(blocks + _warnings(report, width))
 
 
-def render_text_of_engines(reports: Reports, width: int = WIDTH) -> str:
+def render_text_of_engines(reports: Reports, width: int = WIDTH, known: Circumstances = NOTHING_KNOWN) -> str:
     """The reports of several engines as one text: every verdict, the worst report in full, what the others find.
 
     Args:
         reports: The verdicts on one change.
         width: Columns of the terminal.
+        known: What is known beside the change.
 
     Returns:
         Text that ends in a line break, with every secret masked.
@@ -61,7 +62,7 @@ def render_text_of_engines(reports: Reports, width: int = WIDTH) -> str:
     worst, *others = reports.each
     heads = [line for head in verdicts(reports) for line in _wrapped(head, width, "", "  ")]
     blocks = [[*heads, *_wrapped(_sides(worst), width)], _wrapped(WHICH_ENGINE, width)]
-    blocks += [_underlined(worst), *_blocks(worst, width), *_warnings(worst, width)]
+    blocks += [_underlined(worst), *_blocks(worst, width, known), *_warnings(worst, width)]
     for other in others:
         if finds_the_same(worst, other):
             blocks.append(_wrapped(SAME.format(engine_label(other), other.engine), width))
