@@ -44,6 +44,16 @@ def test_what_changed_beside_a_missing_declaration_is_still_told(engine: str) ->
 
 
 @ENGINES
+def test_a_declaration_that_one_script_refuses_is_looked_at_once(engine: str) -> None:
+    # The catalog declares the table, and the LIKE clause of the script is refused all the same.
+    old = ORDERS + "CREATE TABLE t WITH ('path' = '/t') LIKE orders (OVERWRITING OPTIONS);\n"
+    old += RAW + WINDOW.format("TUMBLE").replace("orders", "t")
+    new = old.replace("OVERWRITING", "INCLUDING")
+    for report in (check(old, new, engine), check(new, old, engine)):
+        assert report.outcome is Outcome.UNKNOWN
+
+
+@ENGINES
 @pytest.mark.parametrize("query", ["SELECT * FROM elsewhere;\n", "SELECT orders.nothing, amount FROM orders;\n"])
 def test_a_query_that_cannot_be_bound_is_no_operator(query: str, engine: str) -> None:
     bound = ORDERS + RAW + "SELECT customer, amount FROM orders;\n"

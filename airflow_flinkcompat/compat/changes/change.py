@@ -217,7 +217,9 @@ class Change:
             side.with_catalog(theirs[name] for name in sorted(theirs))
             for side, theirs in ((self.old, texts[1]), (self.new, texts[0]))
         )
-        return Change(old, new)
+        alike = Change(old, new)
+        # What one script does not let stand, a LIKE that is refused say, is not helped by the catalog.
+        return None if alike.declared_on_one_side else alike
 
     @cached_property
     def source_tables(self) -> frozenset[str]:
