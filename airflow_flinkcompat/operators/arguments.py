@@ -215,5 +215,6 @@ class ApproveTable(AnyTask, total=False):
     subject: str | None
     body: str
     backfill: bool | None
+    notifiers: Any
     defaults: Literal["Reject"] | Sequence[Literal["Reject"]] | None
     response_timeout: timedelta

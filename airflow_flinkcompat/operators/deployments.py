@@ -177,6 +177,7 @@ class Deployment(BaseModel):
             approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
             owner: str = ...,
             tags: Sequence[str] = ...,
+            default_args: Mapping[str, Any] = ...,
             changed: ChangedTable = ...,
             check: CheckTable = ...,
             approve: ApproveTable = ...,
