@@ -13,6 +13,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.base import (
     DeploymentOperator,
+    UnmappedMixin,
     readable_errors,
     run_name,
     task_ids,
@@ -41,11 +42,12 @@ _LONGEST_BODY = 20_000
 NOBODY = "nobody (time-out)"
 
 
-class FlinkSqlApprovalOperator(DeploymentOperator, HITLOperator, BranchMixIn):
+class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, BranchMixIn):
     """Shows the report of the check and lets a person choose: resume, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when) and pushed to XCom (key ``decision``) before branching. A
-    rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume.
+    rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume. As the gate it is
+    not mapped.
 
     :param branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``reject`` may be left out:
         everything downstream is skipped then.

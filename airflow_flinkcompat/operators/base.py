@@ -44,6 +44,18 @@ def readable_errors() -> Iterator[None]:
         raise AirflowException(mask_secrets(str(error))) from None
 
 
+class UnmappedMixin:
+    """Keeps a task that branches from being mapped (``.expand``)."""
+
+    @classmethod
+    def partial(cls, **_: Any) -> Any:
+        """Raises TypeError: mapped tasks share what comes after them, so that none of them decides about it."""
+        raise TypeError(
+            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped tasks skips. Make one gate "
+            "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
+        )
+
+
 class DeploymentOperator(BaseOperator):
     """A task about one deployment and its ledger.
 

@@ -13,6 +13,7 @@ from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.arguments import Engine, PolicyTable, ScriptArguments, Template
 from airflow_flinkcompat.operators.base import (
     ScriptOperator,
+    UnmappedMixin,
     readable_errors,
     record,
     side_of,
@@ -37,7 +38,7 @@ ENGINES = get_args(Engine)
 _LEADS_NOWHERE = {"unchanged": ("unchanged", "nothing to deploy"), "reject": ("rejected", "rejected by the policy")}
 
 
-class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
+class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     """Checks what a proposed script does to the state of the deployed one, and follows the branch of the verdict.
 
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
@@ -105,14 +106,6 @@ class FlinkSqlCompatibilityOperator(ScriptOperator, BranchMixIn):
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
         self.job_url = ""
-
-    @classmethod
-    def partial(cls, **_: Any) -> Any:
-        """Raises TypeError: mapped tasks share what comes after them, so that none of them decides about it."""
-        raise TypeError(
-            f"{cls.__name__} cannot be mapped: Airflow would run what one of the mapped checks skips. Make one gate "
-            "for each deployment: gated_redeploy(Deployment(…)) in a loop, or redeploy_dags(file) for a DAG each"
-        )
 
     def execute(self, context: Context) -> Any:
         """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""

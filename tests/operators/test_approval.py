@@ -191,3 +191,9 @@ def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, ques
     body = questions[0]["body"]
     assert "History cannot be recomputed by a backfill of orders.sql" in body
     assert "flinkcompat backfill" not in body
+
+
+def test_a_mapped_approval_is_refused_when_the_dag_is_parsed() -> None:
+    branches = {"resume": "go_on", "restart": "start"}
+    with DAG("d"), pytest.raises(TypeError, match=r"cannot be mapped: .*one gate for each deployment.*redeploy_dags"):
+        FlinkSqlApprovalOperator.partial(task_id="approve", branches=branches).expand(deployment=["a", "b"])
