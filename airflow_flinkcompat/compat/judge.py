@@ -143,7 +143,8 @@ def _fired(change: Change, explained: Explained | None) -> list[tuple[Level, Fin
     planned = () if explained is None else explained.findings
     if change.unchanged:
         rule = BY_CODE["unchanged"]
-        same = [_finding(rule, hit, rule.verdicts[change.engine], None) for hit in rule.find(change)]
+        said = [(hit, {**rule.verdicts, **hit.verdicts}[change.engine]) for hit in rule.find(change)]
+        same = [_finding(rule, hit, verdict, None) for hit, verdict in said]
         return [(rule.level, _numbered(finding, change)) for finding in (*same, *planned)]
     claimed: set[str] = set()
     fired: list[tuple[Level, Finding]] = []

@@ -151,6 +151,17 @@ CITE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("version", "basis"), [("2.3", Basis.MEASURED), ("1.20", Basis.MEASURED), ("2.4", Basis.INFERRED)]
+)
+def test_an_unchanged_script_is_called_measured_only_where_it_was(version: str, basis: Basis) -> None:
+    """readings.md: an unchanged script is compatible on every version, but nobody restored it on each."""
+    side = Side("SELECT a, COUNT(*) FROM t GROUP BY a;", engine="flink", engine_version=version)
+    report = check(side, side)
+    assert report.outcome is Outcome.COMPATIBLE
+    assert [finding.basis for finding in report.findings] == [basis]
+
+
 def cited() -> Iterator[tuple[str, bool | None, str]]:
     """Place, whether it ended right (None: not told), and id, of every restore that code names."""
     for file in sorted(CODE.rglob("*.py")):

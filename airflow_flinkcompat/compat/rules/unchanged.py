@@ -31,11 +31,16 @@ def _doubts(change: Change) -> Iterable[str]:
             yield "early or late fire"
 
 
+EQUAL = inferred(Outcome.COMPATIBLE, "both sides are equal; no restore was run on this version of Flink")
+
+
 def find(change: Change) -> Iterable[Hit]:
     if change.unchanged:
         doubts = ", ".join(dict.fromkeys(_doubts(change)))
         note = f"; the vendor's console may still doubt it because of {doubts}" if doubts else ""
-        yield Hit(f"nothing that matters to state changed{note}")
+        flink = RULE.verdicts["flink"]
+        same_here = {} if change.new.version in flink.versions else {"flink": EQUAL}
+        yield Hit(f"nothing that matters to state changed{note}", verdicts=same_here)
 
 
 RULE = Rule(
