@@ -185,7 +185,7 @@ class Wire:
         self.lose = lose
         self.lost = 0
         self.half_close: Callable[[bytes], bool] = lambda _: False
-        self._half_closed: set[socket.socket] = set()
+        self._unheard: set[socket.socket] = set()
         self._closing = threading.Event()
         self._listener: socket.socket | None = None
         self._threads: list[threading.Thread] = []
@@ -251,19 +251,19 @@ class Wire:
             side.close()
 
     def _sent(self, piece: bytes, client: socket.socket, sink: socket.socket) -> bool:
-        sink.sendall(piece)
-        if self.half_close(piece):
+        # Settled before the piece goes on: its answer may be back at once.
+        half_closed = self.half_close(piece)
+        closed = not half_closed and self.lose(piece)
+        if half_closed or closed:
             self.lost += 1
-            self._half_closed.add(client)
+            self._unheard.add(client)
+        if half_closed:
             client.shutdown(socket.SHUT_WR)
-            return True
-        if not self.lose(piece):
-            return True
-        self.lost += 1
-        return False
+        sink.sendall(piece)
+        return not closed
 
     def _answered(self, piece: bytes, _server: socket.socket, sink: socket.socket) -> bool:
-        if sink in self._half_closed:
+        if sink in self._unheard:
             return True
         if self.delay and self._closing.wait(self.delay):
             return False
