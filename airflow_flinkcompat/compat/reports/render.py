@@ -77,7 +77,7 @@ def _underlined(report: Report) -> list[str]:
     return [title(report), "-" * len(title(report))]
 
 
-def _blocks(report: Report, width: int, known: Circumstances = NOTHING_KNOWN) -> list[list[str]]:
+def _blocks(report: Report, width: int, known: Circumstances) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:
