@@ -178,23 +178,21 @@ def _told_without_declaration(fired: list[tuple[Level, Finding]], change: Change
     again = () if alike is None else _fired(alike, None)
     stays = {(found.rule, found.sink) for _, found in again if found.outcome is Outcome.INCOMPATIBLE}
     tables = ", ".join(sorted(change.declared_on_one_side))
-    return [
-        (level, finding)
-        if finding.outcome is not Outcome.INCOMPATIBLE or (finding.rule, finding.sink) in stays
-        else (
-            level,
-            replace(
-                finding,
-                outcome=Outcome.UNKNOWN,
-                reason=Reason.UNDECLARED,
-                basis=Basis.INFERRED,
-                consequence=None,
-                message=f"{finding.message}, as far as it can be told: {tables} is declared on one side only, or its "
-                "declaration on the other was not read; pass it with --catalog",
-            ),
+    why = f"{tables} is declared on one side only, or its declaration on the other was not read; pass it with --catalog"
+
+    def told(finding: Finding) -> Finding:
+        if finding.outcome is not Outcome.INCOMPATIBLE or (finding.rule, finding.sink) in stays:
+            return finding
+        return replace(
+            finding,
+            outcome=Outcome.UNKNOWN,
+            reason=Reason.UNDECLARED,
+            basis=Basis.INFERRED,
+            consequence=None,
+            message=f"{finding.message}, as far as it can be told: {why}",
         )
-        for level, finding in fired
-    ]
+
+    return [(level, told(finding)) for level, finding in fired]
 
 
 def _targets(scope: Scope, change: Change) -> Iterator[Any]:

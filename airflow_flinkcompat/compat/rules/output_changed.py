@@ -24,8 +24,6 @@ STATELESS = measured(
     "stateless-filter-removed",
     note="nothing is stored",
 )
-
-
 IN_FILES = measured(
     Outcome.COMPATIBLE,
     "file-sinks-column-computed",
