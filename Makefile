@@ -44,7 +44,7 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ golden: $(VENV)/.all-ready ## Write what is said of every fixture and measured p
 
 bench-check: $(VENV)/.core-ready ## Time a check beside parsing alone, for scripts of all sizes
 	@python -m benchmarks.check
+
+bench-imports: $(VENV)/.core-ready ## Time what importing the operators adds to a DAG file
+	@python -m benchmarks.imports --write benchmarks/results/imports-$$(date -u +%F).md
 
 bench-backfill: setup ## Time a backfill beside Spark, Flink and DuckDB on the same files [BENCH_ARGS='--large']
 	@$(WITH_JAVA) python -m benchmarks.backfill $(BENCH_ARGS)

@@ -26,7 +26,8 @@ from typing import Any
 import httpx
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.local_flink import LocalFlink
 
 RATIO_GOAL = 1.2
 # A cumulating window writes what it holds at every step, whether rows came since or not (datagen's come once a second).

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 import airflow_flinkcompat
-from airflow_flinkcompat.deploy.local.processes import LOOPBACK, Child, choose_ports, spawn, stop_all
+from airflow_flinkcompat.local_flink.processes import LOOPBACK, Child, choose_ports, spawn, stop_all
 from demo.airflow_client import AirflowClient
 
 _COMPONENTS: Mapping[str, tuple[str, ...]] = {

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 from urllib.parse import quote
 
-from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry, LocalFlink
-from airflow_flinkcompat.deploy.flink.evidence import same_place
+from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.target import same_snapshot
+from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from demo.waiting import DemoError, require, wait_for
@@ -157,7 +158,7 @@ class Parts:
         restored = self.jobs.restored_from(str(entry.job_id))
         wanted = entry.savepoint if entry.start_mode == "savepoint" else None
         require(
-            same_place(restored, wanted),
+            same_snapshot(restored, wanted),
             f"job {entry.job_id} was restored from {restored or 'nothing'} instead of {wanted or 'nothing'}",
         )
 

@@ -18,8 +18,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
-from airflow_flinkcompat.deploy import LocalFlinkError
-from airflow_flinkcompat.deploy.local.processes import choose_ports
+from airflow_flinkcompat.local_flink import LocalFlinkError
+from airflow_flinkcompat.local_flink.processes import choose_ports
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import START

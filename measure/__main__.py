@@ -14,7 +14,8 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import DeployError, LocalFlink
+from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.local_flink import LocalFlink
 from measure import evidence, results
 from measure.bench import CLUSTER, Bench
 from measure.flinks import CACHE, VERSIONS, home

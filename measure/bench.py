@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Start
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes
 from measure.pairs import Pair, Side
@@ -244,7 +246,7 @@ class Bench:
         settings = {**SETTINGS, **dict(side.settings)}
         if side.language == "sql":
             job_id = new_id()
-            self._target.submit(script, settings, start, job_id=job_id, source="<pair>")
+            self._target.start(JobSpec(script, settings, source="<pair>"), start, job_id)
             return job_id
         if self._pyflink is None:
             raise MeasureError("a program needs PyFlink")

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import LocalFlinkError
-from airflow_flinkcompat.deploy.local.flink import flink_home
+from airflow_flinkcompat.local_flink import LocalFlinkError
+from airflow_flinkcompat.local_flink.cluster import flink_home
 
 CACHE = Path(__file__).parents[1] / ".measure"
 """In the checkout, ignored by git: jars, and what the last runs left behind."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense
-from airflow_flinkcompat.deploy.local.processes import find_java
+from airflow_flinkcompat.local_flink.processes import find_java
 
 HOME_VARIABLE = "FLINKCOMPAT_PYFLINK"
 DEFAULT_HOME = Path(__file__).parents[1] / ".venv-pyflink"

@@ -19,7 +19,7 @@ from hypothesis import settings
 from tests.nightly import NIGHTLY
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy import LocalFlink
+    from airflow_flinkcompat.local_flink import LocalFlink
 
 # Airflow writes into its home on import, so this stands before any test module is collected. A user's own home and
 # settings are never touched.
@@ -102,8 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink]:
     """The one real Flink of a run, with its Kafka connector: JobManager, TaskManager and SQL Gateway on loopback."""
-    from airflow_flinkcompat.deploy import LocalFlink
-    from airflow_flinkcompat.deploy.local.jars import fetch
+    from airflow_flinkcompat.local_flink import LocalFlink
+    from airflow_flinkcompat.local_flink.jars import fetch
 
     jars = [fetch("flink-sql-connector-kafka")]
     with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16, extra_jars=jars) as flink:

@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from airflow_flinkcompat.model import Outcome
 from tests import sections
 from tests.sections import FixtureError, Section
 
-OUTCOMES = ("compatible", "partial", "unknown", "incompatible")
 FUNCTION_KINDS = ("scalar", "aggregate", "table")
 FUNCTION_LANGUAGES = ("java", "scala", "python")
 
@@ -130,8 +130,8 @@ def _case(head: Section, old: Section, new: Section, *, file: str, row: int, rul
 
 
 def _outcome(line: int, value: str, file: str) -> str:
-    if value not in OUTCOMES:
-        raise FixtureError.at(file, line, f"outcome {value!r} is none of {', '.join(OUTCOMES)}")
+    if value not in tuple(Outcome):
+        raise FixtureError.at(file, line, f"outcome {value!r} is none of {', '.join(Outcome)}")
     return value
 
 

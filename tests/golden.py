@@ -16,11 +16,12 @@ from typing import Any
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
+from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.sql import ScriptError, language_of
+from airflow_flinkcompat.sql import ScriptError
 from measure import results
 from tests import measured
-from tests.backfill.printed import PRINTED
+from tests.backfill.documented_windows import DOCUMENTED
 from tests.backfill.scripts import bids
 from tests.fixture_cases import Case, load_cases
 
@@ -62,11 +63,11 @@ def programs() -> Iterator[Row]:
 
 def backfills() -> Iterator[Row]:
     """The plan of a backfill of every fixture script."""
-    for printed in PRINTED:
-        yield _planned(printed.title, BackfillRequest(bids(printed.query, printed.columns), "job.sql"))
+    for printed in DOCUMENTED:
+        yield _planned(printed.title, BackfillRequest(JobSpec(bids(printed.query, printed.columns), source="job.sql")))
     for folder in sorted({path.parent for path in (FIXTURES / "vvr").rglob("*.sql")}):
         for case in load_cases(folder):
-            request = BackfillRequest(case.new_script, "job.sql", functions=_functions(case))
+            request = BackfillRequest(JobSpec(case.new_script, source="job.sql", functions=_functions(case)))
             yield _planned(f"{folder.name}/{case.id}", request)
 
 

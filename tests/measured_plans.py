@@ -14,9 +14,10 @@ from typing import Any
 from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import Plan, read_plan
+from airflow_flinkcompat.compat.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.compat.planner import Plans
-from airflow_flinkcompat.deploy import DeployError, LocalFlink, SqlGateway, compile_plans
+from airflow_flinkcompat.deploy import DeployError, SqlGateway, compile_plans
+from airflow_flinkcompat.local_flink import LocalFlink
 from tests.measured import FOLDER, Restore, load
 
 FILE = FOLDER / "flink-2.3-plans.json.gz"
@@ -79,7 +80,7 @@ def _compiled(gateway: SqlGateway, side: Side, folder: str, known: dict[Any, lis
     if key not in known:
         first = len(texts)
 
-        def kept(text: str) -> Plan:
+        def kept(text: str) -> CompiledPlan:
             texts.append(text)
             return read_plan(text)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -31,6 +31,16 @@ SWAPS: dict[type[exp.Expression], type[exp.Expression]] = {
     exp.NullSafeEQ: exp.NullSafeNEQ,
 }
 """Classes of nodes with the same arguments and another meaning."""
+
+Change = Callable[[exp.Expression], exp.Expression | None]
+"""Changes a node in place, or answers the node that stands for it."""
+LEAVES: dict[type[exp.Expression], tuple[str, Change]] = {
+    exp.Identifier: ("this renamed", lambda n: n.set("this", n.name + "_x")),
+    exp.Literal: ("this changed", lambda n: n.set("this", (_other_text if n.is_string else _other_number)(n.name))),
+    exp.Var: ("this changed", lambda n: n.set("this", {"SECOND": "MINUTE"}.get(n.name.upper(), "SECOND"))),
+    exp.Boolean: ("this flipped", lambda n: n.set("this", not n.this)),
+}
+"""Classes of nodes without parts, and the one change of each."""
 
 Words = dict[tuple[str, str], tuple[str, ...]]
 
@@ -102,51 +112,41 @@ def mutations(text: str, words: Words, only: int | None = None) -> Iterator[Muta
                     yield Mutation(label, kind, argument, after)
 
 
-def _changes(node: exp.Expression, words: Words) -> Iterator[tuple[str, object]]:
-    match node:
-        case exp.Identifier():
-            yield "this renamed", lambda n: n.set("this", n.name + "_x")
-            return
-        case exp.Literal() if node.is_string:
-            yield "this changed", lambda n: n.set("this", _other_text(n.name))
-            return
-        case exp.Literal():
-            yield "this changed", lambda n: n.set("this", _other_number(n.name))
-            return
-        case exp.Var():
-            yield "this changed", lambda n: n.set("this", {"SECOND": "MINUTE"}.get(n.name.upper(), "SECOND"))
-            return
-        case exp.Boolean():
-            yield "this flipped", lambda n: n.set("this", not n.this)
-            return
+def _changes(node: exp.Expression, words: Words) -> Iterator[tuple[str, Change]]:
+    if type(node) in LEAVES:
+        yield LEAVES[type(node)]
+        return
     if type(node) in SWAPS:
         yield "class", lambda n: SWAPS[type(n)](**n.args)
-    names = dict.fromkeys((*node.arg_types, *node.args))
-    for name in names:
-        value = node.args.get(name)
-        required = node.arg_types.get(name, False)
-        kind = type(node).__name__
-        if isinstance(value, bool):
-            yield f"{name} flipped", lambda n, name=name, value=value: n.set(name, not value)
-        elif isinstance(value, str) and isinstance(node, exp.Anonymous):
-            yield (
-                f"{name} renamed",
-                lambda n, name=name, value=value: n.set(name, {"MAX": "MIN"}.get(value.upper(), "MAX")),
-            )
-        elif isinstance(value, str):
-            for other in words.get((kind, name), ()):
-                if other != value:
-                    yield f"{name} = {other}", lambda n, name=name, other=other: n.set(name, other)
-            if not required:
-                yield f"{name} removed", lambda n, name=name: n.set(name, None)
-        elif isinstance(value, exp.Expression) and not required:
-            yield f"{name} removed", lambda n, name=name: n.set(name, None)
-        elif isinstance(value, list):
-            for k in range(len(value)):
-                if len(value) > 1 or not required:
-                    yield f"{name}[{k}] removed", lambda n, name=name, k=k: n.set(name, _without(n.args[name], k))
-                if k and value[k] != value[k - 1]:
-                    yield f"{name}[{k}] swapped", lambda n, name=name, k=k: n.set(name, _swapped(n.args[name], k))
+    for name in dict.fromkeys((*node.arg_types, *node.args)):
+        yield from _argument_changes(node, name, words)
+
+
+def _argument_changes(node: exp.Expression, name: str, words: Words) -> Iterator[tuple[str, Change]]:
+    value = node.args.get(name)
+    required = node.arg_types.get(name, False)
+    kind = type(node).__name__
+    if isinstance(value, bool):
+        yield f"{name} flipped", lambda n: n.set(name, not value)
+    elif isinstance(value, str) and isinstance(node, exp.Anonymous):
+        yield (
+            f"{name} renamed",
+            lambda n: n.set(name, {"MAX": "MIN"}.get(value.upper(), "MAX")),
+        )
+    elif isinstance(value, str):
+        for other in words.get((kind, name), ()):
+            if other != value:
+                yield f"{name} = {other}", lambda n, other=other: n.set(name, other)
+        if not required:
+            yield f"{name} removed", lambda n: n.set(name, None)
+    elif isinstance(value, exp.Expression) and not required:
+        yield f"{name} removed", lambda n: n.set(name, None)
+    elif isinstance(value, list):
+        for k in range(len(value)):
+            if len(value) > 1 or not required:
+                yield f"{name}[{k}] removed", lambda n, k=k: n.set(name, _without(n.args[name], k))
+            if k and value[k] != value[k - 1]:
+                yield f"{name}[{k}] swapped", lambda n, k=k: n.set(name, _swapped(n.args[name], k))
 
 
 def _without(values: list[object], k: int) -> list[object] | None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from uuid import uuid4
 
-from airflow_flinkcompat.compat.compiled import Plan, read_plan
-from airflow_flinkcompat.deploy import GatewayError, LocalFlink, SqlGateway
+from airflow_flinkcompat.compat.compiled import CompiledPlan, read_plan
+from airflow_flinkcompat.deploy import GatewayError, SqlGateway
 from airflow_flinkcompat.deploy.flink.gateway import Session
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
+from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.sql import parse_script
 
 _DECLARED = re.compile(r"CREATE\s+(TEMPORARY\s+)?(TABLE|VIEW)\s+`?(\w+)`?", re.IGNORECASE)
@@ -93,7 +94,7 @@ class _Session:
         return text
 
 
-def read(planned: Planned) -> tuple[Plan, ...]:
+def read(planned: Planned) -> tuple[CompiledPlan, ...]:
     """The plans of a script that Flink took."""
     assert not isinstance(planned, GatewayError), planned
     return tuple(map(read_plan, planned))

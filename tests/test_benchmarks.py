@@ -11,6 +11,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.compat import Outcome, check
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
 from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
@@ -18,6 +19,7 @@ from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
 from benchmarks.check import Timing, batch_rate, fixtures, row, timed
 from benchmarks.downtime import Downtime
 from benchmarks.downtime import results as downtimes
+from benchmarks.imports import added
 from benchmarks.processes import cost_of
 from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
@@ -82,7 +84,7 @@ TINY = Case("tiny", "HOP", 2, 10, rows=4_000, keys=3)
 
 def test_every_case_is_a_script_a_backfill_computes(tmp_path: Path) -> None:
     for case in (*CASES, LARGE):
-        work = plan_backfill(BackfillRequest(case.script(tmp_path / "in", tmp_path / "out"), case.name))
+        work = plan_backfill(BackfillRequest(JobSpec(case.script(tmp_path / "in", tmp_path / "out"), source=case.name)))
         (source,) = work.sources
         assert source.place == (tmp_path / "in").as_uri()
 
@@ -115,3 +117,8 @@ def test_the_whole_process_tree_is_paid_for() -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'sum(range(10**7))'])"
     assert cost_of([sys.executable, "-c", code], timeout=60).cpu > cost_of([sys.executable, "-c", ""], timeout=60).cpu
     assert cost_of([sys.executable, "-c", "import sys; print('no'); sys.exit(3)"], timeout=60).status == 3
+
+
+def test_an_import_is_timed_beside_what_was_loaded_before() -> None:
+    work = "sum(range(10**6))"
+    assert added(work, "pass", rounds=1) > added("pass", work, rounds=1) > 0

@@ -309,7 +309,7 @@ def test_the_backfill_of_a_program_ends_where_its_restart_says() -> None:
     backfill = dag.get_task("backfill")
     backfill.render_template_fields({"ti": _Ti({"restart": "2026-11-21T10:00:00Z"})}, dag.get_template_env())
     request = backfill.request()
-    assert (request.language, str(request.to)) == ("python", "2026-11-21 10:00:00+00:00")
+    assert (request.job.language, str(request.to)) == ("python", "2026-11-21 10:00:00+00:00")
 
 
 FLINK = """\

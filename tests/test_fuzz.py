@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import InputError, Outcome, Report, Side, check
-from airflow_flinkcompat.plan.unfolding import view
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.sql import Flink, ScriptError, Statement, read_script
 from tests import fuzzing
 from tests.lexemes import content
@@ -87,7 +87,9 @@ def understood(case: fuzzing.Case, old: Side, new: Side, report: Report) -> None
     assert rules, case
     if "unchanged" in rules:
         assert case.kind != "reworded" or case.mutated == case.original.text, case
-        outputs = [Counter(view(pipeline.sink) for pipeline in side.program.pipelines) for side in (old, new)]
+        outputs = [
+            Counter(resolve_operators(pipeline.sink) for pipeline in side.program.pipelines) for side in (old, new)
+        ]
         assert outputs[0] == outputs[1], case
 
 

@@ -7,7 +7,7 @@ Spark starts, by :func:`plan_backfill` too.
 from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.explain import explain
-from airflow_flinkcompat.backfill.planning import Plan, plan, why_refused
+from airflow_flinkcompat.backfill.planning import BackfillPlan, plan, why_refused
 from airflow_flinkcompat.backfill.request import BackfillRequest, parse_orders, parse_time
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
@@ -16,7 +16,7 @@ __all__ = [
     "BackfillError",
     "BackfillRequest",
     "BackfillResult",
-    "Plan",
+    "BackfillPlan",
     "SinkRows",
     "SourceRows",
     "Untranslatable",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from airflow_flinkcompat.backfill.compiling.origins import windows_of
-from airflow_flinkcompat.backfill.connectors.base import Range
+from airflow_flinkcompat.backfill.compile.window_origins import windows_of
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import Range
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
-from airflow_flinkcompat.compat.handovers.boundary import nearest
+from airflow_flinkcompat.compat.cutover.boundary import nearest
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.plan.program import Program
 

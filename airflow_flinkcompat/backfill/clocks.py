@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_flinkcompat.backfill.compiling.windowing import zone_of
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.handovers import zones
+from airflow_flinkcompat.compat.cutover import zones
 from airflow_flinkcompat.plan.expressions import InputRef
 from airflow_flinkcompat.plan.nodes import outermost_windows
 from airflow_flinkcompat.plan.program import Program
 
 
-def settled(request: BackfillRequest, program: Program) -> BackfillRequest:
+def on_window_clock(request: BackfillRequest, program: Program) -> BackfillRequest:
     """The request with bounds on the clock of the windows, without zone.
 
     Raises :class:`BackfillError` where windows of several clocks give a bound several meanings, and for one in an hour

@@ -19,7 +19,17 @@ _DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)\s*")
 
 
 def parse_duration(text: str) -> timedelta:
-    """``1d``, ``6h``, ``30 min``, ``90s``, ``500ms``. Raises :class:`BackfillError` for anything else and for zero."""
+    """Read a length of time.
+
+    Args:
+        text: As ``1d``, ``6h``, ``30 min``, ``90s`` or ``500ms``.
+
+    Returns:
+        The length, longer than zero.
+
+    Raises:
+        BackfillError: The text is anything else, or zero.
+    """
     found = _DURATION.fullmatch(text)
     if found is None or not int(found[1]):
         raise BackfillError(f"{text!r} is no length of time; write it as 1d, 6h, 30min or 90s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.model import Span
 
 FLINK_BATCH = "compute these rows with Flink in batch mode"
 """What is left to do where a backfill has no exact answer."""
@@ -13,7 +13,9 @@ FLINK_BATCH = "compute these rows with Flink in batch mode"
 class BackfillError(ValueError):
     """A backfill that cannot be done exactly, or failed; the text is meant for the user.
 
-    ``span`` is the place in the script, None when the cause is not in the script.
+    Attributes:
+        message: What is wrong and what to do about it, without the place.
+        span: The place in the script; None where the cause is not in the script.
     """
 
     def __init__(self, message: str, span: Span | None = None) -> None:

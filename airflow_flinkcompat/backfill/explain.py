@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from airflow_flinkcompat.backfill.compiling.origins import windows_of
-from airflow_flinkcompat.backfill.compiling.steps import Write, reads_of
-from airflow_flinkcompat.backfill.connectors.base import Source
+from airflow_flinkcompat.backfill.compile.window_origins import windows_of
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.journal import journal_place
-from airflow_flinkcompat.backfill.planning import Plan
+from airflow_flinkcompat.backfill.planning import BackfillPlan
+from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.changes import clauses
+from airflow_flinkcompat.backfill.steps import Write, reads_of
+from airflow_flinkcompat.compat.changes.format import (
+    format_conditions,
+    format_expressions,
+    format_group_by,
+    format_order_by,
+    format_window,
+)
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -23,12 +30,11 @@ from airflow_flinkcompat.plan.operators import (
     Output,
     OverOperator,
     RankOperator,
-    Region,
     Rows,
+    StatelessSegment,
     TooLarge,
 )
 from airflow_flinkcompat.plan.operators import Source as TableSource
-from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.secrets import mask_secrets
 
 _WIDTH = 12
@@ -51,7 +57,7 @@ class Estimate:
         return f"{self.files} file{'' if self.files == 1 else 's'}, {amount:.3g} {_SIZES[unit]}"
 
 
-def estimate(source: Source) -> Estimate | None:
+def estimate(source: BackfillSource) -> Estimate | None:
     """What lies at a source's place, where that is a folder here; None where only Spark or a server could tell."""
     parts = urlsplit(source.place)
     if parts.scheme != "file":
@@ -62,9 +68,20 @@ def estimate(source: Source) -> Estimate | None:
     return Estimate(len(sizes), sum(sizes))
 
 
-def explain(plan: Plan, request: BackfillRequest) -> str:
-    """The plan in lines; secrets masked. Raises :class:`BackfillError` where chunks could be kept nowhere."""
-    lines = [f"Backfill of {request.source}: nothing is computed or written (dry run)", "", *_range(plan, request)]
+def explain(plan: BackfillPlan, request: BackfillRequest) -> str:
+    """Tell a plan as a person reads it.
+
+    Args:
+        plan: What would be done.
+        request: What was asked for, with its bounds as the user wrote them.
+
+    Returns:
+        Lines of text, with secrets masked.
+
+    Raises:
+        BackfillError: Chunks could be kept nowhere, or a folder cannot be looked at.
+    """
+    lines = [f"Backfill of {request.job.source}: nothing is computed or written (dry run)", "", *_range(plan, request)]
     needs = plan.work.needs
     if needs.packages:
         lines.append(_line("Spark needs", ", ".join(needs.packages)))
@@ -76,7 +93,7 @@ def explain(plan: Plan, request: BackfillRequest) -> str:
     return mask_secrets("\n".join(line.rstrip() for line in lines)) + "\n"
 
 
-def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
+def _range(plan: BackfillPlan, request: BackfillRequest) -> Iterator[str]:
     bounds = plan.bounds
     span = f"windows within [{bounds.from_ or 'the beginning'}, {bounds.to or 'the end'})"
     yield _line("range", span if bounds.bounded else "all of history")
@@ -100,7 +117,7 @@ def _range(plan: Plan, request: BackfillRequest) -> Iterator[str]:
         yield _line("journal", f"{journal_place(plan.request, plan.work)} until all are published")
 
 
-def _arrival(plan: Plan) -> Iterator[str]:
+def _arrival(plan: BackfillPlan) -> Iterator[str]:
     """By what rows are put into the order in which they arrived, for each table where that counts."""
     reads = (read for write in plan.work.writes for step in write.inputs for read in reads_of(step))
     for table, declared in sorted({(read.table, bool(read.arrival)) for read in reads if read.arrival is not None}):
@@ -108,30 +125,30 @@ def _arrival(plan: Plan) -> Iterator[str]:
         yield _line("arrival", f"rows of {table} by {'the columns of --order-by' if declared else place}")
 
 
-def _sink(plan: Plan, write: Write) -> Iterator[str]:
+def _sink(plan: BackfillPlan, write: Write) -> Iterator[str]:
     yield f"sink {write.rows.name}"
     queries = [pipeline.sink for pipeline in plan.program.pipelines if pipeline.sink.table == write.rows.table]
     for number, sink in enumerate(queries):
         if number:
             yield _line("", "and")
         try:
-            output = view(sink)
+            output = resolve_operators(sink)
         except TooLarge as error:
             yield _line("compute", str(error))
             continue
         yield from _steps(output)
     yield _line("publish", ", ".join(column.name for column in write.rows.columns))
     yield _line("to", write.target.place)
-    yield _line("how", write.target.manner)
+    yield _line("how", write.target.write_mode)
 
 
 def _steps(output: Output) -> Iterator[str]:
-    yield from _region(output.region)
-    yield _line("select", clauses.values(output.columns))
+    yield from _segment(output.segment)
+    yield _line("select", format_expressions(output.columns))
 
 
-def _region(region: Region) -> Iterator[str]:
-    origin = region.origin
+def _segment(segment: StatelessSegment) -> Iterator[str]:
+    origin = segment.origin
     match origin:
         case TableSource():
             yield _line("read", origin.table)
@@ -141,34 +158,37 @@ def _region(region: Region) -> Iterator[str]:
             pass
         case _:
             yield from _operator(origin)
-    if region.filters:
-        yield _line("keep", clauses.conditions(region.filters))
-    for windowing in region.windows:
-        yield _line("windows", clauses.window(windowing))
-    if region.window_filters:
-        yield _line("keep", clauses.conditions(region.window_filters))
+    if segment.filters:
+        yield _line("keep", format_conditions(segment.filters))
+    for windowing in segment.windows:
+        yield _line("windows", format_window(windowing))
+    if segment.window_filters:
+        yield _line("keep", format_conditions(segment.window_filters))
 
 
 def _operator(operator: Operator) -> Iterator[str]:
-    for below in operator.regions:
-        yield from _region(below)
+    for below in operator.segments:
+        yield from _segment(below)
     match operator:
         case AggregateOperator():
-            if operator.window is not None and operator.window not in operator.region.windows:
-                yield _line("windows", clauses.window(operator.window))
-            yield _line("aggregate", f"{clauses.values(operator.aggregates)} {clauses.group_by(operator)}")
+            if operator.window is not None and operator.window not in operator.segment.windows:
+                yield _line("windows", format_window(operator.window))
+            yield _line("aggregate", f"{format_expressions(operator.aggregates)} {format_group_by(operator)}")
         case OverOperator():
-            keys = f" of each {clauses.values(operator.partition_by)}" if operator.partition_by else ""
-            yield _line("over", f"{clauses.values(operator.aggregates)}{keys}, {clauses.order_by(operator.order)}")
+            keys = f" of each {format_expressions(operator.partition_by)}" if operator.partition_by else ""
+            yield _line(
+                "over",
+                f"{format_expressions(operator.aggregates)}{keys}, {format_order_by(operator.order)}",
+            )
         case RankOperator():
             ranks = f"{operator.first} to {operator.last}" if operator.first < operator.last else str(operator.first)
-            keys = clauses.values(operator.partition)
-            yield _line("rank", f"keep {ranks} of each {keys}, {clauses.order_by(operator.order)}")
+            keys = format_expressions(operator.partition)
+            yield _line("rank", f"keep {ranks} of each {keys}, {format_order_by(operator.order)}")
         case _:
             yield _line("combine", operator.kind)
 
 
-def _inputs(plan: Plan) -> Iterator[str]:
+def _inputs(plan: BackfillPlan) -> Iterator[str]:
     steps = (step for write in plan.work.writes for step in write.inputs)
     sources = {(read.table, read.source) for step in steps for read in reads_of(step)}
     for table, place, found in sorted(_estimates(sources)):
@@ -176,7 +196,7 @@ def _inputs(plan: Plan) -> Iterator[str]:
         yield f"    {found}" + (f", read once a chunk ({len(plan.chunks)} times)" if len(plan.chunks) > 1 else "")
 
 
-def _estimates(sources: Iterable[tuple[str, Source]]) -> Iterator[tuple[str, str, str]]:
+def _estimates(sources: Iterable[tuple[str, BackfillSource]]) -> Iterator[tuple[str, str, str]]:
     for table, source in sources:
         try:
             found = estimate(source)

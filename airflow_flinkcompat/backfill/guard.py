@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.compiling.relations import Relations
-from airflow_flinkcompat.backfill.compiling.steps import Step
-from airflow_flinkcompat.backfill.connectors.base import Range
-from airflow_flinkcompat.backfill.connectors.places import Places
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.operators import OPERATORS
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
-from airflow_flinkcompat.compat.handovers.record import HandOver
+from airflow_flinkcompat.backfill.steps import Step
+from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.program import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from airflow_flinkcompat.backfill.executing.execution import Execution
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,17 @@ class Guard:
         kind = "TIMESTAMP_NTZ" if self.until.tzinfo is None else "TIMESTAMP_LTZ"
         return f"c{self.time} >= {timestamp(self.until, kind)}"
 
-    def check(self, execution: Execution) -> None:
-        """Raises :class:`BackfillError` where the history ends before; stops reading at the first row that does not."""
+    def check(self, frame: DataFrame) -> None:
+        """Look whether the history has passed the moment; reading stops at the first row that has.
+
+        Args:
+            frame: What ``rows`` are in Spark.
+
+        Raises:
+            BackfillError: The history ends before.
+        """
         from pyspark.sql import functions as F
 
-        frame: DataFrame = execution.frame(self.rows)
         if not frame.where(self._passed).select(F.lit(1)).isEmpty():
             return
         last = frame.agg(F.expr(f"CAST(max(c{self.time}) AS STRING)")).first()
@@ -53,17 +57,17 @@ class Guard:
         )
 
 
-def guards(program: Program, places: Places, record: HandOver) -> tuple[Guard, ...]:
+def guards(program: Program, locations: Locations, record: Cutover) -> tuple[Guard, ...]:
     """What must hold of each table that the hand-over names."""
     until: Mapping[str, str] = {source.table: source.history_until for source in record.sources}
     found: dict[str, Guard] = {}
     for pipeline in program.pipelines:
-        relations = Relations(places, Range(), dict(pipeline.settings))
+        context = CompileContext(OPERATORS, locations, Range(), dict(pipeline.settings))
         for node in walk_nodes(pipeline.sink):
             if isinstance(node, Scan) and node.table.name in until and node.table.watermark is not None:
                 names = [column.name for column in node.table.columns]
                 time = names.index(node.table.watermark.column)
                 name = node.table.name
                 moment = datetime.fromisoformat(until[name])
-                found.setdefault(name, Guard(name, relations.node(node, frozenset({time})), time, moment))
+                found.setdefault(name, Guard(name, context.compile(node, frozenset({time})), time, moment))
     return tuple(found.values())

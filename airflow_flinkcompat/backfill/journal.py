@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat import __version__
-from airflow_flinkcompat.backfill.compiling.steps import Work
-from airflow_flinkcompat.backfill.connectors.base import Stated
+from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.filesystem import FileSystem
+from airflow_flinkcompat.backfill.protocols import Versioned
 from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.steps import Work
+from airflow_flinkcompat.backfill.uris import normalised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +42,6 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
     decisive = {key: value for key, value in request.to_dict().items() if key not in _NEUTRAL}
     key = hashlib.sha256(json.dumps([__version__, decisive], sort_keys=True).encode()).hexdigest()[:16]
     if request.journal is not None:
-        from airflow_flinkcompat.backfill.connectors.places import normalised
-
         return f"{normalised(request.journal, '--journal')}/backfill-{key}"
     for write in work.writes:
         folder, _, name = write.target.place.rpartition("/")
@@ -55,8 +55,10 @@ def journal_place(request: BackfillRequest, work: Work) -> str:
 
 def history_of(session: SparkSession, work: Work) -> dict[str, str]:
     """The state of each source that knows it, by table and place."""
-    known = (source for source in work.sources if isinstance(source, Stated))
-    return {f"{source.table} {source.place}": source.state(session) for source in known}
+    readers = ((source, reader(session, source)) for source in work.sources)
+    return {
+        f"{source.table} {source.place}": known.version() for source, known in readers if isinstance(known, Versioned)
+    }
 
 
 def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[str, str]:
@@ -73,14 +75,14 @@ def filled_in(request: BackfillRequest, environment: Mapping[str, str]) -> dict[
 
 
 @dataclass(frozen=True)
-class Chunk:
+class FinishedChunk:
     """A finished chunk: the folder of its rows, and its counts as plain JSON values."""
 
     rows: str
     counts: Mapping[str, Any]
 
 
-class Journal:
+class ChunkJournal:
     """The finished chunks of one request, by number."""
 
     def __init__(self, session: SparkSession, place: str) -> None:
@@ -98,20 +100,20 @@ class Journal:
         names = sorted({*(before or {}), *history})
         return () if before is None else tuple(name for name in names if before.get(name) != history.get(name))
 
-    def finished(self, number: int) -> Chunk | None:
+    def finished(self, number: int) -> FinishedChunk | None:
         """The chunk, if an earlier run has finished it."""
         data = self._read(self._entry(number))
-        return None if data is None else Chunk(data["rows"], data["counts"])
+        return None if data is None else FinishedChunk(data["rows"], data["counts"])
 
     def folder(self, number: int) -> str:
         """A new folder for a chunk's rows; what an earlier try has left behind is passed over."""
         return f"{self.place}/rows-{number:06d}-{uuid.uuid4().hex[:8]}"
 
-    def finish(self, number: int, chunk: Chunk) -> None:
+    def finish(self, number: int, chunk: FinishedChunk) -> None:
         """Notes a chunk whose rows are all written."""
         self._note(self._entry(number), {"rows": chunk.rows, "counts": chunk.counts})
 
-    def rows(self, chunks: Sequence[Chunk], sink: int, columns: int) -> DataFrame:
+    def rows(self, chunks: Sequence[FinishedChunk], sink: int, columns: int) -> DataFrame:
         """The rows of one sink in all chunks."""
         places = [f"{chunk.rows}/sink-{sink}" for chunk in chunks]
         return self.session.read.parquet(*places).select(*(f"c{i}" for i in range(columns)))

@@ -6,29 +6,35 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from airflow_flinkcompat.backfill.chunks import chunk_ranges
-from airflow_flinkcompat.backfill.clocks import settled
-from airflow_flinkcompat.backfill.compiling.compiler import compile_program
-from airflow_flinkcompat.backfill.compiling.steps import Work, Write
-from airflow_flinkcompat.backfill.connectors.base import Range
-from airflow_flinkcompat.backfill.connectors.places import AssumedPlaces, Places
+from airflow_flinkcompat.backfill.clocks import on_window_clock
+from airflow_flinkcompat.backfill.compile.compiler import compile_program
+from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.guard import Guard, guards
+from airflow_flinkcompat.backfill.protocols import Range
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.handovers.boundary import hand_over
-from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
-from airflow_flinkcompat.compat.side import InputError, Side
+from airflow_flinkcompat.backfill.steps import Work, Write
+from airflow_flinkcompat.compat.cutover.boundary import hand_over
+from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan import Program
 from airflow_flinkcompat.secrets import mask_secrets, placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a backfill would do.
+class BackfillPlan:
+    """What a backfill does: :func:`~airflow_flinkcompat.backfill.explain` tells it, ``run_backfill`` does it.
 
-    ``request`` is the one asked for, with its bounds on the windows' clock.
-    ``work`` is that of the whole range ``bounds``; ``chunks`` are its parts in order, each with its range, none where
-    all is done at once. ``hand_over`` and ``guards`` are there with a boundary.
+    Attributes:
+        request: The one asked for, with its bounds on the windows' clock.
+        program: The plan of its script.
+        bounds: The whole range.
+        work: What computes and publishes it.
+        chunks: Its parts in order, each with its range; none where all is done at once.
+        hand_over: What the live job has to know; None without a boundary.
+        guards: What must hold of the history where there is a boundary.
     """
 
     request: BackfillRequest
@@ -36,24 +42,33 @@ class Plan:
     bounds: Range
     work: Work
     chunks: tuple[tuple[Range, Work], ...] = ()
-    hand_over: HandOver | None = None
+    hand_over: Cutover | None = None
     guards: tuple[Guard, ...] = ()
 
 
-def plan(request: BackfillRequest) -> Plan:
-    """The plan of a request. Raises :class:`BackfillError` for whatever cannot be done exactly."""
-    program = _program(request)
-    request = settled(request, program)
-    places, bounds = Places(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
-    drop_late = request.late == "drop"
+def plan(request: BackfillRequest) -> BackfillPlan:
+    """Settle without Spark what a backfill does; the script is planned and compiled once.
+
+    Args:
+        request: What is asked for.
+
+    Returns:
+        The work, its chunks, and the hand-over to the live job.
+
+    Raises:
+        BackfillError: Something cannot be done exactly.
+    """
+    program = _program(request.job)
+    request = on_window_clock(request, program)
+    places, bounds = TableLocations(request.tables, request.sinks, request.order_by), Range(request.from_, request.to)
     # What no moment divides knows no range either, and says here what it needs.
     record = None if request.boundary is None else _hand_over(request, program, request.boundary)
-    work = compile_program(program, places, bounds, drop_late)
-    found = Plan(request, program, bounds, work)
+    compiled = compile_program(program, places, bounds, request.late == "drop")
+    work = compiled.work(bounds)
+    found = BackfillPlan(request, program, bounds, work)
     if request.chunk is not None:
         ranges = chunk_ranges(program, bounds, request.chunk)
-        parts = tuple((part, compile_program(program, places, part, drop_late)) for part in ranges)
-        found = replace(found, chunks=parts)
+        found = replace(found, chunks=tuple((part, compiled.work(part)) for part in ranges))
     if record is not None and request.boundary is not None:
         _check_replaced(work, request.boundary)
         asked = () if request.allow_incomplete else guards(program, places, record)
@@ -70,14 +85,8 @@ def why_refused(side: Side) -> str:
     Returns:
         The reasons, with secrets masked; "" where it can be recomputed once places and a range are named.
     """
-    request = BackfillRequest(
-        script_text=side.script, source=side.source, settings=side.settings, functions=side.functions,
-        catalog=side.catalog, language=side.language, variables=side.variables, files=side.files,
-    )  # fmt: skip
     try:
-        program = _program(request)
-        settled(request, program)
-        compile_program(program, AssumedPlaces(), Range(None, None), drop_late=False)
+        compile_program(_program(side), AssumedLocations(), Range(None, None), drop_late=False)
     except Untranslatable as error:
         return "; ".join(mask_secrets(str(error)).splitlines())
     except BackfillError:  # what is for the backfill itself to ask
@@ -85,33 +94,19 @@ def why_refused(side: Side) -> str:
     return ""
 
 
-def _program(request: BackfillRequest) -> Program:
-    if request.language == "sql":
-        for place, why in placeholder_faults(request.script_text, request.source):
+def _program(job: JobSpec) -> Program:
+    if job.language == "sql":
+        for place, why in placeholder_faults(job.script, job.source):
             raise BackfillError(why, place)
     try:
-        return Side(
-            request.script_text,
-            request.settings,
-            request.functions,
-            request.catalog,
-            source=request.source,
-            language=request.language,
-            variables=request.variables,
-            files=request.files,
-        ).program
+        return Side.of(job).program
     except (ScriptError, InputError) as error:
         raise BackfillError(str(error)) from None
 
 
-def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> HandOver:
-    functions = [{"name": f.name, "kind": f.kind, "language": f.language} for f in request.functions]
-    # A program computes what its variables and the files beside it make of it.
-    given = [*sorted(request.variables.items()), *sorted(request.files.items())]
-    script = "\n".join([request.script_text, *(f"{name}={value}" for name, value in given)])
-    sha256 = fingerprint(script, request.settings, functions, request.catalog)
+def _hand_over(request: BackfillRequest, program: Program, boundary: datetime) -> Cutover:
     try:
-        return hand_over(program, boundary, sha256, datetime.now(UTC))
+        return hand_over(program, boundary, request.job.part_digests(), datetime.now(UTC))
     except BoundaryError as error:
         raise BackfillError(str(error)) from None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.durations import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.plan.program import FunctionDeclaration
+from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
 from airflow_flinkcompat.secrets import AnyPlaceholder, placeholders, placeholders_in_script
 
 SCHEMA = "flinkcompat-backfill/1"
@@ -20,18 +20,12 @@ _FIELDS = {
     "files",
 }  # fmt: skip
 
-LATE = ("include", "drop")
-NATIVE = ("auto", "off")
-
 
 @dataclass(frozen=True)
 class BackfillRequest:
     """One backfill of one script.
 
-    ``script_text`` is Flink SQL, ``source`` its name in messages; a ``language`` other than ``sql`` makes it a program
-    (``python`` or ``table``), ``variables`` are what only its environment knows, and ``files`` the texts beside it, by
-    path. ``settings`` are in force before the script's own SETs; ``functions`` declares functions it only uses;
-    ``catalog`` is DDL of tables it does not declare.
+    ``job`` is the script with all that it is planned with; what it computes depends on no engine.
 
     ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
     ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
@@ -51,11 +45,7 @@ class BackfillRequest:
     the same rows for certain, or ``off``.
     """
 
-    script_text: str
-    source: str = "<script>"
-    settings: Mapping[str, str] = field(default_factory=dict)
-    functions: tuple[FunctionDeclaration, ...] = ()
-    catalog: str = ""
+    job: JobSpec
     from_: datetime | None = None
     to: datetime | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -68,9 +58,6 @@ class BackfillRequest:
     late: str = "include"
     native: str = "auto"
     order_by: Mapping[str, str] = field(default_factory=dict)
-    language: str = "sql"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.late not in LATE:
@@ -90,26 +77,30 @@ class BackfillRequest:
     @property
     def texts(self) -> tuple[str, ...]:
         """What may hold placeholders of secrets."""
-        given = (self.files, self.variables, self.tables, self.sinks)
-        return (self.script_text, self.catalog, *(text for texts in given for text in texts.values()))
+        given = (self.job.files, self.job.variables, self.tables, self.sinks)
+        return (self.job.script, self.job.catalog, *(text for texts in given for text in texts.values()))
 
     @property
     def placeholders(self) -> tuple[AnyPlaceholder, ...]:
         """What the driver's environment is asked for; a comment of a script asks for nothing."""
-        in_sql = (self.script_text, self.catalog) if self.language == "sql" else (self.catalog,)
+        job = self.job
+        in_sql = (job.script, job.catalog) if job.language == "sql" else (job.catalog,)
         others = [text for text in self.texts if text not in in_sql]
         found = [placeholders_in_script(text) for text in in_sql] + [placeholders(text) for text in others]
         return tuple(dict.fromkeys(each for some in found for each in some))
 
     def to_dict(self) -> dict[str, Any]:
-        """The request as plain JSON values; :meth:`from_dict` reads it back."""
+        """The request as JSON values; :meth:`from_dict` reads it back.
+
+        Returns:
+            One key per field, times in ISO 8601, and the schema.
+        """
+        job = {name: value for name, value in self.job.to_dict().items() if name not in ("engine", "engine_version")}
+        functions = [{name: row[name] for name in ("name", "kind", "language")} for row in job["functions"]]
         return {
             "schema": SCHEMA,
-            "script": self.script_text,
-            "source": self.source,
-            "settings": dict(self.settings),
-            "functions": [{"name": f.name, "kind": f.kind, "language": f.language} for f in self.functions],
-            "catalog": self.catalog,
+            **job,
+            "functions": functions,
             "from": None if self.from_ is None else self.from_.isoformat(),
             "to": None if self.to is None else self.to.isoformat(),
             "tables": dict(self.tables),
@@ -122,14 +113,22 @@ class BackfillRequest:
             "late": self.late,
             "native": self.native,
             "order_by": dict(self.order_by),
-            "language": self.language,
-            "variables": dict(self.variables),
-            "files": dict(self.files),
         }
 
     @classmethod
     def from_dict(cls, data: object) -> BackfillRequest:
-        """The request written by :meth:`to_dict`. Raises :class:`BackfillError` naming the field that is wrong."""
+        """The request that :meth:`to_dict` wrote.
+
+        Args:
+            data: A parsed JSON object; fields that are left out have their default.
+
+        Returns:
+            The request.
+
+        Raises:
+            BackfillError: It is no object, is of another schema or lacks the script, or a field is unknown or of
+                another type.
+        """
         if not isinstance(data, dict):
             raise BackfillError("a backfill request is a JSON object")
         if data.get("schema", SCHEMA) != SCHEMA:
@@ -143,12 +142,21 @@ class BackfillRequest:
             )
         if not isinstance(data.get("script"), str):
             raise BackfillError("a backfill request needs the field script, the text of the Flink SQL script")
+        try:
+            job = JobSpec(
+                data["script"],
+                source=_text(data, "source", "<script>"),
+                settings=_texts(data, "settings"),
+                functions=_functions(data.get("functions")),
+                catalog=_text(data, "catalog", ""),
+                language=_text(data, "language", "sql"),
+                variables=_texts(data, "variables"),
+                files=_texts(data, "files"),
+            )
+        except InputError as error:
+            raise BackfillError(str(error)) from None
         return cls(
-            script_text=data["script"],
-            source=_text(data, "source", "<script>"),
-            settings=_texts(data, "settings"),
-            functions=_functions(data.get("functions")),
-            catalog=_text(data, "catalog", ""),
+            job,
             from_=_time(data, "from"),
             to=_time(data, "to"),
             tables=_texts(data, "tables"),
@@ -161,14 +169,21 @@ class BackfillRequest:
             late=_text(data, "late", LATE[0]),
             native=_text(data, "native", NATIVE[0]),
             order_by=_texts(data, "order_by"),
-            language=_text(data, "language", "sql"),
-            variables=_texts(data, "variables"),
-            files=_texts(data, "files"),
         )
 
     @classmethod
     def from_json(cls, text: str) -> BackfillRequest:
-        """The request in a JSON text. Raises :class:`BackfillError` when it is none."""
+        """The request in a JSON text.
+
+        Args:
+            text: What :meth:`to_dict` returns, as JSON.
+
+        Returns:
+            The request.
+
+        Raises:
+            BackfillError: The text is not JSON, or is no request.
+        """
         try:
             data = json.loads(text)
         except ValueError as error:
@@ -182,9 +197,16 @@ def _after(first: datetime, second: datetime) -> bool:
 
 
 def parse_orders(given: Iterable[str]) -> dict[str, str]:
-    """``order_by`` of a request from ``COLUMN[,COLUMN]`` and ``TABLE=COLUMN[,COLUMN]``.
+    """Read the orders of arrival that a command line gives.
 
-    Raises :class:`BackfillError` for one without a column, and for two of one table.
+    Args:
+        given: Each as ``COLUMN[,COLUMN]``, for all tables, or ``TABLE=COLUMN[,COLUMN]``.
+
+    Returns:
+        The columns by table, "" standing for all other tables: ``order_by`` of a request.
+
+    Raises:
+        BackfillError: One names no column, or two are of one table.
     """
     found: dict[str, str] = {}
     for text in given:
@@ -199,7 +221,17 @@ def parse_orders(given: Iterable[str]) -> dict[str, str]:
 
 
 def parse_time(text: str) -> datetime:
-    """A bound as users write it: ISO date or timestamp, with blank or T. Raises :class:`BackfillError` otherwise."""
+    """Read a bound of a range.
+
+    Args:
+        text: An ISO date or timestamp, with blank or T.
+
+    Returns:
+        The moment, with a zone where the text has one.
+
+    Raises:
+        BackfillError: The text is none.
+    """
     try:
         return datetime.fromisoformat(text.strip())
     except ValueError:

@@ -11,7 +11,13 @@ SCHEMA = "flinkcompat-backfill/1"
 
 @dataclass(frozen=True)
 class SourceRows:
-    """What was read from one table: its name, place, and all rows of the files."""
+    """What was read from one table.
+
+    Attributes:
+        table: Its name.
+        place: Where it lies, without secrets.
+        rows: All rows there.
+    """
 
     table: str
     place: str
@@ -20,8 +26,15 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class SinkRows:
-    """What was published into one sink: its name, place, number of rows, the files by name, and of how many windows the
-    rows are, None where the sink's columns do not tell."""
+    """What was published into one sink.
+
+    Attributes:
+        table: Its name.
+        place: Where it lies, without secrets.
+        rows: How many rows were written.
+        files: The names of the files, where there are files.
+        windows: Of how many windows the rows are; None where the sink's columns do not tell.
+    """
 
     table: str
     place: str
@@ -32,11 +45,19 @@ class SinkRows:
 
 @dataclass(frozen=True)
 class BackfillResult:
-    """What a backfill did. ``from_`` and ``to`` are the bounds asked for, None where open; ``rows_dropped`` counts rows
-    that belong to no window because their event time is NULL (Flink in batch mode drops them as well). ``ties`` counts
-    windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a backfill by
-    their other columns. ``rows_late`` counts rows dropped because they came too late for a window inside the range,
-    once for each such window. With several ``chunks`` rows are counted each time they are read."""
+    """What a backfill did.
+
+    Attributes:
+        sources: What was read; with several chunks, rows count each time they are read.
+        sinks: What was published.
+        rows_dropped: Rows that belong to no window because their event time is NULL (Flink in batch mode drops them).
+        from_: The lower bound asked for, None where open.
+        to: The upper bound asked for, None where open.
+        ties: Windows of a Top-N in which a tie decided which rows are published: Flink takes them as they arrived, a
+            backfill by their other columns.
+        chunks: In how many parts the range was computed.
+        rows_late: Rows dropped because they came too late for a window inside the range, once for each such window.
+    """
 
     sources: tuple[SourceRows, ...]
     sinks: tuple[SinkRows, ...]
@@ -64,7 +85,11 @@ class BackfillResult:
         return None if None in found else sum(windows or 0 for windows in found)
 
     def lines(self) -> tuple[str, ...]:
-        """The reconciliation as a person reads it: what came in, what was left out, what was written."""
+        """The reconciliation as a person reads it: what came in, what was left out, what was written.
+
+        Returns:
+            One line per count, those of single sources and sinks indented by two blanks.
+        """
         again = f" (in {self.chunks} chunks, each reads what it needs anew)" if self.chunks > 1 else ""
         ties = f"{self.ties} windows of a Top-N whose last rank was decided by a tie"
         return (
@@ -78,7 +103,11 @@ class BackfillResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values."""
+        """The result as plain JSON values.
+
+        Returns:
+            The range as ISO 8601, the counts of rows, windows and chunks, and one entry per source and sink.
+        """
         return {
             "schema": SCHEMA,
             "from": None if self.from_ is None else self.from_.isoformat(),

@@ -8,18 +8,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.compiling.steps import Work
-from airflow_flinkcompat.backfill.connectors.base import Publication
-from airflow_flinkcompat.backfill.connectors.pins import pinned
+from airflow_flinkcompat.backfill.connectors.registry import publication, reader
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
+from airflow_flinkcompat.backfill.duckdb import DuckDbAccelerator
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.executing.session import is_local, spark_session
-from airflow_flinkcompat.backfill.executing.startup import Effort, effort
-from airflow_flinkcompat.backfill.native import Natives
-from airflow_flinkcompat.backfill.planning import Plan, plan
+from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
+from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
+from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
-from airflow_flinkcompat.backfill.values import driver_redactor
-from airflow_flinkcompat.plan.translations import ERROR
+from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
+from airflow_flinkcompat.backfill.spark.startup import Effort, effort
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.secrets import Redactor
 
 if TYPE_CHECKING:
@@ -30,19 +31,39 @@ _RAISED = re.compile(re.escape(ERROR) + r"(.*?)(?: SQLSTATE|\n|$)")
 
 
 def plan_backfill(request: BackfillRequest) -> Work:
-    """What a backfill would do, without Spark. Raises :class:`BackfillError` for whatever it cannot do exactly."""
+    """The work of :func:`~airflow_flinkcompat.backfill.plan`.
+
+    Args:
+        request: What is asked for.
+
+    Returns:
+        What computes and publishes the whole range.
+
+    Raises:
+        BackfillError: Something cannot be done exactly.
+    """
     return plan(request).work
 
 
-def run_backfill(request: BackfillRequest, progress: Progress = lambda line: None) -> BackfillResult:
-    """Recomputes the script's pipelines over history with Spark and publishes the windows wholly inside the range.
+def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lambda line: None) -> BackfillResult:
+    """Recompute the script's pipelines over history with Spark and publish the windows wholly inside the range.
 
     A place given for a sink then holds exactly this run's rows; a declared place gets files named by the range, which a
     later run over the same range replaces. When anything fails before the first sink is published every place is as it
     was. Sinks are published one after another: where one fails it is as it was, as are those after it, while those
-    before it hold this run's rows; a repeated run settles all. ``progress`` gets one line per stage. Raises
-    :class:`BackfillError`, with secrets masked.
+    before it hold this run's rows; a repeated run settles all.
+
+    Args:
+        asked: What is asked for, or its plan where there is one already.
+        progress: Gets one line per stage.
+
+    Returns:
+        What was read, left out and written.
+
+    Raises:
+        BackfillError: Nothing, or not everything, was published; the message has its secrets masked.
     """
+    request = asked if isinstance(asked, BackfillRequest) else asked.request
     redactor = driver_redactor(request.placeholders, os.environ)
 
     def say(line: str) -> None:
@@ -51,57 +72,66 @@ def run_backfill(request: BackfillRequest, progress: Progress = lambda line: Non
     for warning in redactor.warnings:
         say(f"warning: {warning}")
     try:
-        planned = plan(request)
-        native = Natives(request.native == "auto" and is_local(request.master or "local"), say)
+        planned = plan(asked) if isinstance(asked, BackfillRequest) else asked
+        accelerator = _accelerator(request, say)
         # Chunks may lie with other files than the whole; whether little is left to do is a matter of speed only.
         work = effort(source.place for source in planned.work.sources)
-        if work is Effort.MUCH and native.covers(planned.work):
+        if work is Effort.MUCH and accelerator is not None and accelerator.covers(planned.work):
             work = Effort.LITTLE
         with spark_session(request.master, planned.work.needs, work) as session:
             if not is_local(session.sparkContext.master or ""):
-                native = Natives(False)
-            with pinned(session):
-                return _run(session, planned, say, native, redactor)
+                accelerator = None
+            with pinned_snapshots(session):
+                return _run(session, planned, say, accelerator, redactor)
     except BackfillError as error:
         raise type(error)(redactor(error.message), error.span) from None
 
 
+def _accelerator(request: BackfillRequest, progress: Progress) -> DuckDbAccelerator | None:
+    """DuckDB where the request allows it and Spark runs on this machine."""
+    return DuckDbAccelerator(progress) if request.native == "auto" and is_local(request.master or "local") else None
+
+
 def _run(
-    session: SparkSession, planned: Plan, progress: Progress, native: Natives, redactor: Redactor
+    session: SparkSession,
+    planned: BackfillPlan,
+    progress: Progress,
+    accelerator: DuckDbAccelerator | None,
+    redactor: Redactor,
 ) -> BackfillResult:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from airflow_flinkcompat.backfill.computing import stage_at_once, stage_in_chunks
-    from airflow_flinkcompat.backfill.executing.execution import Execution
-    from airflow_flinkcompat.backfill.journal import Journal, filled_in, history_of, journal_place
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+    from airflow_flinkcompat.backfill.journal import ChunkJournal, filled_in, history_of, journal_place
+    from airflow_flinkcompat.backfill.staging import stage_at_once, stage_in_chunks
 
     work, journal = planned.work, None
     publications: list[Publication] = []
     try:
         for source in work.sources:
-            source.check(session)
+            reader(session, source).check()
         for guard in planned.guards:
             progress(f"looking whether {guard.table} has passed the boundary")
-            guard.check(Execution(session))
-        publications += [write.target.publication(session, write.rows, planned.bounds) for write in work.writes]
-        for publication in publications:
-            publication.check()
+            guard.check(Execution(session).frame(guard.rows))
+        publications += [publication(session, write.target, write.rows, planned.bounds) for write in work.writes]
+        for each in publications:
+            each.check()
         if planned.chunks:
-            journal = Journal(session, journal_place(planned.request, work))
+            journal = ChunkJournal(session, journal_place(planned.request, work))
             changed = journal.begin(history_of(session, work) | filled_in(planned.request, os.environ))
             if changed:
                 progress(
                     f"the history has changed since an earlier run ({', '.join(changed)}): all chunks it had finished "
                     "are computed anew, as they are whenever a source is written to between two runs"
                 )
-            counts = stage_in_chunks(session, planned, publications, journal, progress, native)
+            counts = stage_in_chunks(session, planned, publications, journal, progress, accelerator)
         else:
-            counts = stage_at_once(session, work, publications, progress, native)
+            counts = stage_at_once(session, work, publications, progress, accelerator)
         sinks = []
         found = zip(work.writes, publications, counts.rows, counts.windows, strict=True)
-        for write, publication, rows, windows in found:
-            place, files = write.target.place, publication.publish()
+        for write, published, rows, windows in found:
+            place, files = write.target.place, published.publish()
             sinks.append(SinkRows(write.rows.name, place, rows, files, windows))
             progress(f"published {rows} rows to {place}")
         if journal is not None:
@@ -113,9 +143,9 @@ def _run(
         # Masked while it is whole: of a value with a line break the first line might be left.
         raise BackfillError(_readable(redactor(str(error)))) from None
     finally:
-        for write, publication in zip(work.writes, publications, strict=False):
+        for write, published in zip(work.writes, publications, strict=False):
             try:
-                publication.discard()
+                published.discard()
             except Exception:  # says nothing of the rows, and its text may hold what must not be shown
                 progress(f"what was staged for {write.target.place} could not be removed; a later run does")
 

@@ -17,7 +17,7 @@ from airflow_flinkcompat.cli.check import check_command
 from airflow_flinkcompat.cli.ledger import ledger_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
-from airflow_flinkcompat.compat import InputError
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping
 
 import click
 
-from airflow_flinkcompat.compat import ENGINES, InputError, Outcome
-from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.model import (
+    ENGINES,
+    FUNCTION_KINDS,
+    FUNCTION_LANGUAGES,
+    PROGRAM_SUFFIXES,
+    FunctionDeclaration,
+    InputError,
+    Outcome,
+)
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import PROGRAM
 
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
 engine_option = click.option(
@@ -28,8 +34,6 @@ GATES: Mapping[str, Outcome | None] = {
 }
 """What ``--fail-on`` names: the mildest outcome that fails, None where none does."""
 DEFAULT_GATE = "unknown"
-KINDS = ("scalar", "aggregate", "table")
-LANGUAGES = ("java", "scala", "python")
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:
@@ -71,7 +75,7 @@ def parse_settings(pairs: Iterable[str], what: str = "setting", form: str = "KEY
 def parse_variables(pairs: Iterable[str], paths: Iterable[str]) -> dict[str, str]:
     """``--var NAME=VALUE`` as a mapping. Raises :class:`InputError`: one is none, or no path is that of a program."""
     found = parse_settings(pairs, "variable", "NAME=VALUE")
-    if found and not any(path.endswith(PROGRAM) for path in paths):
+    if found and not any(path.endswith(PROGRAM_SUFFIXES) for path in paths):
         raise InputError("--var belongs to programs: no file ends in .py or .table")
     return found
 
@@ -80,9 +84,14 @@ def parse_function(text: str) -> FunctionDeclaration:
     """``NAME=KIND[:LANGUAGE]`` as a declaration. Raises :class:`InputError` naming what is wrong."""
     name, equals, rest = text.partition("=")
     kind, _, language = rest.partition(":")
-    if not equals or not name.strip() or kind not in KINDS or (language and language not in LANGUAGES):
+    if (
+        not equals
+        or not name.strip()
+        or kind not in FUNCTION_KINDS
+        or (language and language not in FUNCTION_LANGUAGES)
+    ):
         raise InputError(
-            f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(KINDS)} "
-            f"and LANGUAGE one of {', '.join(LANGUAGES)}"
+            f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(FUNCTION_KINDS)} "
+            f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
         )
     return FunctionDeclaration(name.strip(), kind, language or "java")

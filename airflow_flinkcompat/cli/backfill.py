@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings, parse_variables
-from airflow_flinkcompat.compat import InputError
-from airflow_flinkcompat.program.beside import texts_beside
+from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.model import InputError, JobSpec, language_of
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import language_of, read_script, read_text
+from airflow_flinkcompat.sql import read_script, read_text
 
 
 @click.command("backfill")
@@ -105,13 +105,15 @@ def backfill_command(
     try:
         text, given = read_text(script, program=True), parse_variables(variables, (script,))
         request = BackfillRequest(
-            script_text=text,
-            source=script,
-            language=language_of(script),
-            variables=given,
-            files=texts_beside(script, text, given),
-            settings=parse_settings(settings),
-            catalog=read_script(catalog).text if catalog else "",
+            JobSpec(
+                text,
+                source=script,
+                language=language_of(script),
+                variables=given,
+                files=local_texts(script, text, given),
+                settings=parse_settings(settings),
+                catalog=read_script(catalog).text if catalog else "",
+            ),
             from_=parse_time(from_) if from_ else None,
             to=parse_time(to) if to else None,
             tables=parse_settings(tables, "table", "NAME=URI"),
@@ -133,7 +135,7 @@ def backfill_command(
             return
         for line in planned.hand_over.lines() if planned.hand_over else ():
             click.echo(line, err=True)
-        result = run_backfill(request, lambda line: click.echo(mask_secrets(line), err=True))
+        result = run_backfill(planned, lambda line: click.echo(mask_secrets(line), err=True))
     except BackfillError as error:
         raise InputError(str(error)) from error
     if style == "json":

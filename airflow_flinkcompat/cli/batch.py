@@ -18,9 +18,9 @@ from airflow_flinkcompat.cli.arguments import (
     parse_function,
     require_engine,
 )
-from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Report, Reports, Side, check, check_engines
+from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
-from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -156,7 +156,7 @@ def _finite(text: str) -> float:
 
 
 def _require_unicode(what: str, value: Any) -> None:
-    """Raises :class:`InputError` for half a character: ``\\ud800`` is read, and could be written nowhere."""
+    r"""Raises :class:`InputError` for half a character: ``\ud800`` is read, and could be written nowhere."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import click
 
@@ -21,10 +22,7 @@ from airflow_flinkcompat.cli.arguments import (
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
 from airflow_flinkcompat.compat import (
-    ENGINES,
     Circumstances,
-    InputError,
-    Outcome,
     Report,
     Reports,
     Side,
@@ -39,8 +37,10 @@ from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
-from airflow_flinkcompat.program.beside import texts_beside
-from airflow_flinkcompat.sql import PROGRAM, language_of, read_script
+from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.sql import read_script
 
 
 @click.command("check")
@@ -103,7 +103,7 @@ def check_command(
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
     """
-    if explain_plan and engine != "flink":
+    if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
     if (gateway or plan_dir) and not explain_plan:
@@ -112,7 +112,7 @@ def check_command(
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
     given = parse_variables(variables, (old, new))
-    programs = [path for path in (old, new) if path.endswith(PROGRAM)]
+    programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
@@ -121,8 +121,8 @@ def check_command(
             return None
         effective, named = {**shared, **own}, engine or next(iter(ENGINES))
         path, text = script.source, script.text
-        if path.endswith(PROGRAM):
-            files = texts_beside(path, text, given)
+        if path.endswith(PROGRAM_SUFFIXES):
+            files = local_texts(path, text, given)
             return Side(text, effective, declared, ddl, named, version, path, language_of(path), given, files)
         return Side(text, effective, declared, ddl, named, version, path)
 
@@ -185,6 +185,7 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     try:
         from airflow_flinkcompat.deploy import DeployError, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.local_flink import local_gateway
     except ImportError as error:
         raise InputError(
             f"--explain-plan needs more than the bare install ({error.name} is missing): "
@@ -193,7 +194,8 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     for each in (old, new):
         each.require_query()
     try:
-        return explain_plans(old, new, endpoint_from_environment(gateway) if gateway else None, folder=folder)
+        with nullcontext(endpoint_from_environment(gateway)) if gateway else local_gateway() as asked:
+            return explain_plans(old, new, asked, folder=folder)
     except DeployError as error:
         raise InputError(f"--explain-plan: {error}") from None
 

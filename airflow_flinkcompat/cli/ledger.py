@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
-from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.program.beside import texts_beside
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+from airflow_flinkcompat.model import InputError, language_of
 from airflow_flinkcompat.secrets import mask_option, mask_secrets
-from airflow_flinkcompat.sql import language_of, read_script, read_text
+from airflow_flinkcompat.sql import read_script, read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
@@ -201,7 +202,7 @@ def adopt_command(
     The job is not touched. Its name and its tables are held against the script, as far as the JobManager shows them.
     """
     with _readable_errors():
-        from airflow_flinkcompat.deploy import JobManager, Ledger
+        from airflow_flinkcompat.deploy import JobManager, JobRef, Ledger
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
@@ -217,12 +218,12 @@ def adopt_command(
             script,
             language_of(script),
             given,
-            texts_beside(script, text, given),
+            local_texts(script, text, given),
         )
         side.require_query()
         ledger = Ledger(root, deployment)
         with JobManager(endpoint_from_environment(url, jobmanager=True)) as jobmanager:
-            done = adopt(jobmanager, ledger, side, job_id, owner=this_process(), former_ended=former_ended)
+            done = adopt(jobmanager, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
     for warning in done.warnings:
         click.echo(f"warning: {mask_secrets(warning)}", err=True)
     if style == "json":

@@ -12,7 +12,8 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
-from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -52,7 +53,8 @@ def rehearse_command(
     try:
         from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
-        from airflow_flinkcompat.deploy.rehearsal import Cluster, Finding, Patience, RehearsalOptions, rehearse
+        from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
+        from airflow_flinkcompat.model import RehearsalFinding
     except ImportError as error:
         raise InputError(
             f"rehearse needs more than the bare install ({error.name} is missing): "
@@ -65,7 +67,7 @@ def rehearse_command(
 
     require_one_stdin(old, new)
     sides = side(read_named(old), parse_settings(old_settings)), side(read_named(new), {})
-    options = RehearsalOptions(savepoint_directory, Patience(settle=settle, start=timeout))
+    options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
     try:
         with (
             _term_as_interrupt(),
@@ -81,7 +83,7 @@ def rehearse_command(
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
     else:
         click.echo("\n".join(found.lines()))
-    if found.finding is not Finding.RESTORED:
+    if found.finding is not RehearsalFinding.RESTORED:
         sys.exit(1)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.compat import ENGINES, InputError, Outcome
 from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
+from airflow_flinkcompat.model import ENGINES, InputError, Outcome
 from airflow_flinkcompat.secrets import mask_secrets
 
 

@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.compat import InputError
-from airflow_flinkcompat.sql import decode_script, language_of, read_text
+from airflow_flinkcompat.model import InputError, language_of
+from airflow_flinkcompat.sql import decode_script, read_text
 
 STDIN = "-"
 NOTHING = os.devnull

@@ -1,13 +1,32 @@
-"""What a change does to stored state: sides, pairing, rules, reports and policy."""
+"""What a change does to stored state: sides, pairing, rules, reports and policy.
 
-from airflow_flinkcompat.compat.judge import check, check_engines
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.policy import Policy
-from airflow_flinkcompat.compat.report import Finding, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import Circumstances
-from airflow_flinkcompat.compat.reports.markdown import render_markdown, render_markdown_of_engines
-from airflow_flinkcompat.compat.reports.render import render_text, render_text_of_engines, report_rows
-from airflow_flinkcompat.compat.side import ENGINES, InputError, Side
+Names load on first use: a policy or an outcome needs neither the rules nor the SQL parser.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.compat.checker import check, check_engines
+    from airflow_flinkcompat.compat.report import Finding, Report, Reports
+    from airflow_flinkcompat.compat.reports.advice import Circumstances
+    from airflow_flinkcompat.compat.reports.markdown import render_markdown, render_markdown_of_engines
+    from airflow_flinkcompat.compat.reports.render import render_text, render_text_of_engines, report_rows
+    from airflow_flinkcompat.compat.side import Side
+    from airflow_flinkcompat.model import ENGINES, Basis, Consequence, InputError, Outcome, Policy, Reason
+
+_HOMES = {
+    ".checker": ("check", "check_engines"),
+    ".report": ("Finding", "Report", "Reports"),
+    ".reports.advice": ("Circumstances",),
+    ".reports.markdown": ("render_markdown", "render_markdown_of_engines"),
+    ".reports.render": ("render_text", "render_text_of_engines", "report_rows"),
+    ".side": ("Side",),
+    "airflow_flinkcompat.model": ("ENGINES", "Basis", "Consequence", "InputError", "Outcome", "Policy", "Reason"),
+}
 
 __all__ = [
     "ENGINES",
@@ -30,3 +49,7 @@ __all__ = [
     "render_text_of_engines",
     "report_rows",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

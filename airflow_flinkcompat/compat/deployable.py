@@ -47,8 +47,9 @@ class Obstacle:
 
 
 def obstacles(side: Side) -> tuple[Obstacle, ...]:
-    """Everything that keeps a side from being deployed: errors of syntax, literal secrets, placeholders that a
-    deployment cannot fill in.
+    """Everything that keeps a side from being deployed.
+
+    That is errors of syntax, literal secrets, and placeholders that a deployment cannot fill in.
 
     A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
     another dialect than Flink's own.

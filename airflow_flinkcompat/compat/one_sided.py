@@ -7,31 +7,31 @@ from __future__ import annotations
 
 import hashlib
 
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
-from airflow_flinkcompat.compat.rule import Example, Rule, Scope, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.compat.side import ENGINES, InputError, Side
-from airflow_flinkcompat.compat.source_starts import beginnings
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.startup_offsets import startup_positions
+from airflow_flinkcompat.model import ENGINES, InputError, Outcome
 from airflow_flinkcompat.sql import ScriptError
 
 ADDED = Rule(
     code="deployment-added",
     title="The deployment is new",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.COMPATIBLE, "there is no state yet") for engine in ENGINES},
-    why="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. It has "
-    "to be readable, nothing else is checked.",
+    rationale="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. "
+    "It has to be readable, nothing else is checked.",
     example=Example("", windowed("customer, SUM(amount)")),
     find=lambda change: (),
 )
 REMOVED = Rule(
     code="deployment-removed",
     title="The script of a deployment was deleted",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.INCOMPATIBLE, "no script is left that could resume") for engine in ENGINES},
-    why="Deleting a script stops no job: it runs on, without a script, until somebody stops it. Its state belongs to "
-    "no script any more.",
+    rationale="Deleting a script stops no job: it runs on, without a script, until somebody stops it. Its state "
+    "belongs to no script any more.",
     example=Example(windowed("customer, SUM(amount)"), ""),
     find=lambda change: (),
 )
@@ -59,7 +59,9 @@ def added_report(new: Side, old_source: str) -> Report:
     except RecursionError:
         raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
     message = "there is nothing to compare with: only that the script can be read was checked"
-    return _report(ADDED, message, new, (NO_SCRIPT, old_source), (new.sha256, new.source), beginnings(new.program))
+    return _report(
+        ADDED, message, new, (NO_SCRIPT, old_source), (new.sha256, new.source), startup_positions(new.program)
+    )
 
 
 def removed_report(old: Side, new_source: str) -> Report:

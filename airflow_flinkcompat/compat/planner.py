@@ -17,21 +17,20 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import (
     QUERY_SINK,
     Aspect,
-    Plan,
+    CompiledPlan,
     PlanDifference,
     PlanError,
     compare_plans,
     read_plan,
     sinks_of,
 )
-from airflow_flinkcompat.compat.flink.restores import STATELESS_SINKS
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import Example, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.compat.side import InputError
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 
-Plans = tuple[Sequence[Plan], Sequence[Plan]]
+Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
 
 _SOURCE = "compiled plans of these and other restores"
@@ -50,33 +49,34 @@ _WORDS = {
 DIFFERS = Rule(
     code="plan-differs",
     title="Flink plans another job",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     },
-    why="Asked for with --explain-plan: Flink's planner compiles both scripts. Other operators up to one that keeps "
-    "state are refused at submit, another layout of its state at restore, another meaning of it runs with wrong rows.",
+    rationale="Asked for with --explain-plan: Flink's planner compiles both scripts. Other operators up to one that "
+    "keeps state are refused at submit, another layout of its state at restore, another meaning of it runs with wrong "
+    "rows.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
     find=lambda change: (),
-    silent=("vvr",),
+    not_applicable=("vvr",),
 )
 EQUAL = Rule(
     code="plan-equal",
     title="Flink plans the same state",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
         "flink": measured(
             Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
         ),
     },
-    why="Asked for with --explain-plan: Flink's planner compiles both scripts, and chain, layout and meaning of all "
-    "state are equal. That settles what was unknown only where it shows in a plan: settings, sinks with state, "
+    rationale="Asked for with --explain-plan: Flink's planner compiles both scripts, and chain, layout and meaning of "
+    "all state are equal. That settles what was unknown only where it shows in a plan: settings, sinks with state, "
     "functions and other tables do not.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
     find=lambda change: (),
-    silent=("vvr",),
+    not_applicable=("vvr",),
 )
 RULES = (DIFFERS, EQUAL)
 
@@ -118,15 +118,15 @@ class Explained:
         return frozenset(identifier for identifier in every if _last(identifier) in names)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What differs, each by itself; or that all is equal, unless nothing was changed anyway."""
+    def findings(self) -> tuple[tuple[Rule, Finding], ...]:
+        """What differs, each by itself; or that all is equal, unless nothing was changed anyway. Each with its rule."""
         known = [difference for difference in self.differences if difference.aspect is not Aspect.OTHER]
         if known:
-            return tuple(map(self._differs, known))
+            return tuple((DIFFERS, self._differs(difference)) for difference in known)
         if self.differences or self.change.unchanged or len(self.plans[0]) != len(self.plans[1]):
             return ()
         message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
-        return (_finding(EQUAL, message, EQUAL.verdicts["flink"].on("flink", self.change.new.version)),)
+        return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -146,12 +146,12 @@ class Explained:
         sink = sinks[0] if len(names) == len(sinks) == 1 else None
         return replace(_finding(DIFFERS, message, verdict), before=difference.before, after=difference.after, sink=sink)
 
-    def settled(self, finding: Finding) -> Finding:
+    def settled(self, finding: Finding, rule: Rule) -> Finding:
         """An unknown that shows in plans is compatible where they are equal; any other finding stays as it is."""
         versions = {self.change.old.version, self.change.new.version}
         if (
-            not shows_in_plans(finding)
-            or not SHOWN_IN_PLANS[finding.rule](self.change)
+            not plans_may_settle(finding, rule)
+            or not _SHOWN[rule.plan_cover](self.change)
             or self.differences
             or len(versions) > 1
             or not versions <= set(EQUAL.verdicts["flink"].versions)
@@ -169,9 +169,17 @@ class Explained:
         )
 
 
-def shows_in_plans(finding: Finding) -> bool:
-    """Whether equal plans could settle it: an unknown of a rule whose subject a plan shows."""
-    return finding.reason in (Reason.NOT_COVERED, Reason.AMBIGUOUS) and finding.rule in SHOWN_IN_PLANS
+def plans_may_settle(finding: Finding, rule: Rule) -> bool:
+    """Whether equal plans could settle a finding: an unknown of a rule whose subject a plan shows.
+
+    Args:
+        finding: What was found.
+        rule: The rule that found it.
+
+    Returns:
+        False for any finding that is not unknown for lack of cover.
+    """
+    return finding.reason in (Reason.NOT_COVERED, Reason.AMBIGUOUS) and rule.plan_cover is not PlanCover.NEVER
 
 
 def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
@@ -184,10 +192,6 @@ def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
 def _last(name: str) -> str:
     """A table's own name, of ```catalog`.`database`.`table``` or of the name a script has for it."""
     return name.rpartition(".")[2].strip("`")
-
-
-def _always(change: Change) -> bool:
-    return True
 
 
 def _one_job(change: Change) -> bool:
@@ -211,52 +215,10 @@ def _columns_of_stateless_sinks(change: Change) -> bool:
     return stateless and parts <= {"columns", "types", "order"}
 
 
-SHOWN_IN_PLANS: Mapping[str, Callable[[Change], bool]] = {
-    **dict.fromkeys(
-        (
-            "aggregate-reordered",
-            "constant-condition",
-            "filter-above-state",
-            "group-key-reordered",
-            "grouping-sets-kept",
-            "insert-columns-changed",
-            "interval-join-changed",
-            "join-form-changed",
-            "limit-changed",
-            "no-aggregates",
-            "operator-not-covered",
-            "output-changed",
-            "over-changed",
-            "pattern-changed",
-            "rank-condition",
-            "rank-constant-key",
-            "rank-number-output",
-            "rank-order-changed",
-            "rank-partition-changed",
-            "rank-partition-reordered",
-            "rank-range-changed",
-            "ranked-row-changed",
-            "ranked-window-key-reordered",
-            "regular-join-changed",
-            "sort-changed",
-            "temporal-join-changed",
-            "union-changed",
-            "unread-metric-changed",
-            "window-field-aggregated",
-            "window-field-computation-kept",
-            "window-field-mismatch",
-            "window-field-output",
-            "window-filter",
-            "window-filter-above-state",
-            "window-join-changed",
-            "window-key-reordered",
-            "window-offset-respelled",
-            "window-time-key",
-            "windowed-rows-changed",
-        ),
-        _always,
-    ),
-    **dict.fromkeys(("pairing-ambiguous", "shared-operator-changed"), _one_job),
-    "sink-table-changed": _columns_of_stateless_sinks,
+_SHOWN: Mapping[PlanCover, Callable[[Change], bool]] = {
+    PlanCover.NEVER: lambda change: False,
+    PlanCover.ALWAYS: lambda change: True,
+    PlanCover.ONE_JOB: _one_job,
+    PlanCover.COLUMNS_OF_STATELESS_SINKS: _columns_of_stateless_sinks,
 }
-"""Rules whose unknown equal plans settle, and the condition under which all they look at shows in a plan."""
+"""Whether all that a rule looks at shows in the plans of a change."""

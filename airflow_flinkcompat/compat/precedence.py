@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Level
+from airflow_flinkcompat.model import Outcome
 
 Fired = Sequence[tuple[Level, Finding]]
 """Every finding with the level of its rule, before any is overruled."""
 
 
-def contests(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
+def decision_groups(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
     """The findings that are weighed together, and those of them that decide.
 
     A version decides for all; else what fired at the highest level in each sink's pipeline, and in the script.
@@ -29,6 +29,6 @@ def contests(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
         yield group, [entry for entry in group if entry[0] is top]
 
 
-def decided(fired: Fired) -> Outcome:
+def decided_outcome(fired: Fired) -> Outcome:
     """The worst of what decides."""
-    return Outcome.worst(finding.outcome for _, deciders in contests(fired) for _, finding in deciders)
+    return Outcome.worst(finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders)

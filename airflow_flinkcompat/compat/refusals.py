@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.frontends.origins import WindowUse
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     GroupWindowAggregate,
@@ -23,7 +25,6 @@ from airflow_flinkcompat.plan.nodes import (
 from airflow_flinkcompat.plan.program import REFUSED, Pipeline, Program
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import refusal
-from airflow_flinkcompat.sql import Span, WindowUse
 
 _CALLS = {WindowKind.TUMBLE: "TUMBLE", WindowKind.HOP: "HOP", WindowKind.SESSION: "SESSION"}
 _WATERMARK = (

@@ -8,10 +8,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Fate, KeyFate
+from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import Span
 
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
@@ -38,6 +37,7 @@ class Finding:
     ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
     ``evidence`` the ids of the restores alone.
     ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
+    ``remedy`` is what a user can say to settle an unknown.
     """
 
     rule: str
@@ -57,8 +57,14 @@ class Finding:
     after_span: Span | None = None
     overruled_by: str = ""
     operator: str = ""
+    remedy: Remedy | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The finding as JSON values, secrets masked; :meth:`from_dict` reads it back.
+
+        Returns:
+            An entry of ``findings`` as ``report.schema.json`` describes it.
+        """
         return {
             "rule": self.rule,
             "title": self.title,
@@ -77,11 +83,23 @@ class Finding:
             "after_span": _span_to_dict(self.after_span),
             "overruled_by": self.overruled_by,
             "operator": mask_secrets(self.operator),
+            **({} if self.remedy is None else {"remedy": self.remedy.value}),
         }
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Finding:
-        """The finding a report holds as JSON. Raises KeyError or ValueError where it is none."""
+        """The finding that :meth:`to_dict` wrote.
+
+        Args:
+            data: An entry of a report's ``findings``.
+
+        Returns:
+            The finding; what older reports leave out has its default.
+
+        Raises:
+            KeyError: The rule, outcome or message is missing, or the reason is not known.
+            ValueError: The outcome, basis, consequence, fate or remedy is not known.
+        """
         return Finding(
             rule=data["rule"],
             title=data.get("title", ""),
@@ -100,6 +118,7 @@ class Finding:
             after_span=_span_from_dict(data.get("after_span")),
             overruled_by=data.get("overruled_by", ""),
             operator=data.get("operator", ""),
+            remedy=Remedy(data["remedy"]) if "remedy" in data else None,
         )
 
 
@@ -217,7 +236,11 @@ class Report:
         return tuple(finding for finding in self.findings if not finding.overruled_by)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-able data; secrets masked. Published as ``report.schema.json``."""
+        """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.
+
+        Returns:
+            A report as ``report.schema.json`` describes it.
+        """
         return {
             "schema": SCHEMA,
             "tool": {"name": "airflow-flinkcompat", "version": self.tool_version, "catalogue": CATALOGUE},
@@ -236,7 +259,17 @@ class Report:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Report:
-        """The report that ``to_dict`` wrote. Raises ValueError where the data is none."""
+        """The report that :meth:`to_dict` wrote.
+
+        Args:
+            data: The report as JSON values.
+
+        Returns:
+            The report.
+
+        Raises:
+            ValueError: The data has another schema or lacks a field, or a value is not known.
+        """
         if data.get("schema") != SCHEMA:
             raise ValueError(f"not a {SCHEMA}: {data.get('schema')!r}")
         other = data.get("other_engine")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum, StrEnum
+from enum import Enum, IntEnum, StrEnum, auto
 from typing import Any
 
 from airflow_flinkcompat.compat.evidence import lines_restored_right, unknown_ids
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 
 
-class Scope(StrEnum):
+class RuleScope(StrEnum):
     """What a rule looks at: one pair of stateful operators, the pipeline of one sink, or the whole script."""
 
     OPERATOR = "operator"
@@ -28,6 +27,35 @@ class Level(IntEnum):
     WINDOW = 3
     OPAQUE = 4
     REST = 5
+
+
+class PlanCover(Enum):
+    """Where compiled plans show all that a rule looks at, so that equal plans settle what it calls unknown."""
+
+    NEVER = auto()
+    ALWAYS = auto()
+    ONE_JOB = auto()
+    COLUMNS_OF_STATELESS_SINKS = auto()
+
+
+class TableApiCover(Enum):
+    """Where what a rule says of SQL was seen to hold of queries through the Table API as well, on engine ``flink``.
+
+    ``OWN``: the rule is about them. ``ALWAYS``: what it looks at is gone before a query is planned. ``ONE_QUERY``: in
+    programs of one query. ``ONE_WINDOW``: above one operator, an aggregation on a window.
+    """
+
+    NEVER = auto()
+    OWN = auto()
+    ALWAYS = auto()
+    ONE_QUERY = auto()
+    ONE_WINDOW = auto()
+
+
+class Remedy(StrEnum):
+    """What a user can say that settles an unknown, other than what its reason asks for."""
+
+    PARALLELISM_ONE = "parallelism 1"
 
 
 class Fate(StrEnum):
@@ -68,7 +96,8 @@ class Verdict:
     """A rule's answer for one engine.
 
     ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
-    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them.
+    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``remedy`` is
+    what would settle an unknown.
     """
 
     outcome: Outcome
@@ -77,6 +106,7 @@ class Verdict:
     reason: Reason | None = None
     consequence: Consequence | None = None
     evidence: tuple[str, ...] = ()
+    remedy: Remedy | None = None
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
@@ -99,17 +129,16 @@ class Verdict:
             return ids or self.source
         return f"{ids}: {self.source}" if self.basis is Basis.MEASURED else f"{self.source} ({ids})"
 
-    def on(self, engine: str, version: str) -> Verdict:
-        """What it comes to on one version: on open-source Flink, nothing is safe that was not run on that version.
+    def on_line(self, line: str) -> Verdict:
+        """What it comes to on one line of open-source Flink, where nothing is safe that was not run on that line.
 
         Args:
-            engine: The engine that judges.
-            version: Its version, ``major.minor``.
+            line: ``major.minor``.
 
         Returns:
             The verdict itself, or ``unknown`` in its place.
         """
-        if engine != "flink" or self.outcome not in SAFE or version in self.versions:
+        if self.outcome not in SAFE or line in self.versions:
             return self
         seen = f"measured on Flink {' and '.join(self.versions)} only" if self.versions else "no restore shows it"
         grounds = f"{self.grounds}: {seen}" if self.grounds else seen
@@ -119,10 +148,11 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Hit:
+class RuleMatch:
     """A rule that fired: what it says, which differences it claims, the clauses on both sides.
 
-    ``verdicts`` overrides the rule's own, by engine, where the pair decides it.
+    ``verdicts`` overrides the rule's own, by engine, where the pair decides it; ``notes`` is what the message says
+    besides on an engine.
     """
 
     message: str
@@ -133,13 +163,15 @@ class Hit:
     after_span: Span | None = None
     fates: tuple[tuple[str, Fate], ...] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Example:
     """A change a reader recognises the rule by: both sides as SQL over :data:`EXAMPLE_TABLES`, or as Python.
 
-    ``versions`` are the engine versions of both sides, None for the one that is judged by default.
+    ``versions`` are the engine versions of both sides, None for the one that is judged by default. ``outcomes`` are,
+    by engine, what the rule says of it where the change at hand sharpens the rule's own verdict.
     """
 
     old: str
@@ -148,33 +180,46 @@ class Example:
     settings_new: Mapping[str, str] = field(default_factory=dict)
     versions: tuple[str | None, str | None] = (None, None)
     language: str = "sql"
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: stable code, title, scope, verdict per engine, why, example, and the function that finds it.
+    """One rule: stable code, title, scope, verdict per engine, rationale, example, and the function that finds it.
 
-    ``find`` gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
-    :class:`Hit` for every place it fires. ``by_case`` are the engines on which a change of this kind may well end worse
-    than the verdict, ``silent`` those on which the rule never speaks.
+    All that is to be known of a rule stands on it: what other modules need of one is a field here, not a list there.
+
+    Attributes:
+        find: Gets the pair of its scope (``OperatorPair``, ``PipelinePair`` or ``Change``) and answers a
+            :class:`RuleMatch` for every place where the rule speaks.
+        level: Who decides over whom on ``vvr``.
+        case_dependent: Engines on which a change of this kind may well end worse than the verdict.
+        not_applicable: Engines on which the rule never speaks.
+        plan_cover: Where equal compiled plans settle what it calls unknown.
+        table_api_cover: Where it holds of queries through the Table API.
+        yields_to: The code of the rule that decides over it where both speak in one pipeline, because its page does; ""
+            where the worse one decides.
     """
 
     code: str
     title: str
-    scope: Scope
+    scope: RuleScope
     verdicts: Mapping[str, Verdict]
-    why: str
+    rationale: str
     example: Example
-    find: Callable[[Any], Iterable[Hit]]
+    find: Callable[[Any], Iterable[RuleMatch]]
     level: Level = Level.REST
-    by_case: tuple[str, ...] = ()
-    silent: tuple[str, ...] = ()
+    case_dependent: tuple[str, ...] = ()
+    not_applicable: tuple[str, ...] = ()
+    plan_cover: PlanCover = PlanCover.NEVER
+    table_api_cover: TableApiCover = TableApiCover.NEVER
+    yields_to: str = ""
 
     def headline(self, engine: str) -> str:
         """The outcome in a word, for lists: no rule is shown as safe that is so in some cases only, or says nothing."""
-        if engine in self.silent:
+        if engine in self.not_applicable:
             return "says nothing"
-        return "by case" if engine in self.by_case else self.verdicts[engine].outcome.value
+        return "by case" if engine in self.case_dependent else self.verdicts[engine].outcome.value
 
 
 EXAMPLE_TABLES = """\

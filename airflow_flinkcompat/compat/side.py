@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
 
-from airflow_flinkcompat.plan import FunctionDeclaration, Program, build_program
+from airflow_flinkcompat.frontends import read
+from airflow_flinkcompat.frontends.origins import Note
+from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.plan import Program, build_program
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
-from airflow_flinkcompat.plan.unfolding import view
-from airflow_flinkcompat.program import read_as
 from airflow_flinkcompat.secrets import Secret, find_secrets, program_secrets, secrets_beside
-from airflow_flinkcompat.sql import LANGUAGES as PROGRAMS
-from airflow_flinkcompat.sql import Note, Script, parse_script
-
-ENGINES: Mapping[str, str] = {"vvr": "8", "flink": "2.3"}
-"""The engines and the version each is judged by when a side names none."""
-
-
-LANGUAGES = ("sql", *PROGRAMS.values())
-"""What a side may be written in."""
-
-
-_FLINK_OF_VVR: Mapping[str, str] = {"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"}
-"""The Flink that a VVR is made of, by its first number."""
-
-
-_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
-"""How an engine's version is written: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
+from airflow_flinkcompat.sql import Script, parse_script
 
 
 def _later(version: str, last: str) -> bool:
@@ -43,56 +27,26 @@ def _later(version: str, last: str) -> bool:
         return True
 
 
-class InputError(ValueError):
-    """A side that cannot be checked: the message names the place and the remedy."""
-
-
 @dataclass(frozen=True)
-class Side:
-    """What is compared: a script, its effective settings, functions, catalog, engine and engine version.
+class Side(JobSpec):
+    """One side of a change: a job, and what is read of it.
 
-    ``settings`` are those in force before the script's own SETs. ``functions`` declares what the script only uses.
-    ``catalog`` is DDL text of tables the script does not declare. ``engine`` is ``vvr`` unless another one is named, as
-    it always was in Python; the command line judges both engines where none is named. ``source`` is the name used in
-    messages. ``language`` is ``sql``, ``python`` for a PyFlink program, which is read and never run, or ``table`` for
-    one in FLIP-11's notation; ``variables`` are values that only a program's environment knows, by name, and ``files``
-    the texts that lie beside a Python program, its modules and what it reads, by their path from its folder: they are
-    compared as the program is, and nothing else is read. ``beside`` is another side, say the one it is compared with:
-    what both wrote alike is parsed once.
+    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once.
     """
 
-    script: str
-    settings: Mapping[str, str] = field(default_factory=dict)
-    functions: tuple[FunctionDeclaration, ...] = ()
-    catalog: str = ""
-    engine: str = "vvr"
-    engine_version: str | None = None
-    source: str = "<script>"
-    language: str = "sql"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
     beside: Side | None = field(default=None, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
-        if self.engine_version is not None and not _VERSION.fullmatch(self.engine_version):
-            examples = {"flink": "2.3 or 1.20.3", "vvr": "8.0.11 or 11.1"}[self.engine]
-            raise InputError(
-                f"engine version {self.engine_version!r} of {self.source} is no version of {self.engine}: "
-                f"write numbers with points between them, like {examples}"
-            )
-        if self.language not in LANGUAGES:
-            raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
-        if self.variables and self.language == "sql":
-            raise InputError("variables belong to a program: an SQL script has none")
-        if self.files and self.language != "python":
-            raise InputError("files belong to a Python program: nothing else reads any")
+    @classmethod
+    def of(cls, job: JobSpec) -> Side:
+        """A job as one side of a change.
 
-    @property
-    def version(self) -> str:
-        """The engine version, major.minor as far as it is given."""
-        return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
+        Args:
+            job: A job, or a side, which is taken as it is.
+
+        Returns:
+            The side.
+        """
+        return job if isinstance(job, Side) else cls(**{each.name: getattr(job, each.name) for each in fields(JobSpec)})
 
     @cached_property
     def parsed(self) -> Script:
@@ -101,7 +55,7 @@ class Side:
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None
-        return read_as(self.language, self.script, self.source, self.variables, catalog, like, self.files)
+        return read(self, catalog, like)
 
     @cached_property
     def secrets(self) -> tuple[Secret, ...]:
@@ -140,20 +94,28 @@ class Side:
         }
 
     def with_catalog(self, ddl: Iterable[str]) -> Side:
-        """The same side with further DDL in its catalog."""
+        """The same side with further DDL in its catalog.
+
+        Args:
+            ddl: ``CREATE`` statements, each without a semicolon at its end.
+
+        Returns:
+            A new side; the DDL follows what its catalog held.
+        """
         return replace(self, catalog=";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl))))
 
     @property
     def not_run(self) -> tuple[Note, ...]:
         """The parts of a program that the side's engine does not run, or not any more.
 
-        On ``vvr`` only where the version is given: which Flink it is made of decides.
+        Where an engine is made of Flink, only a version that is given tells of which one.
         """
-        flink = self.version if self.engine == "flink" else _FLINK_OF_VVR.get((self.engine_version or "").split(".")[0])
-        if flink is None and self.engine_version is None:
+        facts = ENGINE_FACTS[self.engine]
+        if self.engine_version is None and facts.flink_lines is not None:
             return ()
+        flink = facts.flink_line(self.version)
         return tuple(
-            note for note in self.parsed.notes if note.last is not None and (not flink or _later(flink, note.last))
+            note for note in self.program.notes if note.last is not None and (not flink or _later(flink, note.last))
         )
 
     @cached_property
@@ -163,29 +125,34 @@ class Side:
         failures: list[Problem] = []
         for i, pipeline in enumerate(self.program.pipelines):
             try:
-                outputs[i] = view(pipeline.sink)
+                outputs[i] = resolve_operators(pipeline.sink)
             except TooLarge as error:
                 failures.append(Problem("too-large", str(error), "", pipeline.span))
         return outputs, tuple(failures)
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of everything that is compared; what was checked is what gets deployed."""
-        functions = sorted((f.name, f.kind, f.language, f.definition) for f in self.functions)
-        parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
-        if self.language != "sql":
-            parts += [self.language, sorted(self.variables.items())]
-        if self.files:
-            parts.append(sorted(self.files.items()))
-        return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
+        """The job's digest."""
+        return self.digest()
 
     def require_query(self) -> None:
-        """Raises :class:`InputError` where the script holds no query, and nothing unread that could be one."""
+        """Check that the script holds a query, or something unread that could be one.
+
+        Raises:
+            InputError: It holds neither.
+        """
         if not self.program.pipelines and not self.program.problems:
             raise InputError(f"{self.source}: holds no INSERT and no SELECT: there is nothing to check")
 
     def on(self, engine: str) -> Side:
-        """The same side under another engine's state semantics."""
+        """The same side under another engine's state semantics.
+
+        Args:
+            engine: ``flink`` or ``vvr``.
+
+        Returns:
+            This side where that is its engine already; else a new one with that engine's default version.
+        """
         if engine == self.engine:
             return self
         other = replace(self, engine=engine, engine_version=None)

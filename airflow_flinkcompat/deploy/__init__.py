@@ -1,57 +1,57 @@
-"""Where a deployment runs and what is known of it: targets, the ledger, redeploying, a local Flink.
+"""Where a deployment runs and what is known of it: targets, the ledger, redeploying.
 
-Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client, and the clients need nothing
-of the extra ``local-flink``.
+Names load on first use: reading a ledger needs neither the SQL parser nor an HTTP client.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-    from airflow_flinkcompat.deploy.flink.execution import SubmissionUnknown, TargetError
+    from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SubmissionUnknown, TargetError
     from airflow_flinkcompat.deploy.flink.gateway import GatewayError, SqlGateway
-    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError, JobStatus
+    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
     from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
     from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
     from airflow_flinkcompat.deploy.handover import read_hand_over
     from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
-    from airflow_flinkcompat.deploy.local.flink import LocalFlink
-    from airflow_flinkcompat.deploy.local.processes import LocalFlinkError
     from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
     from airflow_flinkcompat.deploy.redeploy.sequence import deploy
     from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed, verify_start
     from airflow_flinkcompat.deploy.target import (
         EngineInfo,
-        SqlGatewayTarget,
+        JobRef,
+        JobStatus,
+        Operation,
+        Proof,
+        Snapshot,
         Start,
-        StartMode,
         Target,
     )
+    from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
+    from airflow_flinkcompat.model import StartMode
 
 _HOMES = {
-    "errors": ("DeployError", "DeployRefused"),
-    "flink.execution": ("SubmissionUnknown", "TargetError"),
-    "flink.gateway": ("GatewayError", "SqlGateway"),
-    "handover": ("read_hand_over",),
-    "flink.jobmanager": ("JobManager", "JobManagerError", "JobStatus"),
-    "ledger.history": ("Ledger", "LedgerConflict", "LedgerEntry"),
-    "local.flink": ("LocalFlink",),
-    "plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
-    "local.processes": ("LocalFlinkError",),
-    "redeploy.sequence": ("deploy",),
-    "flink.rest": ("ApiError", "Endpoint"),
-    "redeploy.run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
-    "flink.statements": ("ScriptRefused",),
-    "ledger.store": ("LedgerError",),
-    "target": ("EngineInfo", "SqlGatewayTarget", "Start", "StartMode", "Target"),
-    "redeploy.verify": ("VerificationFailed", "verify_start"),
+    ".errors": ("DeployError", "DeployRefused", "SubmissionUnknown", "TargetError"),
+    ".flink.gateway": ("GatewayError", "SqlGateway"),
+    ".handover": ("read_hand_over",),
+    ".flink.jobmanager": ("JobManager", "JobManagerError"),
+    ".ledger.history": ("Ledger", "LedgerConflict", "LedgerEntry"),
+    ".plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
+    ".redeploy.sequence": ("deploy",),
+    ".flink.rest": ("ApiError", "Endpoint"),
+    ".redeploy.run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
+    ".flink.statements": ("ScriptRefused",),
+    ".ledger.store": ("LedgerError",),
+    ".target": ("EngineInfo", "JobRef", "JobStatus", "Operation", "Proof", "Snapshot", "Start", "Target"),
+    ".targets.gateway": ("SqlGatewayTarget",),
+    ".redeploy.verify": ("VerificationFailed", "verify_start"),
+    "airflow_flinkcompat.model": ("StartMode",),
 }
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ApiError",
@@ -62,17 +62,19 @@ __all__ = [
     "GatewayError",
     "JobManager",
     "JobManagerError",
+    "JobRef",
     "JobStatus",
     "Ledger",
     "LedgerConflict",
     "LedgerEntry",
     "LedgerError",
-    "LocalFlink",
-    "LocalFlinkError",
+    "Operation",
     "Options",
     "PlansUnavailable",
+    "Proof",
     "RolledBack",
     "ScriptRefused",
+    "Snapshot",
     "SqlGateway",
     "SqlGatewayTarget",
     "Start",
@@ -93,14 +95,4 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
-
-    def __getattr__(name: str) -> Any:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

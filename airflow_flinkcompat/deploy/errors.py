@@ -22,9 +22,30 @@ class DeployError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(redact(message))
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether no answer came: what was asked for may have taken effect, or may yet."""
+        return False
+
 
 class DeployRefused(DeployError):
     """Nothing was touched: what runs, or what the ledger says, is not what was checked."""
+
+
+class TargetError(DeployError):
+    """The target refused a script, or an operation on a job failed."""
+
+
+class SubmissionUnknown(TargetError):
+    """The target did not answer a statement or a start to its end: whether it took effect is not known."""
+
+    @property
+    def unanswered(self) -> bool:
+        return True
+
+
+class StopFailed(TargetError):
+    """The target says that a stop failed, and that it left no savepoint."""
 
 
 def redact(text: str) -> str:

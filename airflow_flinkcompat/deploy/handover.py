@@ -7,18 +7,29 @@ from typing import Any
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver
+from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.model import JobSpec
 
 
-def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
-    """The record: a mapping, JSON text, or the path or URI of a file. Raises :class:`BoundaryError`."""
+def read_hand_over(given: str | Mapping[str, Any]) -> Cutover:
+    """Read the record of a backfill with a boundary.
+
+    Args:
+        given: The record as a mapping, as JSON text, or the path or URI of a file that holds it.
+
+    Returns:
+        The record.
+
+    Raises:
+        BoundaryError: The file cannot be read, or what is given is no record.
+    """
     if isinstance(given, Mapping):
-        return HandOver.from_dict(dict(given))
+        return Cutover.from_dict(dict(given))
     if given.lstrip().startswith("{"):
-        return HandOver.from_json(given)
+        return Cutover.from_json(given)
     try:
-        return HandOver.from_json(UPath(given).read_text(encoding="utf-8"))
+        return Cutover.from_json(UPath(given).read_text(encoding="utf-8"))
     except (OSError, ValueError, ImportError) as error:
         if isinstance(error, BoundaryError):
             raise
@@ -28,10 +39,10 @@ def read_hand_over(given: str | Mapping[str, Any]) -> HandOver:
         ) from None
 
 
-def check_hand_over(record: HandOver, sha256: Mapping[str, str], resumes: bool) -> None:
+def check_hand_over(record: Cutover, job: JobSpec, resumes: bool) -> None:
     """Raises DeployRefused where the job that would start does not go on from that backfill."""
     try:
-        record.check(sha256)
+        record.check(job)
     except BoundaryError as error:
         raise DeployRefused(str(error)) from None
     if resumes:

@@ -18,9 +18,9 @@ import httpx
 from upath import UPath
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import QUERY_SINK, Plan, PlanError, read_plan
-from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, TargetError
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.deploy.errors import DeployError, TargetError
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import Endpoint, is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
@@ -31,7 +31,7 @@ _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
 _VIEW = f"{QUERY_SINK}_view"
 _TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
 
-Plans = tuple[tuple[Plan, ...], tuple[Plan, ...]]
+Plans = tuple[tuple[CompiledPlan, ...], tuple[CompiledPlan, ...]]
 
 
 class PlansUnavailable(DeployError):
@@ -46,20 +46,30 @@ def unresolved(placeholder: AnyPlaceholder) -> str:
 def explain_plans(
     old: Side,
     new: Side,
-    gateway: SqlGateway | Endpoint | str | None = None,
+    gateway: SqlGateway | Endpoint | str,
     *,
     folder: str | None = None,
     lookup: Lookup = unresolved,
 ) -> Plans:
     """The plans of both sides, job by job.
 
-    ``gateway``: the SQL Gateway to ask; None starts one on this machine for as long as it takes (extra
-    ``local-flink``). ``folder``: path or URI of a folder that the Gateway and this machine both see; for a Gateway on
-    this machine a temporary one by default. Raises PlansUnavailable, TargetError, ApiError, LocalFlinkError.
+    Args:
+        old: What is deployed.
+        new: What is proposed; the Gateway's version must be its own.
+        gateway: The SQL Gateway to ask.
+        folder: Path or URI of a folder that the Gateway and this machine both see; for a Gateway on this machine a
+            temporary one by default.
+        lookup: Gives the value of a placeholder.
+
+    Returns:
+        The plans of the old side and those of the new one, for ``check(…, plans=…)``.
+
+    Raises:
+        PlansUnavailable: Versions differ, no folder is shared, or a connector is missing.
+        TargetError: A statement was refused.
+        ApiError: The Gateway does not answer.
     """
     with contextlib.ExitStack() as stack:
-        if gateway is None:
-            gateway = stack.enter_context(_local_gateway())
         if not isinstance(gateway, SqlGateway):
             gateway = stack.enter_context(SqlGateway(gateway))
         _require_version(gateway, new)
@@ -67,15 +77,30 @@ def explain_plans(
         return compile_plans(gateway, old, place, lookup), compile_plans(gateway, new, place, lookup)
 
 
-def compile_plans(gateway: SqlGateway, side: Side, folder: str, lookup: Lookup = unresolved) -> tuple[Plan, ...]:
-    """The plan of every job the side's script makes, in order: one for each INSERT, statement set and bare query.
+def compile_plans(
+    gateway: SqlGateway, side: Side, folder: str, lookup: Lookup = unresolved
+) -> tuple[CompiledPlan, ...]:
+    """Have the Gateway compile every job of a script: one for each INSERT, statement set and bare query.
 
-    Raises PlansUnavailable, TargetError (with the place in the script), ScriptRefused, GatewayError.
+    Args:
+        gateway: The SQL Gateway.
+        side: The script with its settings and catalog.
+        folder: Path or URI of a folder that the Gateway and this machine both see.
+        lookup: Gives the value of a placeholder.
+
+    Returns:
+        The plans in the order of the script.
+
+    Raises:
+        PlansUnavailable: The folder is not shared, or a connector is missing.
+        TargetError: A statement was refused; the message names its place in the script.
+        ScriptRefused: A statement cannot be run as it is written.
+        GatewayError: The Gateway does not answer.
     """
     runner = ScriptRunner(lookup, gateway)
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
-    plans: list[Plan] = []
+    plans: list[CompiledPlan] = []
     with gateway.session(runner.settings(side.settings)) as session:
         for statement in (*catalog, *side.parsed.statements):
             match role(statement):
@@ -105,7 +130,7 @@ def _run(
         raise
 
 
-def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str) -> Plan:
+def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str) -> CompiledPlan:
     file = UPath(folder) / f"flinkcompat-{uuid.uuid4().hex}.json"
     uri = file.as_uri() if file.protocol in ("", "file") else str(file)
     head = f"COMPILE PLAN '{uri.replace(chr(39), chr(39) * 2)}' FOR "
@@ -162,23 +187,6 @@ def _require_version(gateway: SqlGateway, side: Side) -> None:
             f"{side.source} is to run on Flink {side.version}, the planner is of Flink {version}: ask a SQL Gateway of "
             f"that version, or check for Flink {'.'.join(version.split('.')[:2])}"
         )
-
-
-@contextmanager
-def _local_gateway() -> Iterator[str]:
-    # Only here: a Gateway that runs already needs nothing of the extra.
-    try:
-        from airflow_flinkcompat.deploy.local.flink import LocalFlink
-    except ImportError as error:
-        raise PlansUnavailable(
-            f"planning needs Flink ({error.name} is missing): pip install 'airflow-flinkcompat[local-flink]', or name "
-            "a SQL Gateway"
-        ) from None
-    with (
-        tempfile.TemporaryDirectory(prefix="flinkcompat-client-") as folder,
-        LocalFlink(folder, gateway_only=True) as client,
-    ):
-        yield client.gateway_url
 
 
 @contextmanager

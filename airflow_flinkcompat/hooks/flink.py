@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.compat.planner import Plans
-    from airflow_flinkcompat.deploy import Endpoint, Ledger, SqlGatewayTarget
-    from airflow_flinkcompat.deploy.rehearsal import Cluster
+    from airflow_flinkcompat.deploy import Endpoint, Ledger
+    from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.deploy.targets import OpenTarget
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -30,10 +31,10 @@ class FlinkHook(BaseHook):
     """Reads a connection of type ``flink`` and opens what it names.
 
     Host, port and schema (http or https) are the SQL Gateway's; login and password are basic authentication, a
-    password alone is a bearer token. Extra: ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url``
-    (where people open Flink's UI; default: ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of
-    ``deploy.access``: ``ca_file``, ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the
-    JobManager differs.
+    password alone is a bearer token. Extra: ``target`` (a name of ``deploy.targets``; default: the SQL Gateway),
+    ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url`` (where people open Flink's UI; default:
+    ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``,
+    ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the JobManager differs.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -96,18 +97,36 @@ class FlinkHook(BaseHook):
         name = f"[{name}]" if ":" in name else name  # IPv6
         return f"{scheme}://{name}:{port or parts.port or default_port}{parts.path}".rstrip("/")
 
-    def get_conn(self) -> SqlGatewayTarget:
-        """The deployment target, to be closed after use. Raises AirflowFailException, ApiError: it is not usable."""
-        from airflow_flinkcompat.deploy import SqlGatewayTarget
+    @property
+    def target_name(self) -> str:
+        """Which target of ``deploy.targets`` runs the scripts."""
+        from airflow_flinkcompat.deploy.targets import DEFAULT
 
+        return str(self._extra.get("target") or DEFAULT)
+
+    def get_conn(self) -> OpenTarget:
+        """The deployment target that the extra's ``target`` names, to be used in a ``with``.
+
+        Raises:
+            AirflowFailException: It is not usable; the message names what is wrong in the connection.
+        """
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.targets import Access, target_class
+
+        place = f"connection {self.flink_conn_id!r}"
+        addresses = {"gateway": lambda: self.gateway_url, "jobmanager": lambda: self.jobmanager_url}
         lookup = connection_lookup(self.get_connection)
-        return SqlGatewayTarget(self.gateway_endpoint, self.jobmanager_endpoint, lookup=lookup)
+        access = Access(lambda which: addresses[which](), self.access, place, lookup, mask_in_logs)
+        try:
+            return target_class(self.target_name).connect(access)
+        except DeployError as error:
+            raise AirflowFailException(str(error) if place in str(error) else f"{place}: {error}") from None
 
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
         """Where a rehearsal takes place. Raises AirflowFailException, ApiError: it is not usable."""
         from airflow_flinkcompat.deploy import JobManager, SqlGateway
-        from airflow_flinkcompat.deploy.rehearsal import Cluster
+        from airflow_flinkcompat.deploy.restore_test import Cluster
 
         lookup = connection_lookup(self.get_connection)
         with SqlGateway(self.gateway_endpoint) as gateway, JobManager(self.jobmanager_endpoint) as jobmanager:
@@ -116,6 +135,13 @@ class FlinkHook(BaseHook):
     @property
     def gateway_endpoint(self) -> Endpoint:
         """How the SQL Gateway is reached. Raises AirflowFailException, naming what is wrong in the connection."""
+        from airflow_flinkcompat.deploy.targets import DEFAULT
+
+        if self.target_name != DEFAULT:
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r} names the target {self.target_name!r}, and this is asked of a SQL "
+                "Gateway: what Flink plans, and a rehearsal, cannot be told on this target"
+            )
         return self._endpoint(self.gateway_url)
 
     @property
@@ -197,7 +223,10 @@ class FlinkHook(BaseHook):
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
-        return True, f"SQL Gateway {version}; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        from airflow_flinkcompat.deploy.targets import DEFAULT
+
+        runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, Flink"
+        return True, f"{runs} {version}; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
 
 
 def _is_address(url: str) -> bool:

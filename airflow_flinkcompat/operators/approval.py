@@ -11,8 +11,9 @@ from airflow.providers.common.compat.sdk import BranchMixIn
 from airflow.providers.standard.operators.hitl import HITLOperator
 
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.base import (
+from airflow_flinkcompat.tasks.base import (
     DeploymentOperator,
+    TaskRole,
     UnmappedMixin,
     readable_errors,
     run_name,
@@ -49,17 +50,22 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
     rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume. As the gate it is
     not mapped.
 
-    :param branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``reject`` may be left out:
-        everything downstream is skipped then.
-    :param check_task_id: the FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
-    :param body: text above the report. (templated, Markdown)
-    :param backfill: whether history is recomputed after a restart, as its option says then: "Restart with backfill".
-        Default: whether a FlinkBackfillOperator of the deployment comes after this task.
-    :param retries: at least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
-        asks again. Fewer in ``default_args`` are raised to 1, with a warning.
-    :param defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
+    Args:
+        deployment: Name of the Flink job. (templated)
+        branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``reject`` may be left out:
+            everything downstream is skipped then.
+        check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
+        subject: The question's title; by default one that names the deployment. (templated)
+        body: Text above the report. (templated, Markdown)
+        backfill: Whether history is recomputed after a restart, as its option says then: "Restart with backfill".
+            Default: whether a FlinkBackfillOperator of the deployment comes after this task.
+        retries: At least 1: Airflow 3.3 can lose an answer that comes just as the waiting task is parked; then it
+            asks again. Fewer in ``default_args`` are raised to 1, with a warning.
+        retry_delay: The pause before a retry.
+        defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
     """
 
+    role = TaskRole.APPROVAL
     template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "subject", "body")
     inherits_from_skipmixin = True
     ui_color = "#fef7e0"

@@ -17,15 +17,16 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
-from airflow_flinkcompat.operators.arguments import Late, Native, ScriptArguments, Template
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors
+from airflow_flinkcompat.model import Late, Native
+from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.backfill import BackfillRequest
-    from airflow_flinkcompat.backfill.connectors.base import Needs
+    from airflow_flinkcompat.backfill.protocols import Needs
 
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
@@ -46,25 +47,27 @@ class FlinkBackfillOperator(ScriptOperator):
     Returns the counts of the run (where the driver runs on this machine) and, with a boundary, the ``hand_over`` record
     that FlinkSqlDeployOperator takes.
 
-    :param tables: table of the script → URI of its history (default: the place the script declares). (templated)
-    :param sinks: sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
-    :param from_: begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
-    :param to: end of the span, exclusive, ISO 8601; default: the end of history. (templated)
-    :param order_by: table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
-        others. (templated)
-    :param late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
-    :param native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
-    :param chunk: compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
-        ones. (templated)
-    :param journal: folder where finished parts are kept; default: beside a sink's folder. (templated)
-    :param boundary: where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
-    :param allow_incomplete: the source went quiet: it need not have passed the boundary.
-    :param hand_over: file or URI to write the hand-over record to. (templated)
-    :param dry_run: log what would be read, computed and written; submit nothing.
-    :param conn_id: connection of type ``spark``. (templated)
-    :param spark: further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
+    Args:
+        tables: Table of the script → URI of its history (default: the place the script declares). (templated)
+        sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
+        from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
+        to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
+        order_by: Table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
+            others. (templated)
+        late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
+        native: ``auto`` or ``off``: whether DuckDB may aggregate files inside Spark's tasks. (templated)
+        chunk: Compute the range in parts this long (``1d``, ``6h``); a run after a failed one takes up the finished
+            ones. (templated)
+        journal: Folder where finished parts are kept; default: beside a sink's folder. (templated)
+        boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
+        allow_incomplete: The source went quiet: it need not have passed the boundary.
+        hand_over: File or URI to write the hand-over record to. (templated)
+        dry_run: Log what would be read, computed and written; submit nothing.
+        conn_id: Connection of type ``spark``. (templated)
+        spark: Further arguments of SparkSubmitOperator (conf, packages, executor_memory …). (templated)
     """
 
+    role = TaskRole.BACKFILL
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "tables", "sinks", "order_by", "from_", "to", "late", "native", "chunk",
         "journal", "boundary", "hand_over", "conn_id", "spark",
@@ -155,9 +158,14 @@ class FlinkBackfillOperator(ScriptOperator):
         )
 
     def request(self) -> BackfillRequest:
-        """What the Spark job reads. Raises AirflowFailException: a literal secret, which no file should hold.
+        """The request that the Spark job reads, made of the rendered arguments.
 
-        Raises BackfillError: a bound is no time, or the span is empty.
+        Returns:
+            The request; it holds placeholders and no secret.
+
+        Raises:
+            AirflowFailException: The script holds a literal secret, which no file should hold.
+            BackfillError: A bound is no time, or the span is empty.
         """
         from airflow_flinkcompat.backfill import BackfillRequest, parse_duration, parse_time
 
@@ -168,19 +176,12 @@ class FlinkBackfillOperator(ScriptOperator):
                 f"the script holds secrets in plain text ({places}): use ${{conn.…}} placeholders"
             )
         return BackfillRequest(
-            script_text=side.script,
-            source=side.source,
-            settings=side.settings,
-            functions=side.functions,
-            catalog=side.catalog,
+            side,
             from_=parse_time(self.from_) if self.from_ else None,
             to=parse_time(self.to) if self.to else None,
             tables=dict(self.rendered("tables") or {}),
             sinks=dict(self.rendered("sinks") or {}),
             order_by=dict(self.order_by or {}),
-            language=side.language,
-            variables=side.variables,
-            files=side.files,
             late=self.late,
             native=self.native,
             boundary=parse_time(self.boundary) if self.boundary else None,
@@ -216,7 +217,7 @@ class FlinkBackfillOperator(ScriptOperator):
         """Made when the task runs: the provider's module takes seconds to load and brings kubernetes along."""
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-        from airflow_flinkcompat.backfill.executing.session import submit_configuration
+        from airflow_flinkcompat.backfill.spark.session import submit_configuration
 
         given = dict(self.rendered("spark") or {})
         arguments = ["--request", str(folder / _REQUEST), "--result", str(folder / _RESULT)]

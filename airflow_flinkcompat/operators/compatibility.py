@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.model import ENGINES, Policy
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.arguments import Engine, PolicyTable, ScriptArguments, Template
-from airflow_flinkcompat.operators.base import (
+from airflow_flinkcompat.operators.summary import Summary
+from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
+from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
+    TaskRole,
     UnmappedMixin,
     readable_errors,
     record,
     side_of,
     task_ids,
 )
-from airflow_flinkcompat.operators.summary import Summary
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_flinkcompat.compat import Circumstances, Policy, Report, Side
+    from airflow_flinkcompat.compat import Circumstances, Report, Side
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("unchanged", "reject")
-OUTCOMES = ("compatible", "partial", "unknown", "incompatible")
-ENGINES = get_args(Engine)
+_ENGINES = ("auto", *sorted(ENGINES))
 # Branches after which nothing is deployed → kind of ledger entry, by which the sensor knows, and its words.
 _LEADS_NOWHERE = {"unchanged": ("unchanged", "nothing to deploy"), "reject": ("rejected", "rejected by the policy")}
 
@@ -48,25 +50,27 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     fails the task: nobody is asked about what cannot be deployed. There is one gate for each deployment; it is not
     mapped.
 
-    :param branches: branch → task id, task group id or a list of them. ``first``: nothing is deployed yet;
-        ``resume``, ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` and ``reject`` may be
-        left out: everything downstream is skipped then.
-    :param engine: whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the SQL Gateway is asked. (templated)
-    :param engine_version: version of that engine; with ``auto`` the Gateway's. (templated)
-    :param policy: outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
-        for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after.
-    :param redeploy_unchanged: what to do where nothing changed that matters to the job, and the deployed job runs. By
-        default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible change,
-        to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
-    :param explain_plan: have the Gateway compile both scripts and compare the plans (engine ``flink``). The task fails
-        where that cannot be done.
-    :param plan_dir: path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
-        both run on one machine. (templated)
-    :param deferrable: wait in the triggerer while the SQL Gateway does not answer; False: the task fails then, and is
-        retried as ``retries`` says.
-    :param gateway_timeout: seconds after which a Gateway that does not answer fails the task, for good.
+    Args:
+        branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
+            ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` and ``reject`` may be left
+            out: everything downstream is skipped then.
+        engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the SQL Gateway is asked. (templated)
+        engine_version: Version of that engine; with ``auto`` the Gateway's. (templated)
+        policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
+            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after.
+        redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
+            default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
+            change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
+        explain_plan: Have the Gateway compile both scripts and compare the plans (engine ``flink``). The task fails
+            where that cannot be done.
+        plan_dir: Path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
+            both run on one machine. (templated)
+        deferrable: Wait in the triggerer while the SQL Gateway does not answer; False: the task fails then, and is
+            retried as ``retries`` says.
+        gateway_timeout: Seconds after which a Gateway that does not answer fails the task, for good.
     """
 
+    role = TaskRole.CHECK
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged",
     )  # fmt: skip
@@ -91,10 +95,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         super().__init__(**kwargs)
         _check_branches(branches)
         if isinstance(policy, Mapping):
-            _check_policy(policy)
-        if engine not in ENGINES and "{{" not in engine:
-            raise ValueError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
-        if explain_plan and engine == "vvr":
+            Policy.of(policy)
+        if engine not in _ENGINES and "{{" not in engine:
+            raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
+        if explain_plan and not _may_compile(engine):
             raise ValueError("explain_plan compares plans of open-source Flink: engine must be flink or auto")
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
@@ -112,7 +116,16 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self._check_or_wait(context, time.time() + self.gateway_timeout)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Taken up again after a wait in the triggerer; the files are read anew."""
+        """Taken up again after a wait in the triggerer; the files are read anew.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said: ``until``, seconds since the epoch after which the task fails, and ``silent``,
+                whether the Gateway did not answer the triggerer either, at least once.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
         # Where only this task gets no answer, waiting for one would go on all day.
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
@@ -144,8 +157,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self.do_branch(context, self.branches.get(summary.branch) or None)
 
     def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
-        from airflow_flinkcompat.compat import InputError
         from airflow_flinkcompat.deploy import ScriptRefused
+        from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.sql import ScriptError
 
         try:
@@ -161,8 +174,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return Summary(ledger.deployment, "first", new.sha256, new.engine, new.engine_version)
 
     def _engine(self) -> tuple[str, str | None]:
-        if self.engine not in ENGINES:
-            raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.engine not in _ENGINES:
+            raise AirflowFailException(f"engine {self.engine!r} is not one of {', '.join(_ENGINES)}")
         # Rendered as a native object, a template that says 2.3 is a number.
         stated = str(self.engine_version) if self.engine_version else None
         if self.engine != "auto":
@@ -212,7 +225,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         )
 
     def _plans(self, old: Side, new: Side) -> Plans:
-        if new.engine != "flink":
+        if not _may_compile(new.engine):
             raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
         if any(side.language != "sql" for side in (old, new)):
             raise AirflowFailException("explain_plan compiles SQL scripts, and one side is a program: leave it out")
@@ -230,10 +243,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return "approve" if refused and branch in ("resume", "restart") else branch
 
     def _effective_policy(self) -> Policy:
-        from airflow_flinkcompat.compat import Policy
-
-        given = cast("Policy | Mapping[str, str] | None", self.policy)
-        return Policy.of(given, backfill=summaries.has_backfill(self))
+        return Policy.of(self.policy, backfill=summaries.has_backfill(self))
 
     def _is_in_force(self, ledger: Ledger, head: LedgerEntry) -> bool:
         """Whether the deployed job runs and no redeploy is under way.
@@ -274,17 +284,22 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _require_deployable(self, side: Side) -> None:
         """Raises InputError or ScriptRefused, with every place and remedy: what no approval could have deployed."""
-        from airflow_flinkcompat.compat import InputError
         from airflow_flinkcompat.compat.deployable import obstacles
         from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
-        from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+        from airflow_flinkcompat.model import InputError
 
         if found := obstacles(side):
             reasons = "\n".join(map(str, found))
             raise InputError(f"{side.source} cannot be deployed until it is mended:\n{reasons}")
-        if side.language == "sql" and summaries.downstream(self, FlinkSqlDeployOperator):
+        if side.language == "sql" and summaries.downstream(self, TaskRole.DEPLOY):
             prepare(side.script, side.source)
             check_settings(side.settings)
+
+
+def _may_compile(engine: str) -> bool:
+    """Whether scripts can be compiled on an engine; True where it is not known yet which one it is."""
+    facts = ENGINE_FACTS.get(engine)
+    return facts is None or facts.compiles_plans
 
 
 def _is_unchanged(report: Report) -> bool:
@@ -312,14 +327,3 @@ def _check_branches(branches: Mapping[str, Any]) -> None:
         raise ValueError(f"branches: unknown {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
     if missing := [key for key in REQUIRED_BRANCHES if not task_ids(branches.get(key))]:
         raise ValueError(f"branches: {', '.join(map(repr, missing))} missing; each needs a task id or a list of them")
-
-
-def _check_policy(policy: Mapping[str, object]) -> None:
-    targets = ("resume", "restart", "approve", "reject")
-    for outcome, branch in policy.items():
-        if outcome not in OUTCOMES:
-            raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(OUTCOMES)}")
-        if branch not in targets:
-            raise ValueError(f"policy: {outcome} leads to {branch!r}; known are {', '.join(targets)}")
-    if policy.get("incompatible") == "resume":
-        raise ValueError("policy: an incompatible change is never resumed without approval")

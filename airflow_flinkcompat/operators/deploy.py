@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.arguments import ScriptArguments, StartMode, Template
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, run_name, side_of
+from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+from airflow_flinkcompat.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    readable_errors,
+    record,
+    run_name,
+    side_of,
+)
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
@@ -25,7 +33,6 @@ if TYPE_CHECKING:
 _RETURNED = (
     "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
 )  # fmt: skip
-START_MODES = get_args(StartMode)
 
 
 class FlinkSqlDeployOperator(ScriptOperator):
@@ -39,32 +46,34 @@ class FlinkSqlDeployOperator(ScriptOperator):
     When the new job does not start, the former script is started again from the savepoint and verified, and the task
     fails with both reasons. A retry after a kill finds out what was done and goes on from there.
 
-    :param start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
-        changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
-        else savepoint. (templated)
-    :param check_task_id: the FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
-        the same deployment.
-    :param approval_task_id: the approval whose answer goes into the ledger; found in the same way.
-    :param savepoint_directory: where savepoints go; default: the cluster's. (templated)
-    :param settle_seconds: how long the new job is watched without failure.
-    :param stop_timeout: seconds the stop with savepoint may take.
-    :param start_timeout: seconds the new job has to prove itself.
-    :param roll_back: start the former script again when the new one does not run.
-    :param keep_savepoints: how many savepoints of this deployment's stops are kept; older ones are disposed of, never
-        the one to go back to. None: all.
-    :param deferrable: wait for the cluster in the triggerer when it takes long.
-    :param patience: seconds a worker waits before the triggerer does.
-    :param poll_interval: seconds between two looks there.
-    :param allow_ended: start stateless although the deployed job has ended without this deployment's doing.
-    :param hand_over: the record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
-        ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless; where
-        the sources have to start is logged, and the ledger keeps it. (templated)
-    :param source_offsets: where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment
-        in ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
-        its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A stateless
-        start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
+    Args:
+        start_mode: ``savepoint`` (resume), ``checkpoint`` (the former job's latest retained one; for compatible
+            changes, also of a job that failed), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            else savepoint. (templated)
+        check_task_id: The FlinkSqlCompatibilityOperator to follow; by default the only one upstream of this task for
+            the same deployment.
+        approval_task_id: The approval whose answer goes into the ledger; found in the same way.
+        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
+        settle_seconds: How long the new job is watched without failure.
+        stop_timeout: Seconds the stop with savepoint may take.
+        start_timeout: Seconds the new job has to prove itself.
+        roll_back: Start the former script again when the new one does not run.
+        keep_savepoints: How many savepoints of this deployment's stops are kept; older ones are disposed of, never
+            the one to go back to. None: all.
+        deferrable: Wait for the cluster in the triggerer when it takes long.
+        patience: Seconds a worker waits before the triggerer does.
+        poll_interval: Seconds between two looks there.
+        allow_ended: Start stateless although the deployed job has ended without this deployment's doing.
+        hand_over: The record of a backfill with a boundary: a mapping (what FlinkBackfillOperator returns as
+            ``hand_over``), JSON text, or a path or URI. It must be of this very script and the start be stateless;
+            where the sources have to start is logged, and the ledger keeps it. (templated)
+        source_offsets: Where sources begin, apart from the state: ``as-stored``, ``earliest``, ``latest``, a moment in
+            ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
+            its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
+            stateless start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
     """
 
+    role = TaskRole.DEPLOY
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets",
     )  # fmt: skip
@@ -75,7 +84,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def __init__(
         self,
         *,
-        start_mode: StartMode | Template = "savepoint",
+        start_mode: StartModeName | Template = "savepoint",
         check_task_id: str | None = None,
         approval_task_id: str | None = None,
         savepoint_directory: str | None = None,
@@ -93,8 +102,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
-        if start_mode not in START_MODES and "{{" not in start_mode:
-            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(START_MODES)}")
+        if start_mode not in tuple(StartMode) and "{{" not in start_mode:
+            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(StartMode)}")
         if "{{" not in f"{source_offsets} {start_mode}":
             _check_offsets(source_offsets, start_mode)
         self.source_offsets = source_offsets
@@ -120,14 +129,22 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return self._go_on(context, None)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Taken up again after a wait in the triggerer."""
+        """Taken up again after a wait in the triggerer.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said; ``wait`` is the wait that the run ended in.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
         return self._go_on(context, event["wait"])
 
     def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
         from airflow_flinkcompat.deploy import Waiting
 
-        if self.start_mode not in START_MODES:
-            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(START_MODES)}")
+        if self.start_mode not in tuple(StartMode):
+            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(StartMode)}")
         try:
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
@@ -253,9 +270,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         return by
 
     def _approvals(self) -> list[str]:
-        from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
-
-        return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, FlinkSqlApprovalOperator)
+        return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, TaskRole.APPROVAL)
 
 
 def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:

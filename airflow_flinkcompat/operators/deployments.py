@@ -21,7 +21,12 @@ from typing_extensions import TypedDict
 
 from airflow_flinkcompat.operators import task_arguments
 from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
-from airflow_flinkcompat.operators.arguments import (
+from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.tasks.arguments import (
     ApproveTable,
     BackfillTable,
     ChangedTable,
@@ -30,11 +35,6 @@ from airflow_flinkcompat.operators.arguments import (
     RehearseTable,
     Template,
 )
-from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
-from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
-from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
-from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
-from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 # What a deployment says once for all of its tasks, and what their order decides.
 _SHARED = {
@@ -48,8 +48,9 @@ class DeploymentsError(ValueError):
 
 
 def _table(operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: str = "", **more: Any) -> Any:
-    """The type of a table that holds arguments of ``operator``: its own parameters, by name and as annotated, and what
-    Airflow's own classes take.
+    """The type of a table that holds arguments of ``operator``.
+
+    Its keys are the operator's own parameters, by name and as annotated, and what Airflow's own classes take.
     """
     known = dict(more)
     for cls in operator.__mro__:
@@ -77,7 +78,8 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
-    "check": _table(FlinkSqlCompatibilityOperator),
+    # A policy says itself what is wrong with it.
+    "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
     "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL),
     "deploy": _table(FlinkSqlDeployOperator, without="hand_over"),
     "backfill": _table(FlinkBackfillOperator),
@@ -209,8 +211,16 @@ class Deployments:
 def read_deployments(path: str | os.PathLike[str]) -> Deployments:
     """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` says.
 
-    A deployment that cannot be used is a problem and not the end of the others. Raises DeploymentsError: the file
-    cannot be read at all.
+    A deployment that cannot be used is a problem and not the end of the others.
+
+    Args:
+        path: A file of TOML in UTF-8.
+
+    Returns:
+        The deployments that can be used, and a line for each problem.
+
+    Raises:
+        DeploymentsError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
     """
     file = Path(path)
     try:

@@ -10,21 +10,17 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
 from airflow_flinkcompat.operators.approval import RESUME, FlinkSqlApprovalOperator, restart_option
-from airflow_flinkcompat.operators.arguments import StartMode
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
-from airflow_flinkcompat.operators.texts import PROGRAMS
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
-# compat.Policy's own, which takes the SQL parser to import.
-_POLICY = {"compatible": "resume", "partial": "approve", "unknown": "approve", "incompatible": "approve"}
-_POLICY_WITH_BACKFILL = {**_POLICY, "incompatible": "restart"}
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -39,21 +35,29 @@ def gated_redeploy(
     watch: bool = True,
     deploy: Callable[..., BaseOperator] | None = None,
 ) -> TaskGroup:
-    """The tasks of one gated redeploy, in the DAG or task group that is open: ``with DAG(…): gated_redeploy(…)``.
+    """The tasks of one gated redeploy, in the DAG or task group that is open.
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
     ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
     ``rehearse`` a rehearsal before ``resume``.
     What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
     redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
-    ``group_id`` puts them into a group of that name; ``watch=False`` leaves ``changed`` out, for a DAG that is
-    triggered. ``deploy`` makes the tasks that start the job, in place of FlinkSqlDeployOperator: it is called with
-    ``task_id``, ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task,
-    and ``hand_over`` where there is one. A program of the Table API needs it: the SQL Gateway does not run programs.
-    Returns the group they are in.
 
-    Raises ValueError for a DAG that may be at work on one deployment twice (``max_active_runs=1`` is needed), and for
-    arguments that an operator does not take.
+    Args:
+        deployment: The Flink job and the arguments of its tasks.
+        group_id: The name of a task group to put the tasks into; None: the DAG or task group that is open.
+        watch: False leaves ``changed`` out, for a DAG that is triggered.
+        deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
+            ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
+            ``hand_over`` where there is one. A program of the Table API needs it: the SQL Gateway does not run
+            programs.
+
+    Returns:
+        The group the tasks are in.
+
+    Raises:
+        ValueError: The DAG may be at work on one deployment twice (``max_active_runs=1`` is needed), or an operator
+            does not take an argument.
     """
     with TaskGroup(group_id) if group_id else nullcontext():
         tasks = _Tasks(deployment, deploy)
@@ -72,10 +76,22 @@ def gated_redeploy(
 def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: Any) -> DAG:
     """A DAG of one deployment, ``redeploy_<name>``, always one run of it waiting or at work.
 
-    Airflow finds it as a global of the DAG file. ``dag``: further arguments of the DAG, before these defaults:
-    ``schedule="@continuous"``; ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
-    ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and not the
-    commit it began with. Raises ValueError, TypeError: arguments that an operator does not take.
+    Airflow finds it as a global of the DAG file.
+
+    Args:
+        deployment: The Flink job and the arguments of its tasks.
+        prefix: What the DAG id begins with, before the deployment's name.
+        **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``;
+            ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
+            ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and
+            not the commit it began with.
+
+    Returns:
+        The DAG.
+
+    Raises:
+        ValueError: An operator refuses the value of an argument.
+        TypeError: An operator does not take an argument.
     """
     arguments = {
         "schedule": "@continuous",
@@ -94,11 +110,21 @@ def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: An
 
 
 def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_", **dag: Any) -> dict[str, DAG]:
-    """A DAG for each deployment of a file, by DAG id: ``globals().update(redeploy_dags("deployments.toml"))``.
+    """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
 
-    Scripts are sought beside the file. ``dag``: further arguments of every DAG, as ``redeploy_dag`` takes them. Where
-    some deployments cannot be used the others get their DAGs, and Airflow shows one import error that names each of
-    them. A worker, which runs a task of one DAG, gets that DAG alone. Raises DeploymentsError: the file cannot be read.
+    Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
+    shows one import error that names each of them. A worker, which runs a task of one DAG, gets that DAG alone.
+
+    Args:
+        path: The file of deployments.
+        prefix: What each DAG id begins with, before the deployment's name.
+        **dag: Further arguments of every DAG, as :func:`redeploy_dag` takes them.
+
+    Returns:
+        The DAGs by DAG id.
+
+    Raises:
+        DeploymentsError: The file cannot be read.
     """
     found = read_deployments(path)
     problems = list(found.problems)
@@ -134,15 +160,14 @@ class _Tasks:
     """Makes the tasks of one deployment, from the ends of the branches back to the check."""
 
     def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
-        if deploy is None and deployment.script.endswith(PROGRAMS):
+        if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):
             raise ValueError(
                 f"{deployment.script} is a program, which the SQL Gateway does not run: give gated_redeploy a deploy "
                 "of your own, a function that makes the task which starts it (`flink run -py …`)"
             )
         self.one = deployment
         self.deploy = deploy
-        default = _POLICY_WITH_BACKFILL if deployment.has_backfill else _POLICY
-        self.policy = {**default, **(deployment.check.get("policy") or {})}
+        self.policy = Policy.of(deployment.check.get("policy"), backfill=deployment.has_backfill)
 
     def gate(self) -> Any:
         first = self._deploy("deploy_first", "stateless")
@@ -198,7 +223,7 @@ class _Tasks:
         return rehearse
 
     def _outcomes(self, branch: str) -> str:
-        return " or ".join(outcome for outcome, leads in self.policy.items() if leads == branch)
+        return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:
         # Without a label too: a task that nothing leads to would run at once.
@@ -207,7 +232,7 @@ class _Tasks:
         else:
             upper >> lower
 
-    def _deploy(self, task_id: str, start_mode: StartMode, **more: Any) -> Any:
+    def _deploy(self, task_id: str, start_mode: StartModeName, **more: Any) -> Any:
         if self.deploy is not None:
             return self.deploy(task_id=task_id, start_mode=start_mode, **more)
         table = dict(self.one.deploy)

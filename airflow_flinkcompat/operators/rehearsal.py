@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.arguments import RehearsalFinding, ScriptArguments
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, record, side_of
+from airflow_flinkcompat.tasks.arguments import ScriptArguments
+from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, record, side_of
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
 if TYPE_CHECKING:
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import LedgerEntry
-    from airflow_flinkcompat.deploy.rehearsal import Rehearsal
+    from airflow_flinkcompat.deploy.restore_test import Rehearsal
 
-FINDINGS = get_args(RehearsalFinding)
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
 _CLEANING_SECONDS = 120.0
 # XCom: what a rehearsal that waits in the triggerer has started.
@@ -39,20 +39,22 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     After a FlinkSqlCompatibilityOperator of its deployment it rehearses what was checked there, and nothing else.
 
-    :param fail_on: findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by
-        default. The ledger then remembers the version as one that failed, which ``FlinkSqlChangeSensor`` does not
-        offer again; clear this task to rehearse it once more.
-    :param savepoint_directory: where savepoints go; default: the cluster's. (templated)
-    :param settle_seconds: how long each job is watched without failure.
-    :param start_timeout: seconds each job has to come up.
-    :param savepoint_timeout: seconds each savepoint may take.
-    :param deferrable: wait for the cluster in the triggerer when it takes long. The worker waits all the same where
-        Airflow (before 3.3) tells nobody that a task was ended there: its jobs would be left running.
-    :param patience: seconds a worker waits before the triggerer does.
-    :param poll_interval: seconds between two looks there.
-    :param check_task_id: the check to follow; by default the only one upstream for the same deployment, if any.
+    Args:
+        fail_on: Findings that fail the task for good, ``refused`` and ``could not tell`` for instance; none by
+            default. The ledger then remembers the version as one that failed, which ``FlinkSqlChangeSensor`` does not
+            offer again; clear this task to rehearse it once more.
+        savepoint_directory: Where savepoints go; default: the cluster's. (templated)
+        settle_seconds: How long each job is watched without failure.
+        start_timeout: Seconds each job has to come up.
+        savepoint_timeout: Seconds each savepoint may take.
+        deferrable: Wait for the cluster in the triggerer when it takes long. The worker waits all the same where
+            Airflow (before 3.3) tells nobody that a task was ended there: its jobs would be left running.
+        patience: Seconds a worker waits before the triggerer does.
+        poll_interval: Seconds between two looks there.
+        check_task_id: The check to follow; by default the only one upstream for the same deployment, if any.
     """
 
+    role = TaskRole.REHEARSAL
     template_fields: Sequence[str] = (*ScriptOperator.template_fields, "savepoint_directory")
     takes_programs = False
     ui_color = "#e8e6f4"
@@ -60,7 +62,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     def __init__(
         self,
         *,
-        fail_on: Sequence[RehearsalFinding] = (),
+        fail_on: Sequence[RehearsalFindingName] = (),
         savepoint_directory: str | None = None,
         settle_seconds: float = 5,
         start_timeout: float = 180,
@@ -72,8 +74,8 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
-        if unknown := [finding for finding in fail_on if finding not in FINDINGS]:
-            raise ValueError(f"fail_on {unknown[0]!r} is not one of {', '.join(FINDINGS)}")
+        if unknown := [finding for finding in fail_on if finding not in tuple(RehearsalFinding)]:
+            raise ValueError(f"fail_on {unknown[0]!r} is not one of {', '.join(RehearsalFinding)}")
         self.fail_on = fail_on
         self.savepoint_directory = savepoint_directory
         self.settle_seconds = settle_seconds
@@ -86,13 +88,15 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """The finding as data (schema ``flinkcompat-rehearsal/1``). Raises AirflowFailException: one to fail on."""
-        from airflow_flinkcompat.deploy.rehearsal import Finding, Rehearsal
+        from airflow_flinkcompat.deploy.restore_test import Rehearsal
 
         with readable_errors():
             head = self.open_ledger().head()
             side = self._side(context)
             if head is None:
-                found = Rehearsal(Finding.UNTOLD, f"nothing of {self.deployment} is deployed: there is no state")
+                found = Rehearsal(
+                    RehearsalFinding.INCONCLUSIVE, f"nothing of {self.deployment} is deployed: there is no state"
+                )
             else:
                 found = self._rehearse(context, head, side, None)
             return self._told(context, found, side)
@@ -100,7 +104,22 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     def execute_complete(
         self, context: Context, event: Mapping[str, Any], entry: int, sha256: str, state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Taken up again after a wait in the triggerer: of ledger entry ``entry`` and the version ``sha256``."""
+        """Taken up again after a wait in the triggerer.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said; it is not used.
+            entry: The number of the ledger entry whose job is rehearsed.
+            sha256: The digest of the version that is rehearsed.
+            state: What the rehearsal has started so far.
+
+        Returns:
+            What :meth:`execute` returns.
+
+        Raises:
+            AirflowFailException: What is proposed is not that version any more, or the rehearsal has a finding of
+                ``fail_on``.
+        """
         with readable_errors():
             try:
                 head = next(each for each in self.open_ledger().entries() if each.number == entry)
@@ -127,22 +146,20 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 self._abandon(state)
 
     def _side(self, context: Context) -> Side:
-        from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
-
-        if self.check_task_id or summaries.upstream(self, FlinkSqlCompatibilityOperator):
+        if self.check_task_id or summaries.upstream(self, TaskRole.CHECK):
             return summaries.checked_side(self, summaries.pull(context, self, self.check_task_id))
         return self.proposed_side("flink", None)
 
     def _rehearse(self, context: Context, head: LedgerEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
-        from airflow_flinkcompat.deploy.rehearsal import Patience, Paused, RehearsalOptions, rehearse
+        from airflow_flinkcompat.deploy.restore_test import Paused, RehearsalOptions, Timeouts, rehearse
 
-        patience = Patience(
+        timeouts = Timeouts(
             settle=self.settle_seconds,
             start=self.start_timeout,
             savepoint=self.savepoint_timeout,
             here=self.patience if self.deferrable and is_told_of_kills() else None,
         )
-        options = RehearsalOptions(self.savepoint_directory, patience)
+        options = RehearsalOptions(self.savepoint_directory, timeouts)
         try:
             with self.hook.rehearsal_cluster() as cluster:
                 return rehearse(cluster, str(head.job_id), side_of(head), side, options, self.log_lines, state)
@@ -161,7 +178,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)
 
     def _abandon(self, state: Mapping[str, Any]) -> None:
-        from airflow_flinkcompat.deploy.rehearsal import abandon
+        from airflow_flinkcompat.deploy.restore_test import abandon
 
         self.log_lines("the rehearsal cannot go on: ending what it has started")
         with self.hook.rehearsal_cluster() as cluster:

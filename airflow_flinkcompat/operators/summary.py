@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_flinkcompat.tasks.base import DeploymentOperator, ScriptOperator, TaskRole
+
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.operators.base import ScriptOperator
 
 SUMMARY = "summary"
 REPORT = "report"
@@ -72,9 +73,7 @@ def pull(context: Context, task: Any, named: str | None = None) -> Summary:
 
     Raises AirflowFailException: there is no such verdict in this run, or more than one.
     """
-    from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
-
-    candidates = [named] if named else upstream(task, FlinkSqlCompatibilityOperator)
+    candidates = [named] if named else upstream(task, TaskRole.CHECK)
     found = {task_id: summary for task_id in candidates if (summary := _summary_of(context, task_id))}
     own = {task_id: summary for task_id, summary in found.items() if summary.deployment == task.deployment}
     if len(own) == 1:
@@ -102,23 +101,25 @@ def checked_side(task: ScriptOperator, summary: Summary) -> Side:
     return side
 
 
-def upstream(task: Any, kind: type[Any]) -> list[str]:
-    """Ids of the tasks of a type that come before ``task``, sorted."""
-    return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if isinstance(other, kind))
+def upstream(task: Any, role: TaskRole) -> list[str]:
+    """Ids of the tasks with a role that come before ``task``, sorted."""
+    return sorted(other.task_id for other in task.get_flat_relatives(upstream=True) if _has(other, role))
 
 
-def downstream(task: Any, kind: type[Any]) -> list[str]:
-    """Ids of the tasks of a type that come after ``task`` and are about the same deployment, sorted."""
+def downstream(task: Any, role: TaskRole) -> list[str]:
+    """Ids of the tasks with a role that come after ``task`` and are about the same deployment, sorted."""
     deployment = task.dag.get_task(task.task_id).deployment  # as given: the others' are not rendered
-    found = (other for other in task.get_flat_relatives(upstream=False) if isinstance(other, kind))
+    found = (other for other in task.get_flat_relatives(upstream=False) if _has(other, role))
     return sorted(other.task_id for other in found if other.deployment == deployment)
 
 
 def has_backfill(task: Any) -> bool:
     """Whether history of the deployment may be recomputed after ``task``: a FlinkBackfillOperator comes after it."""
-    from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
+    return bool(downstream(task, TaskRole.BACKFILL))
 
-    return bool(downstream(task, FlinkBackfillOperator))
+
+def _has(task: Any, role: TaskRole) -> bool:
+    return isinstance(task, DeploymentOperator) and task.role is role
 
 
 def _summary_of(context: Context, task_id: str) -> Summary | None:

@@ -2,7 +2,8 @@
 
 # First, because it decides which build of sqlglot is loaded (a compiled one cannot be extended).
 import airflow_flinkcompat.sql  # noqa: F401
+from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan.builder import build_program
-from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
+from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Problem, Program
 
-__all__ = ["Fact", "FunctionDeclaration", "Pipeline", "Problem", "Program", "build_program"]
+__all__ = ["OtherStatement", "FunctionDeclaration", "Pipeline", "Problem", "Program", "build_program"]

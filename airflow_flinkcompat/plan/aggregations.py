@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Aggregate, GroupWindowAggregate, WindowAggregate, WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, Region, Windowing
+from airflow_flinkcompat.plan.operators import AggregateOperator, AssignedWindow, StatelessSegment
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
     OperatorColumn,
     WindowColumn,
-    aggregate_meaning,
-    meaning,
+    normalize,
+    normalize_aggregate,
     uses_window_field,
     window_field,
 )
@@ -22,8 +22,11 @@ from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of an aggregation: as ``written``, what ``each`` of them means, the distinct ones in order of first
-    use, and the types of their arguments."""
+    """The calls of an aggregation.
+
+    They are held as ``written``, what ``each`` of them means, the distinct ones in order of first use, and the types of
+    their arguments.
+    """
 
     written: tuple[AggregateCall, ...]
     each: tuple[AggregateCall, ...]
@@ -33,26 +36,30 @@ class Calls:
     @property
     def repeated(self) -> int:
         """How many mean what another one means and are written over other columns: Flink keeps both (EXPLAIN)."""
-        return len({aggregate_meaning(call) for call in self.written}) - len(self.unique)
+        return len({normalize_aggregate(call) for call in self.written}) - len(self.unique)
 
 
 def aggregation(
-    node: Aggregate, region: Region, arriving: tuple[Expression, ...], keys: tuple[Expression, ...], calls: Calls
+    node: Aggregate,
+    segment: StatelessSegment,
+    input_columns: tuple[Expression, ...],
+    keys: tuple[Expression, ...],
+    calls: Calls,
 ) -> AggregateOperator:
-    """The operator of an aggregation over ``region``, whose rows have the columns ``arriving``."""
-    bare_keys = tuple(meaning(key) for key in keys)
+    """The operator of an aggregation over ``segment``, whose rows have the columns ``input_columns``."""
+    bare_keys = tuple(normalize(key) for key in keys)
     plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
     places = {key: i for i, key in enumerate(plain)}
     order = dict.fromkeys(window_field(key) or places[key] for key in bare_keys)
     written = dict(zip(reversed(bare_keys), reversed(keys), strict=True))
-    window = region.windows[-1] if region.windows else None
+    window = segment.windows[-1] if segment.windows else None
     windowed = isinstance(node, WindowAggregate) and not _of_other_sessions(window, bare_keys)
-    below = region.origin
+    below = segment.origin
     if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
         # Window fields that an aggregation below hands up: this one runs on the same window.
         window = below.window
     return AggregateOperator(
-        region=region,
+        segment=segment,
         keys=plain,
         window_keys=frozenset(name for key in bare_keys if (name := window_field(key)) is not None),
         key_order=tuple(order),
@@ -62,7 +69,7 @@ def aggregation(
         windowed=windowed,
         repeated_keys=len(bare_keys) - len(set(bare_keys)),
         repeated_calls=calls.repeated,
-        arriving=tuple(map(meaning, arriving)),
+        input_columns=tuple(map(normalize, input_columns)),
         key_types=tuple(written[key].type for key in plain),
         argument_types=calls.argument_types,
         key_spans=tuple(written[key].span for key in plain),
@@ -72,26 +79,26 @@ def aggregation(
 
 def group_window_aggregation(
     node: GroupWindowAggregate,
-    region: Region,
-    arriving: tuple[Expression, ...],
+    segment: StatelessSegment,
+    input_columns: tuple[Expression, ...],
     time: Expression,
     keys: tuple[Expression, ...],
     calls: Calls,
 ) -> AggregateOperator:
     """The operator of an aggregation on a legacy group window, or one of the Table API."""
-    bare_keys = tuple(meaning(key) for key in keys)
+    bare_keys = tuple(normalize(key) for key in keys)
     position = node.window_position
     return AggregateOperator(
-        region=region,
+        segment=segment,
         keys=bare_keys,
         window_keys=frozenset(),
         # The window call's place among the keys, as readings.md compares the move of a window key.
         key_order=(*range(position), WindowField.START, *range(position, len(keys))),
         aggregates=calls.unique,
         grouping_sets=_sets(node.grouping_sets, bare_keys),
-        window=Windowing(
+        window=AssignedWindow(
             window=node.window,
-            time=meaning(time),
+            time=normalize(time),
             time_attribute=node.time_attribute,
             notation="group window",
             mismatched=node.mismatched,
@@ -99,7 +106,7 @@ def group_window_aggregation(
         ),
         windowed=True,
         repeated_calls=calls.repeated,
-        arriving=tuple(map(meaning, arriving)),
+        input_columns=tuple(map(normalize, input_columns)),
         key_types=tuple(key.type for key in keys),
         argument_types=calls.argument_types,
         key_spans=tuple(key.span for key in keys),
@@ -109,7 +116,7 @@ def group_window_aggregation(
 
 def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
     """The columns of an aggregation's result: its keys, then its calls as written."""
-    of_keys = tuple(OperatorColumn(0, KeyOutput(meaning(key)), type=key.type, span=key.span) for key in keys)
+    of_keys = tuple(OperatorColumn(0, KeyOutput(normalize(key)), type=key.type, span=key.span) for key in keys)
     of_calls = tuple(
         OperatorColumn(0, bare, type=call.type, span=call.span)
         for call, bare in zip(calls.written, calls.each, strict=True)
@@ -126,7 +133,7 @@ def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:
     )
 
 
-def _of_other_sessions(window: Windowing | None, keys: tuple[Expression, ...]) -> bool:
+def _of_other_sessions(window: AssignedWindow | None, keys: tuple[Expression, ...]) -> bool:
     """Whether rows come in sessions of other keys than those they are grouped by: no windowed aggregation (EXPLAIN)."""
     if window is None or window.window.kind is not WindowKind.SESSION:
         return False

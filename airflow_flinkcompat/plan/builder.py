@@ -8,6 +8,8 @@ from functools import cache, partial
 
 from sqlglot import exp
 
+from airflow_flinkcompat.frontends.origins import ProgramScript, ProgramStatement
+from airflow_flinkcompat.model import FunctionDeclaration, NormalForm
 from airflow_flinkcompat.plan.catalog import (
     BindError,
     Environment,
@@ -20,14 +22,23 @@ from airflow_flinkcompat.plan.catalog import (
     place,
 )
 from airflow_flinkcompat.plan.intervals import refused_intervals
-from airflow_flinkcompat.plan.nodes import DISTRIBUTION, Node, Opaque, Sink, Table, Watermark, dotted
-from airflow_flinkcompat.plan.program import REFUSED, Fact, FunctionDeclaration, Pipeline, Problem, Program, Text
+from airflow_flinkcompat.plan.nodes import (
+    DISTRIBUTION,
+    Node,
+    Opaque,
+    Sink,
+    Table,
+    WatermarkStrategy,
+    dotted,
+)
+from airflow_flinkcompat.plan.operators import OtherKind
+from airflow_flinkcompat.plan.program import REFUSED, OtherStatement, Pipeline, Problem, Program, Text
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import FUNCTION_KIND, STEPS, Script, Statement, nodes, nodes_of
-from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form, normal_words, unquoted
+from airflow_flinkcompat.sql import Script, Statement, nodes, nodes_of
+from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
 
 
 def build_program(
@@ -36,11 +47,18 @@ def build_program(
     functions: Sequence[FunctionDeclaration] = (),
     catalog: Script | None = None,
 ) -> Program:
-    """The program of a script under the given settings.
+    """Build the program of a script under the given settings.
 
-    ``settings`` are in force before the script's own SETs; ``functions`` declares what the script only uses;
-    ``catalog`` is DDL
-    of tables the script does not declare. What cannot be read or bound becomes a :class:`Problem`, never an error.
+    What cannot be read or bound becomes a :class:`Problem`, never an error.
+
+    Args:
+        script: The parsed script.
+        settings: Options by key that are in force before the script's own ``SET`` statements.
+        functions: Declarations of the functions that the script only uses.
+        catalog: DDL of tables that the script does not declare.
+
+    Returns:
+        The pipelines of the script, with the problems met on the way.
     """
     builder = _Builder(settings or {}, functions)
     if catalog is not None:
@@ -52,10 +70,11 @@ def build_program(
     builder.environment.mentioned = cache(partial(_mentioned, scripts))
     for statement in script.statements:
         builder.statement(statement)
-    builder.problems += (
-        Problem(REFUSED if unread.refused else "program", unread.reason, "", unread.span) for unread in script.unread
-    )
-    return replace(builder.program(), notes=script.notes, windows=script.windows)
+    program = builder.program()
+    if not isinstance(script, ProgramScript):
+        return program
+    unread = (Problem(REFUSED if each.refused else "program", each.reason, "", each.span) for each in script.unread)
+    return replace(program, problems=(*program.problems, *unread), notes=script.notes, windows=script.windows)
 
 
 def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
@@ -78,13 +97,18 @@ def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
     return Text(source, partial(namespace.normal_form, tree))
 
 
+def _name_of(tree: exp.Expr) -> str:
+    name = tree.args.get("this")
+    return unquoted(name) if isinstance(name, exp.Expression) else str(name or "")
+
+
 class _Builder:
     def __init__(self, settings: Mapping[str, str], functions: Sequence[FunctionDeclaration]) -> None:
         self.environment = Environment(
             settings=dict(settings), functions={function.name.lower(): function for function in functions}
         )
         self.pipelines: list[Pipeline] = []
-        self.facts: list[Fact] = []
+        self.other_statements: list[OtherStatement] = []
         self.problems: list[Problem] = []
         self.sets = 0
         self.texts: dict[Path, Text] = {}
@@ -102,7 +126,7 @@ class _Builder:
             views=tuple((dotted(path), view.text) for path, view in sorted(env.views.items())),
             functions=tuple(function for _, function in sorted(env.functions.items())),
             settings=tuple(sorted(env.settings.items())),
-            facts=tuple(self.facts),
+            other_statements=tuple(self.other_statements),
             problems=tuple(self.problems),
         )
 
@@ -136,54 +160,70 @@ class _Builder:
             case nodes.CreateView():
                 self._create_view(tree, statement)
             case nodes.CreateFunction():
-                system = bool(tree.args.get("system"))
-                name = tree.this.name if system else dotted(env.path(tree.this))
-                language = str(tree.args.get("language") or "JAVA").lower()
-                self._asked_before(name.lower().rpartition(".")[2], tree, statement)
-                known = env.functions.get(name.lower()) or env.functions.get(tree.this.name.lower())
-                earlier = known.definition or None if known is not None else None
-                if self._declared_before(tree, earlier is not None, earlier, statement):
-                    return
-                kind = known.kind if known is not None else str(tree.meta.get(FUNCTION_KIND, ""))
-                env.functions[name.lower()] = FunctionDeclaration(
-                    name, kind, language, env.namespace.normal_form(tree), place(tree, statement)
-                )
+                self._create_function(tree, statement)
             case nodes.CreateNamespace() if tree.args["kind"] == "CATALOG":
                 self._fact("CreateNamespace", tree.this.name, tree, statement)
                 env.namespace = env.namespace.with_catalog(tree.this.name, dict(options(tree.args.get("options"))))
             case nodes.InsertInto():
                 self._insert(tree, statement, statement_set)
             case nodes.StatementSet():
-                number, self.sets = self.sets, self.sets + 1
-                for inner in tree.expressions:
-                    try:
-                        self._statement(inner, statement, number)
-                    except BindError as error:
-                        span = error.span or place(inner, statement)
-                        self.problems.append(Problem(error.reason, error.message, normal_form(inner), span))
-            case nodes.SetOption() if tree.this is not None:
-                env.settings[tree.this.name] = tree.expression.name
-            case nodes.ResetOption():
-                if tree.this is None:
-                    env.settings.clear()
-                else:
-                    env.settings.pop(tree.this.name, None)
+                self._statement_set(tree, statement)
+            case nodes.SetOption() | nodes.ResetOption():
+                self._option(tree, statement)
             case nodes.UseNamespace():
                 self._use(tree, statement)
-            case nodes.CompilePlan():
-                self._compile_plan(tree, statement)
-            case nodes.ExecutePlan():
-                self._execute_plan(tree, statement)
+            case nodes.CompilePlan() | nodes.ExecutePlan():
+                self._compiled_plan(tree, statement)
             case nodes.HiveTable():
                 self._fact(f"Hive DDL of table {dotted(env.path(tree.this))}", "", tree, statement)
             case exp.Query() | exp.Values():
                 sink = Sink(self._query(tree, statement), None, span=place(tree, statement))
-                self._pipeline(sink, statement_set, tree)
+                self._pipeline(sink, statement_set, tree, statement)
             case _:
-                kind = type(tree).__name__
-                name_tree = tree.args.get("this")
-                name = unquoted(name_tree) if isinstance(name_tree, exp.Expression) else str(name_tree or "")
-                self._fact(kind, name, tree, statement)
+                self._fact(type(tree).__name__, _name_of(tree), tree, statement)
+
+    def _create_function(self, tree: nodes.CreateFunction, statement: Statement) -> None:
+        env = self.environment
+        system = bool(tree.args.get("system"))
+        name = tree.this.name if system else dotted(env.path(tree.this))
+        language = str(tree.args.get("language") or "JAVA").lower()
+        self._asked_before(name.lower().rpartition(".")[2], tree, statement)
+        known = env.functions.get(name.lower()) or env.functions.get(tree.this.name.lower())
+        earlier = known.definition or None if known is not None else None
+        if self._declared_before(tree, earlier is not None, earlier, statement):
+            return
+        said = statement.function_kind if isinstance(statement, ProgramStatement) else ""
+        kind = known.kind if known is not None else said
+        env.functions[name.lower()] = FunctionDeclaration(
+            name, kind, language, env.namespace.normal_form(tree), place(tree, statement)
+        )
+
+    def _statement_set(self, tree: nodes.StatementSet, statement: Statement) -> None:
+        number, self.sets = self.sets, self.sets + 1
+        for inner in tree.expressions:
+            try:
+                self._statement(inner, statement, number)
+            except BindError as error:
+                span = error.span or place(inner, statement)
+                self.problems.append(Problem(error.reason, error.message, normal_form(inner), span))
+
+    def _option(self, tree: nodes.SetOption | nodes.ResetOption, statement: Statement) -> None:
+        settings = self.environment.settings
+        match tree:
+            case nodes.SetOption(this=None):
+                self._fact(type(tree).__name__, "", tree, statement)
+            case nodes.SetOption():
+                settings[tree.this.name] = tree.expression.name
+            case _ if tree.this is None:
+                settings.clear()
+            case _:
+                settings.pop(tree.this.name, None)
+
+    def _compiled_plan(self, tree: nodes.CompilePlan | nodes.ExecutePlan, statement: Statement) -> None:
+        if isinstance(tree, nodes.CompilePlan):
+            self._compile_plan(tree, statement)
+        else:
+            self._execute_plan(tree, statement)
 
     def _compile_plan(self, tree: nodes.CompilePlan, statement: Statement) -> None:
         """The queries of a plan run where EXECUTE PLAN names its file.
@@ -235,7 +275,7 @@ class _Builder:
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
-        self.facts.append(Fact(kind, name, text, after, statement.span))
+        self.other_statements.append(OtherStatement(kind, name, text, after, statement.span))
 
     def _declared_before(
         self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
@@ -247,19 +287,23 @@ class _Builder:
         if known and tree.args.get("exists"):
             self._fact("not created: exists", "", tree, statement)
             if text is not None:  # which of the two counts may depend on how the first was written: TEMPORARY, say
-                self.facts.append(Fact("kept", "", _normal(text), (len(self.pipelines),), statement.span))
+                self.other_statements.append(
+                    OtherStatement("kept", "", _normal(text), (len(self.pipelines),), statement.span)
+                )
             return True
         if text is not None:
-            self.facts.append(Fact("replaced", "", _normal(text), (len(self.pipelines),), statement.span))
+            self.other_statements.append(
+                OtherStatement("replaced", "", _normal(text), (len(self.pipelines),), statement.span)
+            )
         return False
 
-    def _pipeline(self, sink: Sink, statement_set: int | None, tree: exp.Expr) -> None:
+    def _pipeline(self, sink: Sink, statement_set: int | None, tree: exp.Expr, statement: Statement) -> None:
         settings = tuple(sorted(self.environment.settings.items()))
-        self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree)))
+        self.pipelines.append(Pipeline(sink, settings, statement_set, sink.span, self._steps(tree, statement)))
 
-    def _steps(self, tree: exp.Expr) -> tuple[str, ...]:
+    def _steps(self, tree: exp.Expr, statement: Statement) -> tuple[str, ...]:
         """The operations of the Table API a query came through: those of each view it reads, then its own."""
-        own = tuple(tree.meta.get(STEPS, ()))
+        own = statement.steps_of(tree) if isinstance(statement, ProgramStatement) else ()
         if not any(view.steps for view in self.environment.views.values()):
             return own
         read = (self.environment.views.get(self.environment.path(table)) for table in tree.find_all(exp.Table))
@@ -273,7 +317,7 @@ class _Builder:
             self.environment.ask_for_all(tree)
             span = error.span or place(tree, statement)
             text = self.environment.namespace.normal_form(tree)
-            return Opaque("query", text, (), (), f"{error.reason}: {error.message}", span)
+            return Opaque(OtherKind.QUERY, text, (), (), f"{error.reason}: {error.message}", span)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
         span = place(tree, statement)
@@ -298,7 +342,7 @@ class _Builder:
             ),
             span=span,
         )
-        self._pipeline(sink, statement_set, tree)
+        self._pipeline(sink, statement_set, tree, statement)
 
     def _create_view(self, tree: nodes.CreateView, statement: Statement) -> None:
         text = _text(tree, statement, self.environment.namespace)
@@ -314,11 +358,11 @@ class _Builder:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
                 node = renamed(node, names)
-            self.environment.views[path] = View(node, text, steps=self._steps(tree))
+            self.environment.views[path] = View(node, text, steps=self._steps(tree, statement))
         except BindError as error:
             self.environment.ask_for_all(tree.expression)
             error.span = error.span or place(tree, statement)
-            self.environment.views[path] = View(None, text, error, self._steps(tree))
+            self.environment.views[path] = View(None, text, error, self._steps(tree, statement))
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
         path = self.environment.path(tree.this)
@@ -333,7 +377,7 @@ class _Builder:
         table = self._table(tree, statement, path, base, query)
         self.environment.tables[path] = table
         if query is not None:
-            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set, tree)
+            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set, tree, statement)
 
     def _like(self, tree: nodes.CreateTable) -> Table | None:
         like = tree.args.get("like")
@@ -357,7 +401,6 @@ class _Builder:
         physical = list(base.physical) if base else []
         metadata = list(base.metadata) if base else []
         computed_trees: list[nodes.ComputedColumn] = []
-        keys: list[str] = list(base.primary_key) if base else []
         if query is not None and not tree.args.get("columns"):
             columns += [replace(column, time_attribute=None) for column in query.schema]
             physical += [column.name for column in query.schema]
@@ -379,12 +422,6 @@ class _Builder:
                 metadata.append((name, name if key is None else key.name, bool(part.args.get("virtual"))))
             else:
                 physical.append(name)
-            constraint = part.args.get("constraint")
-            if constraint is not None and str(constraint.args["kind"]) == "PRIMARY KEY":
-                keys = [name]
-        for constraint in tree.args.get("constraints") or ():
-            if str(constraint.args["kind"]) == "PRIMARY KEY":
-                keys = [key.name for key in constraint.expressions]
         binder = ScalarBinder(self.environment, statement, Scope((path[2],) * len(columns), tuple(columns)))
         before = () if parent is None else parent.columns
         computed = {
@@ -403,7 +440,7 @@ class _Builder:
         for mark in tree.args.get("watermarks") or ():
             name = mark.this.name if isinstance(mark.this, exp.Identifier) else unquoted(mark.this)
             scope = Scope((path[2],) * len(columns), tuple(columns))
-            watermark = Watermark(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
+            watermark = WatermarkStrategy(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
         if watermark is not None:
             columns = [
                 replace(c, time_attribute=TimeAttribute.ROWTIME) if c.name == watermark.column else c for c in columns
@@ -421,11 +458,24 @@ class _Builder:
             tuple(metadata),
             tuple(computed.items()),
             watermark,
-            tuple(keys),
+            _primary_key(tree, base),
             tuple(partitioned) or (base.partitioned_by if base else ()),
             tuple(sorted(merged.items())),
             span=place(tree, statement),
         )
+
+
+def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]:
+    """The key that the table declares, at a column or by itself; else that of the table it is like."""
+    keys = base.primary_key if base else ()
+    for part in tree.args.get("columns") or ():
+        at_column = None if isinstance(part, exp.Identifier | nodes.ComputedColumn) else part.args.get("constraint")
+        if at_column is not None and str(at_column.args["kind"]) == "PRIMARY KEY":
+            keys = (part.this.name,)
+    for constraint in tree.args.get("constraints") or ():
+        if str(constraint.args["kind"]) == "PRIMARY KEY":
+            keys = tuple(key.name for key in constraint.expressions)
+    return keys
 
 
 def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.nodes import Node, Table, dotted
-from airflow_flinkcompat.plan.program import FunctionDeclaration, Text
+from airflow_flinkcompat.plan.program import Text
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -30,8 +31,8 @@ from airflow_flinkcompat.plan.types import (
     Column,
     DataType,
 )
-from airflow_flinkcompat.sql import Span, Statement, nodes, span_of
-from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form, unquoted
+from airflow_flinkcompat.sql import Statement, nodes, span_of
+from airflow_flinkcompat.sql.normal_form import normal_form, unquoted
 
 Path = tuple[str, str, str]
 

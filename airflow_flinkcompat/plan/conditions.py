@@ -7,10 +7,19 @@ the order they are mentioned, which may put one operator more into the job.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 
-from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, Leaf, Literal, conjuncts
-from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, leaves, meaning
+from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Leaf, Literal, conjuncts
+from airflow_flinkcompat.plan.origins import (
+    OperatorColumn,
+    PassedOutput,
+    SourceColumn,
+    describe,
+    leaves,
+    normalize,
+)
+from airflow_flinkcompat.plan.passes import Pass
 
 _EXACT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL"})
 _HOLDS = {
@@ -23,23 +32,45 @@ _HOLDS = {
 }
 
 
-def asked(condition: Expression) -> tuple[Expression, ...]:
+def split_conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """The conjuncts of a resolved condition without types, in one spelling, without those that always hold."""
-    return tuple(spelled(meaning(part)) for part in conjuncts(condition) if decided(part) is not True)
+    found: list[Expression] = []
+    for part in conjuncts(condition):
+        left: Expression | None = part
+        for each in CONDITION_PASSES:
+            left = None if left is None else each.apply(left)
+        if left is not None:
+            found.append(left)
+    return tuple(found)
 
 
-def decided(part: Expression) -> bool | None:
+def _unless_always_true(part: Expression) -> Expression | None:
+    return None if constant_value(part) is True else part
+
+
+CONDITION_PASSES: tuple[Pass[Callable[[Expression], Expression | None]], ...] = (
+    Pass("always-true", "a condition over constants that always holds is dropped", _unless_always_true),
+    Pass(
+        "spelling",
+        "the order of AND and OR operands and the sides of a comparison say nothing",
+        lambda part: normalize_predicate(normalize(part)),
+    ),
+)
+"""Applied to each conjunct of a WHERE or HAVING; None drops it."""
+
+
+def constant_value(part: Expression) -> bool | None:
     """What a condition over constants alone says of every row; None where it reads anything, or may be NULL."""
     match part:
         case Literal(value=bool(value)):
             return value
-        case Call(function="NOT", args=(inner,)):
-            found = decided(inner)
+        case FunctionCall(function="NOT", args=(inner,)):
+            found = constant_value(inner)
             return None if found is None else not found
-        case Call(function="AND" | "OR" as word, args=args):
-            found_of_all = [decided(arg) for arg in args]
+        case FunctionCall(function="AND" | "OR" as word, args=args):
+            found_of_all = [constant_value(arg) for arg in args]
             return None if None in found_of_all else (all if word == "AND" else any)(map(bool, found_of_all))
-        case Call(function=sign, args=(Literal() as left, Literal() as right)) if sign in _HOLDS:
+        case FunctionCall(function=sign, args=(Literal() as left, Literal() as right)) if sign in _HOLDS:
             order = _order(left, right)
             return None if order is None else _HOLDS[sign](order)
     return None
@@ -55,14 +86,14 @@ def _order(left: Literal, right: Literal) -> int | None:
     return None
 
 
-def spelled(part: Expression) -> Expression:
+def normalize_predicate(part: Expression) -> Expression:
     """A condition without types in one spelling: operands of AND and OR, and sides of a comparison, in one order."""
-    if not isinstance(part, Call):
+    if not isinstance(part, FunctionCall):
         return part
     if part.function == "NOT":
-        return _rebuilt(part, part.function, tuple(map(spelled, part.args)))
+        return _rebuilt(part, part.function, tuple(map(normalize_predicate, part.args)))
     if part.function in ("AND", "OR"):
-        return _rebuilt(part, part.function, tuple(sorted(map(spelled, part.args), key=_place)))
+        return _rebuilt(part, part.function, tuple(sorted(map(normalize_predicate, part.args), key=_place)))
     if part.function in _HOLDS and len(part.args) == 2 and not isinstance(part.args[1], Literal):
         left, right = part.args
         if _place(right) < _place(left):
@@ -70,8 +101,10 @@ def spelled(part: Expression) -> Expression:
     return part
 
 
-def _rebuilt(part: Call, function: str, args: tuple[Expression, ...]) -> Call:
-    return part if (function, args) == (part.function, part.args) else Call(function, args, part.type, part.span)
+def _rebuilt(part: FunctionCall, function: str, args: tuple[Expression, ...]) -> FunctionCall:
+    return (
+        part if (function, args) == (part.function, part.args) else FunctionCall(function, args, part.type, part.span)
+    )
 
 
 def _place(value: Expression) -> tuple[str, tuple[int, ...]]:

@@ -1,6 +1,7 @@
-"""The function catalogue: what Flink's operators and built-in functions are, return, and translate to in Spark SQL.
+"""The function catalogue: what Flink's operators and built-in functions are and return.
 
-One table serves the comparison (kind, determinism, decomposability), the plan's types and the backfill (translation).
+One table serves the comparison (kind, determinism, decomposability) and the plan's types; how a backfill says them in
+Spark SQL is in :mod:`airflow_flinkcompat.backfill.spark_sql.translations`.
 A name that is not in it is a user-defined or unknown function: :func:`lookup` answers None, nothing guesses.
 """
 
@@ -12,7 +13,6 @@ from enum import StrEnum
 
 from airflow_flinkcompat.plan import result_types as r
 from airflow_flinkcompat.plan.expressions import Expression, Literal
-from airflow_flinkcompat.plan.translations import AGGREGATES, BRANCHES, SCALARS, Translation
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -43,8 +43,7 @@ class FunctionSpec:
 
     ``result_type`` maps the argument types to the result type (UNKNOWN when they do not decide it) and never raises.
     ``deterministic`` is False when equal input may give different output; ``decomposable`` says that an aggregate can
-    be computed from partial results of disjoint parts. ``translations`` are its exact equivalents in Spark SQL, one for
-    each combination of argument types; ``branches`` is set for calls that pass one of several values on.
+    be computed from partial results of disjoint parts.
     """
 
     name: str
@@ -52,22 +51,6 @@ class FunctionSpec:
     result_type: r.ResultType
     deterministic: bool = True
     decomposable: bool = False
-
-    @property
-    def translations(self) -> tuple[Translation, ...]:
-        """Spark SQL templates, first match wins; none when no exact translation is known."""
-        table = AGGREGATES if self.kind is FunctionKind.AGGREGATE else SCALARS
-        return table.get(self.name, ())
-
-    @property
-    def branches(self) -> str | None:
-        """``case``, ``if`` or ``coalesce`` for a call whose arguments are alternatives, None for any other."""
-        return BRANCHES.get(self.name)
-
-    @property
-    def spark(self) -> str | None:
-        """The first translation's template, None when the function has none."""
-        return self.translations[0].spark if self.translations else None
 
 
 def _scalar(result: r.ResultType, *names: str, deterministic: bool = True) -> Iterator[FunctionSpec]:

@@ -9,9 +9,10 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     GroupWindowAggregate,
@@ -35,8 +36,7 @@ from airflow_flinkcompat.plan.windows import (
     property_column,
     window_property,
 )
-from airflow_flinkcompat.sql import Span
-from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form
+from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
 """Grouping sets beyond which a GROUP BY is kept whole: a CUBE of 40 columns stands for 2 to the 40th of them."""
@@ -297,7 +297,7 @@ def _may_aggregate(tree: exp.Expression, environment: Environment) -> bool:
 def _reads_ungrouped(expression: Expression, keys: tuple[Expression, ...]) -> bool:
     if expression in keys:
         return False
-    if isinstance(expression, Call):
+    if isinstance(expression, FunctionCall):
         return any(_reads_ungrouped(arg, keys) for arg in expression.args)
     return isinstance(expression, InputRef)
 

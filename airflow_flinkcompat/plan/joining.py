@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.plan.conditions import decided, spelled
+from airflow_flinkcompat.plan.conditions import constant_value, normalize_predicate
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
-    Call,
     Expression,
+    FunctionCall,
     InputRef,
     Literal,
     conjuncts,
@@ -17,22 +17,22 @@ from airflow_flinkcompat.plan.expressions import (
     walk,
 )
 from airflow_flinkcompat.plan.nodes import Join, Scan, WindowField
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Region
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, StatelessSegment
+from airflow_flinkcompat.plan.operators.base import BOUNDS
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, WindowColumn, leaves
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 
-BOUNDS = frozenset({WindowField.START, WindowField.END})
 _MOVES_BELOW = {"INNER": (0, 1), "LEFT": (1,), "RIGHT": (0,), "FULL": ()}
 """The inputs to which the planner moves a condition of the join that asks about that input alone, by kind of join."""
 _KEPT = {"INNER": (0, 1), "LEFT": (0,), "RIGHT": (1,), "FULL": ()}
 """The inputs to which it moves such a condition from above the join."""
 Resolve = Callable[[Expression], Expression]
-WithFilter = Callable[[Region, Expression], Region]
+WithFilter = Callable[[StatelessSegment, Expression], StatelessSegment]
 
 
 def join_operator(
     node: Join,
-    regions: tuple[Region, Region],
+    segments: tuple[StatelessSegment, StatelessSegment],
     rows: tuple[tuple[Expression, ...], tuple[Expression, ...]],
     resolve: Resolve,
     with_filter: WithFilter,
@@ -40,16 +40,18 @@ def join_operator(
     """The operator of a join.
 
     ``rows`` are the columns of both inputs without types; ``resolve`` turns an expression over the joined row into one
-    over ``OperatorColumn`` leaves, one a column of an input; ``with_filter`` adds a conjunct to a region.
+    over ``OperatorColumn`` leaves, one a column of an input; ``with_filter`` adds a conjunct to a segment.
     """
     schema = node.left.schema + node.right.schema
-    parts = [p for p in conjuncts(node.condition) if decided(p) is not True] if node.condition is not None else []
+    parts = (
+        [p for p in conjuncts(node.condition) if constant_value(p) is not True] if node.condition is not None else []
+    )
     times = tuple(sorted({leaf.index for part in parts for leaf in _refs(part) if schema[leaf.index].time_attribute}))
     join = "INNER" if node.kind == "CROSS" else node.kind
     operator = JoinOperator(
         form=JoinForm.REGULAR,
         join=join,
-        regions=regions,
+        segments=segments,
         keys=(),
         conditions=frozenset(),
         bounds=None,
@@ -92,7 +94,7 @@ def filtered(operator: JoinOperator, part: Expression, with_filter: WithFilter) 
     if not own or not all(isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput) for leaf in own):
         return None
 
-    part = spelled(transform(part, _below))
+    part = normalize_predicate(transform(part, _below))
     sides = _inputs(part)
     if len(sides) == 1 and not sides & set(_KEPT[operator.join]):
         return None
@@ -119,11 +121,11 @@ def _asked(
     stays = operator.form in (JoinForm.TEMPORAL, JoinForm.LOOKUP, JoinForm.JOIN)
     if len(sides) == 1 and not stays and sides <= set(moves[operator.join]):
         (side,) = sides
-        regions = list(operator.regions)
-        regions[side] = with_filter(regions[side], transform(part, _own))
-        return replace(operator, regions=tuple(regions))
+        segments = list(operator.segments)
+        segments[side] = with_filter(segments[side], transform(part, _own))
+        return replace(operator, segments=tuple(segments))
     if _equates(part) and operator.form is not JoinForm.JOIN:
-        assert isinstance(part, Call)
+        assert isinstance(part, FunctionCall)
         one, other = part.args
         return replace(operator, keys=(*operator.keys, (one, other) if 0 in _inputs(one) else (other, one)))
     return replace(operator, conditions=operator.conditions | {part})
@@ -135,7 +137,7 @@ def _own(leaf: Expression) -> Expression:
 
 def _equates(part: Expression) -> bool:
     """True for an equality between something of one input and something of the other."""
-    if not isinstance(part, Call) or part.function != "=":
+    if not isinstance(part, FunctionCall) or part.function != "=":
         return False
     sides = [_inputs(arg) for arg in part.args]
     return all(len(side) == 1 for side in sides) and sides[0] != sides[1]
@@ -168,7 +170,7 @@ def _windowed(operator: JoinOperator, parts: list[Expression]) -> tuple[JoinOper
     fields = {_window_bound(part) for part in parts} - {None}
     if not fields:
         return operator, parts
-    both = all(region.windows for region in operator.regions)
+    both = all(segment.windows for segment in operator.segments)
     form = JoinForm.WINDOW if fields == BOUNDS and both else JoinForm.JOIN
     return replace(operator, form=form), [part for part in parts if form is JoinForm.JOIN or not _window_bound(part)]
 
@@ -177,7 +179,7 @@ def _window_bound(part: Expression) -> WindowField | None:
     """The bound of both inputs' windows that a conjunct equates."""
     if not _equates(part):
         return None
-    assert isinstance(part, Call)
+    assert isinstance(part, FunctionCall)
     columns = [arg.output for arg in part.args if isinstance(arg, OperatorColumn)]
     fields = {column.field for column in columns if isinstance(column, WindowColumn)}
     return fields.pop() if len(columns) == 2 and len(fields) == 1 and fields <= BOUNDS else None
@@ -204,7 +206,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
             others.append(part)
             continue
         columns |= times
-        if len(times) != 2 or not isinstance(part, Call) or part.function not in FLIPPED:
+        if len(times) != 2 or not isinstance(part, FunctionCall) or part.function not in FLIPPED:
             return None  # a time beside another column bounds nothing, and another column is another condition
         one, other = (_shifted(arg, schema) for arg in part.args)
         if one is None or other is None:
@@ -230,7 +232,7 @@ def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] |
     """A time column and how many milliseconds are added to it."""
     if isinstance(value, InputRef):
         return value.index, 0
-    if not isinstance(value, Call) or value.function not in ("+", "-") or len(value.args) != 2:
+    if not isinstance(value, FunctionCall) or value.function not in ("+", "-") or len(value.args) != 2:
         return None
     one, other = value.args
     if value.function == "+" and isinstance(one, Literal):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
+from airflow_flinkcompat.model import NormalForm, Span
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
-from airflow_flinkcompat.sql import Span
-from airflow_flinkcompat.sql.normal_form import NormalForm
 
 
 class WindowKind(StrEnum):
@@ -67,7 +66,7 @@ class WindowField(StrEnum):
 
 
 @dataclass(frozen=True)
-class Watermark:
+class WatermarkStrategy:
     """``WATERMARK FOR column AS expression``; the expression refers to the table's row."""
 
     column: str
@@ -99,7 +98,7 @@ class Table:
     physical: tuple[str, ...]
     metadata: tuple[tuple[str, str, bool], ...] = ()
     computed: tuple[tuple[str, Expression], ...] = ()
-    watermark: Watermark | None = None
+    watermark: WatermarkStrategy | None = None
     primary_key: tuple[str, ...] = ()
     partitioned_by: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
@@ -135,7 +134,7 @@ class Table:
         match self.watermark.expression:
             case InputRef(index) if names[index] == self.watermark.column:
                 return 0
-            case Call("-", (InputRef(index), Literal(int(delay), type))) if (
+            case FunctionCall("-", (InputRef(index), Literal(int(delay), type))) if (
                 names[index] == self.watermark.column and type.name == "INTERVAL_DAY_TIME" and delay >= 0
             ):
                 return delay
@@ -237,8 +236,9 @@ class WindowAssign(Single):
 
 @dataclass(frozen=True)
 class Correlate(Single):
-    """A table function applied to every row: the input's columns plus the function's. ``outer``: LEFT JOIN … ON
-    TRUE.
+    """A table function applied to every row: the input's columns plus the function's.
+
+    ``outer``: LEFT JOIN … ON TRUE.
     """
 
     stateful: ClassVar[bool] = False
@@ -266,8 +266,11 @@ class Aggregate(Single):
 
 @dataclass(frozen=True)
 class WindowAggregate(Aggregate):
-    """Windowed aggregation over rows of a :class:`WindowAssign`: both window_start and window_end are among the keys of
-    every grouping set. Same columns as :class:`Aggregate`; ``window`` repeats the definition found below it."""
+    """Windowed aggregation over rows of a :class:`WindowAssign`.
+
+    Both window_start and window_end are among the keys of every grouping set. Same columns as :class:`Aggregate`;
+    ``window`` repeats the definition found below it.
+    """
 
     window: Window = field(kw_only=True)
 
@@ -344,9 +347,11 @@ class Sort(Single):
 
 @dataclass(frozen=True)
 class Join:
-    """A join of two relations. ``kind`` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI or ANTI; ``temporal`` is the
-    expression of
-    FOR SYSTEM_TIME AS OF on the right side."""
+    """A join of two relations.
+
+    ``kind`` is INNER, LEFT, RIGHT, FULL, CROSS, SEMI or ANTI; ``temporal`` is the expression of FOR SYSTEM_TIME AS OF
+    on the right side.
+    """
 
     stateful: ClassVar[bool] = True
     left: Node

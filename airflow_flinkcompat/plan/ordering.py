@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
@@ -14,7 +15,7 @@ from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project,
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
 from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
-from airflow_flinkcompat.sql import Span, Statement
+from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 
@@ -138,7 +139,7 @@ def _row_window(
 ) -> tuple[list[exp.Expression], Window | None]:
     """The PARTITION BY items, and the window behind them at whose end a frame of FLIP-11 begins anew."""
     last = keys[-1] if keys else None
-    if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(last)):
+    if not isinstance(last, exp.Anonymous) or not (is_group_window(last) and through_table_api(binder.statement)):
         return keys, None
     time, window = group_window(last, binder)
     if window.kind is WindowKind.HOP or len(last.expressions) != 2:
@@ -155,7 +156,7 @@ def _frame(tree: exp.WindowSpec | None, binder: ScalarBinder) -> Frame:
     unit = str(tree.args.get("kind")).upper()
     back = _bound(tree.args.get("start"), tree.args.get("start_side"), "PRECEDING", unit, binder)
     ahead = _bound(tree.args.get("end") or "CURRENT ROW", tree.args.get("end_side"), "FOLLOWING", unit, binder)
-    if back is None or ahead is None or (ahead != (0,) and not through_table_api(tree)):
+    if back is None or ahead is None or (ahead != (0,) and not through_table_api(binder.statement)):
         return Frame(unit, None, normal_form(tree, column=binder.told_apart))
     return Frame(unit, *back, following=ahead[0])
 

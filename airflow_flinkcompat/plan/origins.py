@@ -8,12 +8,23 @@ layout of state is compared apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Call, Expression, InputRef, Leaf, Literal
+from airflow_flinkcompat.plan.expressions import (
+    FLIPPED,
+    AggregateCall,
+    Expression,
+    FunctionCall,
+    InputRef,
+    Leaf,
+    Literal,
+    untyped,
+)
 from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
 
 
@@ -35,7 +46,7 @@ class WindowColumn(Leaf):
 
 @dataclass(frozen=True)
 class OperatorColumn(Leaf):
-    """An output of a stateful operator below: which of the region's operators, and what that output means."""
+    """An output of a stateful operator below: which of the segment's operators, and what that output means."""
 
     operator: int
     output: Any
@@ -45,7 +56,7 @@ class OperatorColumn(Leaf):
 class FunctionColumn(Leaf):
     """A column that a table function adds: the function call and the position among its columns."""
 
-    call: Call
+    call: FunctionCall
     index: int
 
 
@@ -84,16 +95,16 @@ class RankNumber:
     """The number a ranking gives a row, as its output."""
 
 
-def meaning(value: Expression) -> Expression:
+def normalize(value: Expression) -> Expression:
     """The expression without types; a CAST keeps its target as an argument, because the target decides the value."""
-    if isinstance(value, Call):
+    if isinstance(value, FunctionCall):
         found: Expression | None = value.memo.get("meaning")
         if found is None:
-            found = value.memo["meaning"] = _call_meaning(value)
+            found = value.memo["meaning"] = _normalize_call(value)
         return found
     if isinstance(value, FunctionColumn):
-        call = meaning(value.call)
-        assert isinstance(call, Call)
+        call = normalize(value.call)
+        assert isinstance(call, FunctionCall)
         return replace(value, call=call, type=UNKNOWN)
     if isinstance(value, Literal):
         # A decimal's scale goes on into everything computed with it; the length of a text does not.
@@ -102,20 +113,39 @@ def meaning(value: Expression) -> Expression:
             return value
         bare = DataType(value.type.name, parameters, value.type.elements, value.type.names)
         return Literal(value.value, bare, value.span)
-    return value if value.type is UNKNOWN else replace(value, type=UNKNOWN)
+    return untyped(value) if isinstance(value, Leaf) else replace(value, type=UNKNOWN)
 
 
-def _call_meaning(value: Call) -> Call:
-    args = tuple(meaning(arg) for arg in value.args)
+def _normalize_call(value: FunctionCall) -> FunctionCall:
+    args = tuple(normalize(arg) for arg in value.args)
     if value.function in ("CAST", "TRY_CAST"):
         args += (Literal(str(replace(value.type, nullable=True)), SYMBOL),)
-    if value.function == "IN":
-        args = (args[0], *_members(args[1:]))
-    comparison = value.function in {*FLIPPED, "=", "<>"} and len(args) == 2
-    if comparison and isinstance(args[0], Literal) and not isinstance(args[1], Literal):
-        # The planner turns them alike (filters-respelled, filter-clauses-respelled).
-        return Call(FLIPPED.get(value.function, value.function), args[::-1], UNKNOWN, value.span)
-    return Call(value.function, args, UNKNOWN, value.span)
+    call = FunctionCall(value.function, args, UNKNOWN, value.span)
+    for each in CALL_PASSES:
+        call = each.apply(call)
+    return call
+
+
+def _in_list(call: FunctionCall) -> FunctionCall:
+    if call.function != "IN":
+        return call
+    args = (call.args[0], *_members(call.args[1:]))
+    return call if args == call.args else FunctionCall(call.function, args, call.type, call.span)
+
+
+def _constant_last(call: FunctionCall) -> FunctionCall:
+    comparison = (call.function in FLIPPED or call.function in ("=", "<>")) and len(call.args) == 2
+    if not comparison or not isinstance(call.args[0], Literal) or isinstance(call.args[1], Literal):
+        return call
+    return FunctionCall(FLIPPED.get(call.function, call.function), call.args[::-1], call.type, call.span)
+
+
+CALL_PASSES: tuple[Pass[Callable[[FunctionCall], FunctionCall]], ...] = (
+    Pass("in-list", "an IN list is a set of constants: neither order nor repetition counts", _in_list),
+    # Measured: filters-respelled, filter-clauses-respelled.
+    Pass("constant-last", "a constant stands on the right of a comparison", _constant_last),
+)
+"""Applied to every call, from the inside out."""
 
 
 def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
@@ -127,20 +157,20 @@ def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
     return tuple(sorted(unique, key=lambda constant: constant.value))
 
 
-def aggregate_meaning(call: AggregateCall) -> AggregateCall:
+def normalize_aggregate(call: AggregateCall) -> AggregateCall:
     """The aggregate without types, as survivors are compared (readings.md, "Aggregates")."""
     return replace(
         call,
-        args=tuple(meaning(arg) for arg in call.args),
-        filter=None if call.filter is None else meaning(call.filter),
+        args=tuple(normalize(arg) for arg in call.args),
+        filter=None if call.filter is None else normalize(call.filter),
         type=UNKNOWN,
     )
 
 
 def leaves(value: Expression) -> tuple[Expression, ...]:
     """All leaves of a resolved expression from left to right, table function arguments included."""
-    if not isinstance(value, Call):
-        return _leaves(value)
+    if not isinstance(value, FunctionCall):
+        return _leaves(value) if isinstance(value, FunctionColumn) else (value,)
     found: tuple[Expression, ...] | None = value.memo.get("leaves")
     if found is None:
         found = value.memo["leaves"] = _leaves(value)
@@ -152,7 +182,7 @@ def _leaves(value: Expression) -> tuple[Expression, ...]:
     left = [value]
     while left:
         part = left.pop()
-        if isinstance(part, Call):
+        if isinstance(part, FunctionCall):
             known = part.memo.get("leaves")
             if known is None:
                 left.extend(reversed(part.args))
@@ -166,8 +196,9 @@ def _leaves(value: Expression) -> tuple[Expression, ...]:
 
 
 def window_field(value: Expression) -> WindowField | None:
-    """The window field a bare column is, also where an operator below passes it up: an aggregation as one of its keys,
-    others as a column of their rows.
+    """The window field a bare column is, also where an operator below passes it up.
+
+    An aggregation passes it up as one of its keys, other operators as a column of their rows.
     """
     if isinstance(value, WindowColumn):
         return value.field
@@ -183,7 +214,7 @@ def window_field(value: Expression) -> WindowField | None:
 
 def uses_window_field(value: Expression) -> bool:
     """True where a window field occurs anywhere in the expression."""
-    if isinstance(value, Call):
+    if isinstance(value, FunctionCall):
         if "window field" not in value.memo:
             value.memo["window field"] = any(uses_window_field(arg) for arg in value.args)
         return bool(value.memo["window field"])
@@ -197,12 +228,8 @@ def describe(value: Any) -> str:
             return value.column
         case WindowColumn():
             return value.field.value
-        case OperatorColumn():
-            return describe(value.output)
-        case KeyOutput():
-            return describe(value.key)
-        case PassedOutput():
-            return describe(value.column)
+        case OperatorColumn(output=inner) | KeyOutput(key=inner) | PassedOutput(column=inner):
+            return describe(inner)
         case ColumnOutput():
             return f"column {value.index + 1}"
         case RankNumber():
@@ -210,18 +237,22 @@ def describe(value: Any) -> str:
         case FunctionColumn():
             return f"{describe(value.call)} column {value.index + 1}"
         case AggregateCall():
-            args = ", ".join(describe(arg) for arg in value.args) or ("*" if value.function == "COUNT" else "")
-            text = f"{value.function}({'DISTINCT ' if value.distinct else ''}{args})"
-            return text if value.filter is None else f"{text} FILTER (WHERE {describe(value.filter)})"
+            return _aggregate(value)
         case Literal():
             return _literal(value)
         case InputRef():
             return f"${value.index}"
-        case Call():
+        case FunctionCall():
             if "text" not in value.memo:
                 value.memo["text"] = _call(value)
             return str(value.memo["text"])
     return str(value)
+
+
+def _aggregate(value: AggregateCall) -> str:
+    args = ", ".join(describe(arg) for arg in value.args) or ("*" if value.function == "COUNT" else "")
+    text = f"{value.function}({'DISTINCT ' if value.distinct else ''}{args})"
+    return text if value.filter is None else f"{text} FILTER (WHERE {describe(value.filter)})"
 
 
 def _literal(value: Literal) -> str:
@@ -234,7 +265,7 @@ def _literal(value: Literal) -> str:
     return str(value.value)
 
 
-def _call(value: Call) -> str:
+def _call(value: FunctionCall) -> str:
     args = [describe(arg) for arg in value.args]
     if value.function in ("CAST", "TRY_CAST"):
         target = args[1] if len(args) > 1 else str(value.type)
@@ -268,11 +299,11 @@ __all__ = [
     "RankNumber",
     "SourceColumn",
     "WindowColumn",
-    "aggregate_meaning",
+    "normalize_aggregate",
     "describe",
     "duration",
     "leaves",
-    "meaning",
+    "normalize",
     "uses_window_field",
     "window_field",
 ]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from airflow_flinkcompat.frontends.origins import Note, WindowUse
+from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.nodes import Sink, Table
-from airflow_flinkcompat.sql import Note, Span, WindowUse
-from airflow_flinkcompat.sql.normal_form import NormalForm
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
@@ -19,20 +19,7 @@ ELSEWHERE = ("program", "plan-file")
 
 
 @dataclass(frozen=True)
-class FunctionDeclaration:
-    """A user-defined function: ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or
-    python.
-    """
-
-    name: str
-    kind: str = ""
-    language: str = "java"
-    definition: str | NormalForm = ""
-    span: Span | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Fact:
+class OtherStatement:
     """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
 
     ``after`` is what it stands behind: the number of queries, and for ALTER and DROP the names declared so far, because
@@ -85,8 +72,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One INSERT (or bare SELECT): its sink, the settings in force where it stands, its statement set (0-based) or
-    None.
+    """One INSERT (or bare SELECT).
+
+    It has its sink, the settings in force where it stands, and its statement set (0-based) or None.
 
     ``steps`` are the operations of the Table API that the query came through, views included; empty for SQL alone.
     """
@@ -110,7 +98,7 @@ class Program:
     views: tuple[tuple[str, Text], ...] = ()
     functions: tuple[FunctionDeclaration, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    facts: tuple[Fact, ...] = ()
+    other_statements: tuple[OtherStatement, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: tuple[Note, ...] = field(default=(), compare=False)
     windows: tuple[WindowUse, ...] = field(default=(), compare=False)

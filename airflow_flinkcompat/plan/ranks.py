@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from airflow_flinkcompat.plan.expressions import FLIPPED, Call, Expression, Literal, transform
-from airflow_flinkcompat.plan.joining import BOUNDS
+from airflow_flinkcompat.plan.expressions import FLIPPED, Expression, FunctionCall, Literal, transform
 from airflow_flinkcompat.plan.nodes import Filter, Over, Project, Scan, WindowField, walk_nodes
-from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region, Windowing
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    AssignedWindow,
+    RankOperator,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.operators.base import BOUNDS
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
     OperatorColumn,
@@ -22,7 +27,7 @@ from airflow_flinkcompat.plan.origins import (
     SourceColumn,
     WindowColumn,
     leaves,
-    meaning,
+    normalize,
     window_field,
 )
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
@@ -38,27 +43,27 @@ def numbers_rows(node: Over) -> bool:
 
 
 def numbering(
-    node: Over, columns: tuple[Expression, ...], region: Region, resolve: Callable[[Expression], Expression]
+    node: Over, columns: tuple[Expression, ...], segment: StatelessSegment, resolve: Callable[[Expression], Expression]
 ) -> RankOperator:
-    """The numbering of ``columns``, typed and resolved, over ``region``, with every one of them still in its row."""
+    """The numbering of ``columns``, typed and resolved, over ``segment``, with every one of them still in its row."""
     call = node.calls[0]
     partition: dict[Expression, DataType] = {}
     for key in map(resolve, call.partition_by):
         if not isinstance(key, Literal):
-            partition[meaning(key)] = key.type
+            partition[normalize(key)] = key.type
     order: dict[Expression, tuple[bool, bool | None, DataType, TimeAttribute | None]] = {}
     for written, ascending, nulls_first in call.order_by:
         key = resolve(written)
         if not isinstance(key, Literal):
             order.setdefault(
-                meaning(key), (ascending, nulls_first, key.type, _clock(node, meaning(key), columns, region))
+                normalize(key), (ascending, nulls_first, key.type, _clock(node, normalize(key), columns, segment))
             )
     keys = (*call.partition_by, *(key for key, _, _ in call.order_by))
-    window = _window(partition, region)
-    types = {meaning(column): column.type for column in columns if not isinstance(column, Literal)}
-    row = _in_planned_order(types, node, region)
+    window = _window(partition, segment)
+    types = {normalize(column): column.type for column in columns if not isinstance(column, Literal)}
+    row = _in_planned_order(types, node, segment)
     return RankOperator(
-        region=region,
+        segment=segment,
         partition=tuple(partition),
         order=tuple((key, ascending, nulls) for key, (ascending, nulls, _, _) in order.items()),
         first=1,
@@ -81,16 +86,18 @@ def stands_beside(node: Project, over: Over) -> bool:
     return node.input is over or (isinstance(node.input, Filter) and node.input.input is over)
 
 
-def selected_beside(columns: tuple[Expression, ...], region: Region) -> tuple[tuple[Expression, ...], Region]:
+def selected_beside(
+    columns: tuple[Expression, ...], segment: StatelessSegment
+) -> tuple[tuple[Expression, ...], StatelessSegment]:
     """A SELECT list beside a numbering: what it computes is computed below, and stored as computed (EXPLAIN)."""
-    rank = region.origin
+    rank = segment.origin
     assert isinstance(rank, RankOperator)
     taken: dict[Expression, DataType] = {}
 
     def passed(column: Expression) -> Expression:
         if _reads_number(column) or isinstance(column, Literal):
             return column
-        below = meaning(transform(column, _taken_in))
+        below = normalize(transform(column, _taken_in))
         taken[below] = column.type
         return OperatorColumn(0, PassedOutput(0, below), type=column.type, span=column.span)
 
@@ -100,7 +107,7 @@ def selected_beside(columns: tuple[Expression, ...], region: Region) -> tuple[tu
     wider = replace(
         rank, row=row, row_types=(*rank.row_types, *new.values()), selected=tuple(c for c in row if c in taken)
     )
-    return found, replace(region, origin=wider)
+    return found, replace(segment, origin=wider)
 
 
 def _taken_in(leaf: Expression) -> Expression:
@@ -109,19 +116,19 @@ def _taken_in(leaf: Expression) -> Expression:
     return leaf
 
 
-def ranked(region: Region) -> Region | None:
-    """The region above a numbering with the ranks its conditions keep; None where they are no constant range."""
-    rank = region.origin
+def ranked(segment: StatelessSegment) -> StatelessSegment | None:
+    """The segment above a numbering with the ranks its conditions keep; None where they are no constant range."""
+    rank = segment.origin
     assert isinstance(rank, RankOperator)
-    conditions = [part for part in region.filters | region.window_filters if _reads_number(part)]
+    conditions = [part for part in segment.filters | segment.window_filters if _reads_number(part)]
     kept = _range(conditions)
     if kept is None:
         return None
     return replace(
-        region,
+        segment,
         origin=replace(rank, first=kept[0], last=kept[1]),
-        filters=region.filters - set(conditions),
-        window_filters=region.window_filters - set(conditions),
+        filters=segment.filters - set(conditions),
+        window_filters=segment.window_filters - set(conditions),
     )
 
 
@@ -150,7 +157,7 @@ def _range(conditions: Iterable[Expression]) -> tuple[int, int] | None:
 
 def _comparison(part: Expression) -> tuple[str, int] | None:
     """Sign and constant of a comparison with the number, the number on the left."""
-    if not isinstance(part, Call) or part.function not in {*FLIPPED, "="} or len(part.args) != 2:
+    if not isinstance(part, FunctionCall) or part.function not in {*FLIPPED, "="} or len(part.args) != 2:
         return None
     left, right = part.args
     sign = part.function
@@ -172,21 +179,23 @@ def _integer(value: Expression) -> int | None:
     """An integer constant; sums, differences and products of such are folded as the planner folds them."""
     if isinstance(value, Literal):
         return value.value if isinstance(value.value, int) and value.type.name in ("INT", "BIGINT") else None
-    if isinstance(value, Call) and value.function in ("+", "-", "*") and len(value.args) == 2:
+    if isinstance(value, FunctionCall) and value.function in ("+", "-", "*") and len(value.args) == 2:
         left, right = map(_integer, value.args)
         if left is not None and right is not None:
             return {"+": left + right, "-": left - right, "*": left * right}[value.function]
     return None
 
 
-def _in_planned_order(types: Mapping[Expression, DataType], node: Over, region: Region) -> tuple[Expression, ...]:
+def _in_planned_order(
+    types: Mapping[Expression, DataType], node: Over, segment: StatelessSegment
+) -> tuple[Expression, ...]:
     """Each column once: first those that stand below as they are, in the order they have there, then computed ones.
 
     The planner moves projections above a ranking, so the order in which a SELECT list names columns says nothing.
     """
     scan = next((below for below in walk_nodes(node) if isinstance(below, Scan)), None)
     declared = [] if scan is None else [column.name for column in scan.table.columns]
-    handed_up = _handed_up(region)
+    handed_up = _handed_up(segment)
 
     def place(column: Expression) -> tuple[int, ...]:
         match column:
@@ -203,9 +212,9 @@ def _in_planned_order(types: Mapping[Expression, DataType], node: Over, region: 
     return tuple(sorted(types, key=place))
 
 
-def _handed_up(region: Region) -> list[object]:
+def _handed_up(segment: StatelessSegment) -> list[object]:
     """What the operator below hands up, in its order, as far as that is known; bare window fields by their names."""
-    below = region.origin
+    below = segment.origin
     if isinstance(below, AggregateOperator):
         keys = [KeyOutput(below.keys[key]) if isinstance(key, int) else key for key in below.key_order]
         return [*keys, *below.aggregates]
@@ -219,31 +228,33 @@ def is_key(column: Expression) -> bool:
     return isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
 
 
-def _window(partition: Iterable[Expression], region: Region) -> Windowing | None:
+def _window(partition: Iterable[Expression], segment: StatelessSegment) -> AssignedWindow | None:
     """The window of a windowing function whose both bounds are among the keys."""
-    found: dict[Windowing, set[WindowField]] = {}
+    found: dict[AssignedWindow, set[WindowField]] = {}
     for key in partition:
-        field, window = window_field(key), _window_of(key, region)
+        field, window = window_field(key), _window_of(key, segment)
         if field is not None and window is not None:
             found.setdefault(window, set()).add(field)
     return next((window for window, fields in found.items() if fields >= BOUNDS), None)
 
 
-def _window_of(key: Expression, region: Region) -> Windowing | None:
+def _window_of(key: Expression, segment: StatelessSegment) -> AssignedWindow | None:
     """The window a window field belongs to; None for those of a legacy group window, which are computed above it."""
     if isinstance(key, WindowColumn):
-        return region.windows[key.level]
-    below = region.origin
+        return segment.windows[key.level]
+    below = segment.origin
     if isinstance(below, AggregateOperator) and is_key(key) and below.windowed:
         return below.window
     if isinstance(below, RankOperator) and isinstance(key, OperatorColumn) and isinstance(key.output, PassedOutput):
-        return _window_of(key.output.column, below.region)
+        return _window_of(key.output.column, below.segment)
     return None
 
 
-def _clock(node: Over, key: Expression, columns: tuple[Expression, ...], region: Region) -> TimeAttribute | None:
+def _clock(
+    node: Over, key: Expression, columns: tuple[Expression, ...], segment: StatelessSegment
+) -> TimeAttribute | None:
     """The clock of a column that is a time attribute; the time column of a window stays one for a ranking (EXPLAIN)."""
     for column, value in zip(node.input.schema, columns, strict=True):
-        if meaning(value) == key and column.time_attribute is not None:
+        if normalize(value) == key and column.time_attribute is not None:
             return column.time_attribute
-    return next((window.time_attribute for window in region.windows if window.time == key), None)
+    return next((window.time_attribute for window in segment.windows if window.time == key), None)

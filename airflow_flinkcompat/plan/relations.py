@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
@@ -31,6 +32,7 @@ from airflow_flinkcompat.plan.nodes import (
     dotted,
     walk_nodes,
 )
+from airflow_flinkcompat.plan.operators import OtherKind
 from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of
 from airflow_flinkcompat.plan.result_types import common_type
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, overs_in, time_attribute_of, unread
@@ -42,7 +44,7 @@ from airflow_flinkcompat.plan.windows import (
     window_arguments,
     window_columns,
 )
-from airflow_flinkcompat.sql import Span, Statement, nodes
+from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relation_names, unquoted
 
 
@@ -270,7 +272,7 @@ class QueryBinder(OrderBinder):
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         length = None if tree.args.get("within") is None else binder.interval(tree.args["within"])
         node = Opaque(
-            "MATCH_RECOGNIZE",
+            OtherKind.MATCH_RECOGNIZE,
             self._kept([pattern], tree, below.scope),
             (below.node,),
             schema,

@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts, place
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, placed
 from airflow_flinkcompat.plan.intervals import interval
 from airflow_flinkcompat.plan.nodes import dotted
 from airflow_flinkcompat.plan.types import (
@@ -30,7 +31,7 @@ from airflow_flinkcompat.plan.types import (
     TimeAttribute,
     decimal,
 )
-from airflow_flinkcompat.sql import Span, Statement, nodes
+from airflow_flinkcompat.sql import Statement, nodes
 
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _BINARY: dict[type[exp.Expression], str] = {
@@ -91,16 +92,6 @@ class Scope:
         return hits[0] if hits else None
 
 
-def _placed(bound: Expression, span: Span) -> Expression:
-    # What replace() makes, in a fraction of its time.
-    match bound:
-        case Literal(value, type):
-            return Literal(value, type, span)
-        case InputRef(index, type):
-            return InputRef(index, type, span)
-    return replace(bound, span=span)
-
-
 Special = Callable[[exp.Expression], Expression | None]
 
 
@@ -124,12 +115,12 @@ class ScalarBinder:
     def bind(self, tree: exp.Expression) -> Expression:
         """The bound expression. Raises :class:`BindError` for what the plan has no value for."""
         if self.special is not None and (found := self.special(tree)) is not None:
-            return found if found.span is not None else _placed(found, self.span(tree))
+            return found if found.span is not None else placed(found, self.span(tree))
         unread(tree, self.span)
         bound = self._bind(tree)
         if tree.args.get("negate"):
             bound = self._call("NOT", (bound,), tree)
-        return bound if bound.span is not None else _placed(bound, self.span(tree))
+        return bound if bound.span is not None else placed(bound, self.span(tree))
 
     def told_apart(self, column: exp.Column) -> str | None:
         """A column for a normal form: its name, and which one it is of those with this name; None where it is none."""
@@ -139,82 +130,42 @@ class ScalarBinder:
             return None
         return f"{json.dumps(name)}#{sum(each.name == name for each in self.scope.columns[:index])}"
 
-    def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> Call:
+    def call(self, name: str, trees: list[exp.Expression], tree: exp.Expression) -> FunctionCall:
         """A call of a catalogue or user function over bound arguments."""
         return self._call(name, tuple(self.bind(arg) for arg in trees), tree)
 
-    def _call(self, name: str, args: tuple[Expression, ...], tree: exp.Expression) -> Call:
+    def _call(self, name: str, args: tuple[Expression, ...], tree: exp.Expression) -> FunctionCall:
         result = functions.call_type(name, args)
-        return Call(name, args, result, self.span(tree))
+        return FunctionCall(name, args, result, self.span(tree))
 
     def _bind(self, tree: exp.Expression) -> Expression:
-        match tree:
-            case exp.Paren():
-                return self.bind(tree.this)
-            case exp.Column():
-                return self._column([part.name for part in tree.parts], tree)
-            case exp.Dot():
-                return self._dot(tree)
-            case exp.Identifier():
-                return self._column([tree.name], tree)
-            case exp.Literal():
-                return _literal(tree)
-            case exp.Boolean():
-                return Literal(bool(tree.this), BOOLEAN)
-            case exp.Null():
-                return Literal(None, NULL)
-            case exp.Interval():
-                return self.interval(tree)
-            case exp.Neg():
-                inner = self.bind(tree.this)
-                if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal):
-                    return Literal(-inner.value, inner.type)
-                return self._call("NEG", (inner,), tree)
-            case exp.Not():
-                if isinstance(tree.this, exp.Is):
-                    return self._is(tree.this, negated=True)
-                return self._call("NOT", (self.bind(tree.this),), tree)
-            case exp.Is():
-                return self._is(tree, negated=False)
-            case exp.Between():
-                value = self.bind(tree.this)
-                if tree.args.get("symmetric"):
-                    bounds = self.bind(tree.args["low"]), self.bind(tree.args["high"])
-                    return self._call("BETWEEN SYMMETRIC", (value, *bounds), tree)
-                low = self._call(">=", (value, self.bind(tree.args["low"])), tree)
-                high = self._call("<=", (value, self.bind(tree.args["high"])), tree)
-                return self._call("AND", (low, high), tree)
-            case exp.In():
-                return self._in(tree)
-            case exp.Like():
-                return self.call("LIKE", [tree.this, tree.expression], tree)
-            case exp.Escape():
-                return self._escape(tree)
-            case exp.Case():
-                return self._case(tree)
-            case exp.Cast():
-                name = "TRY_CAST" if isinstance(tree, exp.TryCast) else "CAST"
-                return Call(name, (self.bind(tree.this),), data_type(tree.args["to"]))
-            case exp.Anonymous():
-                return self._function(tree)
-            case nodes.Niladic():
-                return self._call(str(tree.this).upper(), (), tree)
-            case nodes.TypedLiteral():
-                kind = str(tree.this.name)
-                return Literal(kind, _typed(str(tree.args["kind"]), kind))
-            case nodes.KeywordCall():
-                return self._keyword_call(tree)
-            case exp.Var():
-                return Literal(tree.name.upper(), SYMBOL)
-            case exp.Array() | nodes.MapConstructor() | nodes.MultisetConstructor() | exp.Tuple():
-                name = {exp.Array: "ARRAY", exp.Tuple: "ROW"}.get(type(tree), type(tree).__name__.upper())
-                return self.call(name, tree.expressions, tree)
-            case exp.Bracket():
-                return self.call("ITEM", [tree.this, *tree.expressions], tree)
-        operator = _BINARY.get(type(tree))
-        if operator is not None:
-            return self._call(operator, self._operands(tree, type(tree)), tree)
-        raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
+        kind = type(tree)
+        if kind in _BINARY:
+            return self._call(_BINARY[kind], self._operands(tree, kind), tree)
+        bound = _BOUND.get(kind)
+        if bound is None:
+            raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
+        return bound(self, tree)
+
+    def _negative(self, tree: exp.Expression) -> Expression:
+        inner = self.bind(tree.this)
+        if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal):
+            return Literal(-inner.value, inner.type)
+        return self._call("NEG", (inner,), tree)
+
+    def _not(self, tree: exp.Expression) -> Expression:
+        if isinstance(tree.this, exp.Is):
+            return self._is(tree.this, negated=True)
+        return self._call("NOT", (self.bind(tree.this),), tree)
+
+    def _between(self, tree: exp.Expression) -> Expression:
+        value = self.bind(tree.this)
+        if tree.args.get("symmetric"):
+            bounds = self.bind(tree.args["low"]), self.bind(tree.args["high"])
+            return self._call("BETWEEN SYMMETRIC", (value, *bounds), tree)
+        low = self._call(">=", (value, self.bind(tree.args["low"])), tree)
+        high = self._call("<=", (value, self.bind(tree.args["high"])), tree)
+        return self._call("AND", (low, high), tree)
 
     def _operands(self, tree: exp.Expression, kind: type[exp.Expression]) -> tuple[Expression, ...]:
         """Both sides; a chain of the same AND or OR becomes one call."""
@@ -252,7 +203,7 @@ class ScalarBinder:
         for name in names:
             kind = value.type
             inner = kind.elements[kind.names.index(name)] if name in kind.names else UNKNOWN
-            value = Call("FIELD", (value, Literal(name, SYMBOL)), inner, span)
+            value = FunctionCall("FIELD", (value, Literal(name, SYMBOL)), inner, span)
         return value
 
     def _dot(self, tree: exp.Dot) -> Expression:
@@ -391,6 +342,59 @@ _READ: dict[type[exp.Expr], frozenset[str]] = {
 """The arguments that are read; one that is not would be lost without a word."""
 
 
+def _cast(binder: ScalarBinder, tree: Any) -> Expression:
+    name = "TRY_CAST" if isinstance(tree, exp.TryCast) else "CAST"
+    return FunctionCall(name, (binder.bind(tree.this),), data_type(tree.args["to"]))
+
+
+def _typed_literal(_binder: ScalarBinder, tree: Any) -> Expression:
+    text = str(tree.this.name)
+    return Literal(text, _typed(str(tree.args["kind"]), text))
+
+
+def _column(binder: ScalarBinder, tree: Any) -> Expression:
+    return binder._column([part.name for part in tree.parts], tree)
+
+
+def _constructor(name: str) -> Callable[[ScalarBinder, Any], Expression]:
+    return lambda binder, tree: binder.call(name, tree.expressions, tree)
+
+
+_BOUND: Mapping[type[exp.Expr], Callable[[ScalarBinder, Any], Expression]] = {
+    exp.Paren: lambda binder, tree: binder.bind(tree.this),
+    exp.Column: _column,
+    exp.Pseudocolumn: _column,
+    exp.Dot: lambda binder, tree: binder._dot(tree),
+    exp.Identifier: lambda binder, tree: binder._column([tree.name], tree),
+    exp.Literal: lambda _binder, tree: _literal(tree),
+    exp.Boolean: lambda _binder, tree: Literal(bool(tree.this), BOOLEAN),
+    exp.Null: lambda _binder, _tree: Literal(None, NULL),
+    exp.Interval: lambda binder, tree: binder.interval(tree),
+    exp.Neg: lambda binder, tree: binder._negative(tree),
+    exp.Not: lambda binder, tree: binder._not(tree),
+    exp.Is: lambda binder, tree: binder._is(tree, negated=False),
+    exp.Between: lambda binder, tree: binder._between(tree),
+    exp.In: lambda binder, tree: binder._in(tree),
+    exp.Like: lambda binder, tree: binder.call("LIKE", [tree.this, tree.expression], tree),
+    exp.Escape: lambda binder, tree: binder._escape(tree),
+    exp.Case: lambda binder, tree: binder._case(tree),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.JSONCast: _cast,
+    exp.Anonymous: lambda binder, tree: binder._function(tree),
+    nodes.Niladic: lambda binder, tree: binder._call(str(tree.this).upper(), (), tree),
+    nodes.TypedLiteral: _typed_literal,
+    nodes.KeywordCall: lambda binder, tree: binder._keyword_call(tree),
+    exp.Var: lambda _binder, tree: Literal(tree.name.upper(), SYMBOL),
+    exp.Array: _constructor("ARRAY"),
+    exp.Tuple: _constructor("ROW"),
+    nodes.MapConstructor: _constructor("MAPCONSTRUCTOR"),
+    nodes.MultisetConstructor: _constructor("MULTISETCONSTRUCTOR"),
+    exp.Bracket: lambda binder, tree: binder.call("ITEM", [tree.this, *tree.expressions], tree),
+}
+"""How each kind of tree is bound that is no operator with two sides."""
+
+
 def unread(tree: exp.Expr, span: Callable[[Any], Span], at: exp.Expr | None = None) -> None:
     """Raises :class:`BindError`, placed at ``at`` or the tree, where a tree says something that nothing here reads."""
     known = _READ.get(type(tree))
@@ -439,7 +443,7 @@ def time_attribute_of(expression: Expression, columns: tuple[Column, ...]) -> Ti
     """A time attribute survives being passed on; PROCTIME() makes one; any computation loses it."""
     if isinstance(expression, InputRef):
         return columns[expression.index].time_attribute
-    if isinstance(expression, Call) and expression.function == "PROCTIME":
+    if isinstance(expression, FunctionCall) and expression.function == "PROCTIME":
         return TimeAttribute.PROCTIME
     return None
 

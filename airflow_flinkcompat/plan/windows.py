@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from airflow_flinkcompat.frontends.origins import ProgramStatement
 from airflow_flinkcompat.plan.catalog import BindError
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, walk
 from airflow_flinkcompat.plan.nodes import (
     Correlate,
     Filter,
@@ -23,7 +24,7 @@ from airflow_flinkcompat.plan.nodes import (
 )
 from airflow_flinkcompat.plan.scalars import GROUP_WINDOWS, ScalarBinder
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType, TimeAttribute, timestamp
-from airflow_flinkcompat.sql import STEPS, nodes
+from airflow_flinkcompat.sql import Statement, nodes
 
 PARAMETERS = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
@@ -132,22 +133,17 @@ def group_window(call: exp.Anonymous, scalars: ScalarBinder) -> tuple[Expression
     return scalars.bind(trees[0]), window
 
 
-def through_table_api(tree: exp.Expression) -> bool:
-    """Whether a tree stands in a query that a program wrote through the Table API.
+def through_table_api(statement: Statement) -> bool:
+    """Whether a program wrote the queries of a statement through the Table API.
 
     Only there is said what SQL has no words for: windows over rows, row windows that end or that look ahead.
     """
-    above: exp.Expr | None = tree
-    while above is not None:
-        if STEPS in above.meta:
-            return True
-        above = above.parent
-    return False
+    return isinstance(statement, ProgramStatement) and bool(statement.query_steps)
 
 
 def _length(tree: exp.Expression, scalars: ScalarBinder) -> tuple[Measure, int]:
     """``ROW_INTERVAL(n)`` is a length in rows."""
-    if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW_INTERVAL" and through_table_api(tree):
+    if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW_INTERVAL" and through_table_api(scalars.statement):
         rows = tree.expressions[0] if len(tree.expressions) == 1 else None
         if not isinstance(rows, exp.Literal) or not rows.name.isdecimal() or int(rows.name) == 0:
             raise BindError("window", "a window holds a constant number of rows above 0", scalars.span(tree))
@@ -167,7 +163,7 @@ def aggregation_window(
     """The window of a windowed aggregation: both bounds of one windowing function in every grouping set."""
     found = [window_origin(node, key) for key in keys]
     for one in sets if sets is not None else (tuple(range(len(keys))),):
-        bounds = {origin for i in one if (origin := found[i]) is not None}
+        bounds = [origin for i in one if (origin := found[i]) is not None]
         windows = {id(assign) for assign, _ in bounds}
         if len(windows) != 1 or not {WindowField.START, WindowField.END} <= {name for _, name in bounds}:
             return None
@@ -207,7 +203,7 @@ def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, Win
 
 def _computes_on_window(node: Node, expression: Expression) -> bool:
     """Whether something is computed from a window field on the way to this expression."""
-    if isinstance(expression, Call):
+    if isinstance(expression, FunctionCall):
         parts = [part for part in walk(expression) if isinstance(part, InputRef)]
         return any(window_origin(node, p) is not None or _computes_on_window(node, p) for p in parts)
     while isinstance(expression, InputRef):
@@ -220,7 +216,7 @@ def _computes_on_window(node: Node, expression: Expression) -> bool:
             node = node.input
         else:
             return False
-    return isinstance(expression, Call) and _computes_on_window(node, expression)
+    return isinstance(expression, FunctionCall) and _computes_on_window(node, expression)
 
 
 def refusal(window: Window) -> str | None:

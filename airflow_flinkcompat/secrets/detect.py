@@ -10,10 +10,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
-from airflow_flinkcompat.sql.script import Places, Script, Span
+from airflow_flinkcompat.sql.script import Places, Script
 
 # Blank space as it appears in texts and in texts that were JSON-escaped, comments of bounded length included: each
 # quote of a text asks for one, and one that is never closed would be read to the end of the text each time.
@@ -122,6 +123,12 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
 
     A secret without quotes counts inside strings, comments and SET statements only: elsewhere it is an expression
     (``ON a.token = b.id``).
+
+    Args:
+        script: The parsed script; its text is searched as it is written.
+
+    Returns:
+        The option or name of each secret and its place in the script, never its value.
     """
     merged = tuple(_merged(_hits(script.text)))
     if not merged:

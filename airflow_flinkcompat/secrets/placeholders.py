@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets.redact import Redactor
 from airflow_flinkcompat.secrets.syntax import OPENING, PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
-from airflow_flinkcompat.sql.script import Places, ScriptError, Span
+from airflow_flinkcompat.sql.script import Places, ScriptError
 
 #: Attributes of a connection that are no secrets by themselves.
 _NO_SECRETS = frozenset({"host", "port", "login", "schema"})
@@ -75,12 +76,26 @@ class Resolved:
 
 
 def placeholders(text: str) -> tuple[AnyPlaceholder, ...]:
-    """The distinct placeholders of ``text`` in order of appearance, those in comments included."""
+    """The distinct placeholders of ``text`` in order of appearance, those in comments included.
+
+    Args:
+        text: Any text, such as a script or the value of an option.
+
+    Returns:
+        One value per distinct placeholder.
+    """
     return tuple(dict.fromkeys(_placeholder(match) for match in PLACEHOLDER.finditer(text)))
 
 
 def placeholders_in_script(text: str) -> tuple[AnyPlaceholder, ...]:
-    """The distinct placeholders of a script that :func:`resolve_placeholders` fills in, in order of appearance."""
+    """The distinct placeholders of a script that :func:`resolve_placeholders` fills in, in order of appearance.
+
+    Args:
+        text: A SQL script.
+
+    Returns:
+        One value per distinct placeholder in a string literal or a hint.
+    """
     literals = (lexeme.text for lexeme in lexer.lexemes(text) if lexeme.kind in ("string", "hint"))
     return tuple(dict.fromkeys(found for literal in literals for found in placeholders(literal)))
 
@@ -180,7 +195,14 @@ def placeholder_faults(text: str, source: str) -> tuple[tuple[Span, str], ...]:
 
 
 def env_in_deployment(placeholder: EnvPlaceholder) -> str:
-    """Why a deployment does not fill in a variable of the environment, and what to write."""
+    """Why a deployment does not fill in a variable of the environment, and what to write.
+
+    Args:
+        placeholder: The placeholder of the environment.
+
+    Returns:
+        A message for users.
+    """
     return (
         f"{placeholder} is filled in by a backfill only, from the environment of Spark's driver: put the value into a "
         "connection and write ${conn.<connection id>.<attribute>}, which both a deployment and a backfill fill in"

@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 
+from airflow_flinkcompat.model import Span, language_of
 from airflow_flinkcompat.secrets.detect import Secret, find_secrets
 from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.redact import MASK, mask_secrets
 from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
-from airflow_flinkcompat.sql import Script, Span, language_of
+from airflow_flinkcompat.sql import Script
 
 _LEFT_OPEN = re.compile(r"%\(\w+\)s|%s|\{\w*\}")
 _FILLED = "${conn.filled.password}"
@@ -27,6 +28,14 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
     A value counts by the name it is assigned to, passed as or stored under (``password = "…"``,
     ``option("password", "…")``), and by what the SQL of a text says; what is taken from elsewhere is none.
+
+    Args:
+        text: The program.
+        source: Its name or path, for the places.
+        language: What it is written in; literals are found by name in ``python`` only.
+
+    Returns:
+        The name and the place of each secret.
     """
     tree = _tree(text) if language == "python" else None
     if tree is None:
@@ -44,7 +53,15 @@ def program_secrets(text: str, source: str, language: str) -> tuple[Secret, ...]
 
 
 def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
-    """The literal secrets of a text beside a program; unquoted ones too where it is neither Python nor SQL."""
+    """The literal secrets of a text beside a program; unquoted ones too where it is neither Python nor SQL.
+
+    Args:
+        text: The contents of the file beside the program.
+        path: Its path, whose ending tells the language.
+
+    Returns:
+        The name and the place of each secret, never its value.
+    """
     found = program_secrets(text, path, language_of(path))
     if found or path.endswith((".py", ".sql")):
         return found
@@ -55,7 +72,15 @@ def secrets_beside(text: str, path: str) -> tuple[Secret, ...]:
 
 
 def mask_program(text: str, language: str) -> str:
-    """The text of a program with every literal secret replaced by ``***``, for eyes only."""
+    """The text of a program with every literal secret replaced by ``***``, for eyes only.
+
+    Args:
+        text: The program.
+        language: What it is written in; literals are found by name in ``python`` only.
+
+    Returns:
+        The masked text, which need not run any more.
+    """
     tree = _tree(text) if language == "python" else None
     if tree is None:
         return mask_secrets(text)
@@ -68,7 +93,15 @@ def mask_program(text: str, language: str) -> str:
 
 
 def secret_texts(text: str, language: str) -> tuple[str, ...]:
-    """The values of the secrets that a program's names give away, for who masks them in logs."""
+    """The values of the secrets that a program's names give away, for who masks them in logs.
+
+    Args:
+        text: The program.
+        language: What it is written in.
+
+    Returns:
+        The distinct values in order of appearance; none where the text is not Python or does not parse.
+    """
     tree = _tree(text) if language == "python" else None
     return tuple(dict.fromkeys(str(node.value) for node, _ in _literals(tree))) if tree is not None else ()
 

@@ -25,6 +25,12 @@ def mask_secrets(text: str) -> str:
     """Return ``text`` with every literal secret replaced by ``***``; idempotent.
 
     Values that consist of placeholders (``${conn.…}``) are not secrets.
+
+    Args:
+        text: Any text, such as a script, a message or a line of a log.
+
+    Returns:
+        The masked text.
     """
     # What stands next to a secret may only be recognised once that secret is masked; a few rounds settle it.
     while (masked := _cut(text, secret_ranges(text))) != text:
@@ -38,6 +44,13 @@ def mask_option(key: str, value: str) -> str:
     Only where key and value are still apart is it known where a value with blanks, quotes or line breaks ends: what
     quotes options without SQL's quotes masks them with this first. ``key = mask_option(key, value)`` stays as it is in
     :func:`mask_secrets`.
+
+    Args:
+        key: The option's key.
+        value: Its value, without quotes.
+
+    Returns:
+        ``***`` for a literal secret; else the value with the secrets in it masked.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
 

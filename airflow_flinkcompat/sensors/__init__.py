@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
@@ -11,14 +13,4 @@ __all__ = ["FlinkSqlChangeSensor"]
 
 
 if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from airflow_flinkcompat.sensors import change
-
-        return getattr(change, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, {".change": ("FlinkSqlChangeSensor",)})

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorTimeout
 from airflow.sdk import BaseSensorOperator
 
-from airflow_flinkcompat.operators.arguments import SensorArguments
-from airflow_flinkcompat.operators.base import ScriptOperator, readable_errors, side_of
-from airflow_flinkcompat.operators.texts import FileMissing
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.tasks.arguments import SensorArguments
+from airflow_flinkcompat.tasks.base import ScriptOperator, readable_errors
+from airflow_flinkcompat.tasks.texts import FileMissing
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import LedgerEntry
 
 # The last word about a version that keeps it from being offered again.
@@ -55,14 +55,15 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     ``waiting_for``, once, and waits. It looks again as soon as a file changes or appears, and otherwise after
     ``poke_interval``, then after twice that, and so on up to every ``recheck``.
 
-    :param poke_interval: seconds between two looks at the files.
-    :param recheck: how often the ledger is looked at although no file changed.
-    :param timeout: seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
-        sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a job
-        without edits is in order.
-    :param deferrable: wait in the triggerer (default), or in a worker as ``mode`` says.
-    :param require_cluster: offer a version only while SQL Gateway and JobManager answer, so that no run begins which
-        could not deploy. Default: True, but for a program of the Table API, which the Gateway does not run.
+    Args:
+        poke_interval: Seconds between two looks at the files.
+        recheck: How often the ledger is looked at although no file changed.
+        timeout: Seconds (or a timedelta) after which the task fails, or is skipped with ``soft_fail``, as with any
+            sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a
+            job without edits is in order.
+        deferrable: Wait in the triggerer (default), or in a worker as ``mode`` says.
+        require_cluster: Offer a version only while SQL Gateway and JobManager answer, so that no run begins which
+            could not deploy. Default: True, but for a program of the Table API, which the Gateway does not run.
     """
 
     template_fields: Sequence[str] = ScriptOperator.template_fields
@@ -109,7 +110,16 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """The texts were read anew when this task was taken up again."""
+        """The texts were read anew when this task was taken up again.
+
+        Args:
+            context: Airflow's context of the task.
+            event: What the trigger said: ``since``, seconds since the epoch at which the wait began, ``reason``, what
+                was said last of the wait, and ``problems``, how many looks in a row met a text that has to be mended.
+
+        Returns:
+            What :meth:`execute` returns.
+        """
         self._said = str(event.get("reason", ""))
         return self._offer_or_wait(context, float(event["since"]), int(event.get("problems", 0)))
 
@@ -188,7 +198,7 @@ def _masked_words(error: Exception) -> str:
     return mask_secrets(str(error)) or type(error).__name__
 
 
-def judge(side: Side, entries: Sequence[LedgerEntry]) -> Offer:
+def judge(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
     name = side.source
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
@@ -206,16 +216,18 @@ def judge(side: Side, entries: Sequence[LedgerEntry]) -> Offer:
     return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")
 
 
-def _is_about(entry: LedgerEntry, side: Side) -> bool:
+def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
     """Whether an entry speaks of this version: by content where it holds any, else by hash."""
     if entry.script:
-        return _content(side_of(entry)) == _content(side)
+        return _content(entry.job) == _content(side)
     if not entry.sha256:
         return False
-    return replace(side, engine=entry.engine or side.engine, engine_version=entry.engine_version).sha256 == entry.sha256
+    return (
+        replace(side, engine=entry.engine or side.engine, engine_version=entry.engine_version).digest() == entry.sha256
+    )
 
 
-def _content(side: Side) -> tuple[Any, ...]:
+def _content(side: JobSpec) -> tuple[Any, ...]:
     functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
     # Jinja drops a last line break that a script adopted on the command line has.
     text = side.script.rstrip()

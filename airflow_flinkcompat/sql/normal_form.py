@@ -17,22 +17,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.call_parser import NILADIC_FUNCTIONS
 from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
 
 Path = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class NormalForm:
-    """A piece of SQL that is compared by its normal form; ``text`` is what a reader sees of it."""
-
-    form: str = field(repr=False)
-    text: str = field(compare=False)
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def normal_form(
@@ -176,60 +166,41 @@ class _Writer:
             case list():
                 return f"[{' '.join(self.write(each, names) for each in value)}]"
             case exp.Expr():
-                return self._node(value, names)
+                return _written_by(type(value))(self, value, names)
             case str():
                 return json.dumps(value.upper())
         return str(value)
 
-    def _node(self, node: exp.Expr, names: _Names) -> str:
-        match node:
-            case exp.Paren():
-                return self.write(node.this, names)
-            case exp.Identifier():
-                return json.dumps(node.name)
-            case exp.Literal():
-                return f"'{json.dumps(node.name)}" if node.is_string else node.name.upper()
-            case exp.UnicodeString() | exp.National() | exp.HexString():
-                return f"({type(node).__name__} {json.dumps(node.name)} {self.write(node.args.get('escape'), names)})"
-            case exp.Var():
-                return f"%{json.dumps(node.name.upper())}"
-            case exp.Column():
-                return self._column(node, names)
-            case exp.And() | exp.Or():
-                parts = " ".join(self.write(each, names) for each in _operands(node))
-                return f"({_CONNECTORS[type(node)]} {parts})"
-            case exp.Binary() if not isinstance(node, exp.Dot):
-                return self._chain(node, names)
-            case exp.Query() | exp.Values():
-                return self._query(node, names, named=False)
-            case nodes.CreateView():
-                named = not node.args.get("columns")
-                return self._rest(node, names, expression=self._query(node.expression, names, named))
-            case nodes.CreateTable() if node.expression is not None:
-                return self._rest(node, names, expression=self._query(node.expression, names, named=True))
-            case nodes.SetQuery():
-                return self._rest(node, names, this=self._query(node.this, names, named=True))
-            case exp.Table() | nodes.TableFunction() | nodes.MatchRecognize() | exp.Unnest() | exp.Lateral():
-                return self._relation(node, names, names)
-            case exp.Anonymous():
-                return self._rest(node, names, this=json.dumps(node.name.upper()))
-            case nodes.HintCall():
-                return self._hint(node, names)
-            case exp.Hint():
-                hints = sorted(self.write(each, names) for each in node.expressions)
-                return f"(Hint {' '.join(hints)})"
-            case exp.Window():
-                alias = node.args.get("alias")
-                label = None if alias is None else names.windows.get(alias.name, json.dumps(alias.name))
-                return self._rest(node, names, alias=label)
-            case nodes.HiveTable():
-                # Nothing tells its names from its words, so only one that could be such a word says by quotes that
-                # it is a name.
-                words = [exp.var(part.name) if _is_surely_name(part) else part for part in node.expressions]
-                return self._rest(node, names, expressions=self.write(words, names))
-            case nodes.KeyConstraint():
-                return self._rest(node, names, enforced=str(node.args.get("enforced")))
-        return self._rest(node, names)
+    def _literal(self, node: exp.Literal, names: _Names) -> str:
+        return f"'{json.dumps(node.name)}" if node.is_string else node.name.upper()
+
+    def _marked_text(self, node: exp.Expr, names: _Names) -> str:
+        """A text with a mark in front: ``U&'…'``, ``N'…'``, ``X'…'``."""
+        return f"({type(node).__name__} {json.dumps(node.name)} {self.write(node.args.get('escape'), names)})"
+
+    def _connected(self, node: exp.Expr, names: _Names) -> str:
+        parts = " ".join(self.write(each, names) for each in _operands(node))
+        return f"({_CONNECTORS[type(node)]} {parts})"
+
+    def _create_view(self, node: nodes.CreateView, names: _Names) -> str:
+        named = not node.args.get("columns")
+        return self._rest(node, names, expression=self._query(node.expression, names, named))
+
+    def _create_table(self, node: nodes.CreateTable, names: _Names) -> str:
+        if node.expression is None:
+            return self._rest(node, names)
+        return self._rest(node, names, expression=self._query(node.expression, names, named=True))
+
+    def _window(self, node: exp.Window, names: _Names) -> str:
+        alias = node.args.get("alias")
+        label = None if alias is None else names.windows.get(alias.name, json.dumps(alias.name))
+        return self._rest(node, names, alias=label)
+
+    def _hive_table(self, node: nodes.HiveTable, names: _Names) -> str:
+        # Nothing tells its names from its words, so only one that could be such a word says by quotes that it is
+        # a name.
+        words = [exp.var(part.name) if _is_surely_name(part) else part for part in node.expressions]
+        return self._rest(node, names, expressions=self.write(words, names))
 
     def _chain(self, node: exp.Expr, names: _Names) -> str:
         """A chain such as ``a + b + c``, from its first operand on: it may be longer than calls can be nested."""
@@ -405,6 +376,43 @@ class _Writer:
         inside = replace(names, relations={**names.relations, **below})
         written["this"] = self._relation(node.this, outer, inside)
         return self._rest(node, inner, **written)
+
+
+_Write = Callable[[_Writer, Any, _Names], str]
+_WRITTEN: Mapping[type[exp.Expr], _Write] = {
+    exp.Paren: lambda writer, node, names: writer.write(node.this, names),
+    exp.Identifier: lambda _, node, __: json.dumps(node.name),
+    exp.Literal: _Writer._literal,
+    **dict.fromkeys((exp.UnicodeString, exp.National, exp.HexString), _Writer._marked_text),
+    exp.Var: lambda _, node, __: f"%{json.dumps(node.name.upper())}",
+    exp.Column: _Writer._column,
+    **dict.fromkeys((exp.And, exp.Or), _Writer._connected),
+    exp.Dot: _Writer._rest,
+    exp.Binary: _Writer._chain,
+    **dict.fromkeys((exp.Query, exp.Values), lambda writer, node, names: writer._query(node, names, named=False)),
+    nodes.CreateView: _Writer._create_view,
+    nodes.CreateTable: _Writer._create_table,
+    nodes.SetQuery: lambda writer, node, names: writer._rest(
+        node, names, this=writer._query(node.this, names, named=True)
+    ),
+    **dict.fromkeys(
+        (exp.Table, nodes.TableFunction, nodes.MatchRecognize, exp.Unnest, exp.Lateral),
+        lambda writer, node, names: writer._relation(node, names, names),
+    ),
+    exp.Anonymous: lambda writer, node, names: writer._rest(node, names, this=json.dumps(node.name.upper())),
+    nodes.HintCall: _Writer._hint,
+    exp.Hint: lambda writer, node, names: (
+        f"(Hint {' '.join(sorted(writer.write(part, names) for part in node.expressions))})"
+    ),
+    exp.Window: _Writer._window,
+    nodes.HiveTable: _Writer._hive_table,
+    nodes.KeyConstraint: lambda writer, node, names: writer._rest(node, names, enforced=str(node.args.get("enforced"))),
+}
+"""What writes a node, by its class or the nearest class above it; every other node is written by its arguments."""
+
+
+def _written_by(kind: type[exp.Expr]) -> _Write:
+    return next((_WRITTEN[each] for each in kind.__mro__ if each in _WRITTEN), _Writer._rest)
 
 
 def _operands(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -16,22 +16,13 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Span
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.statement_parser import FlinkParser
 
 _DIALECT = "table.sql-dialect"
-STEPS = "steps"
-"""Under this name the tree of a query notes the operations of the Table API it was made by."""
-FUNCTION_KIND = "function kind"
-"""Under this name the tree of a CREATE FUNCTION notes what kind the function is, where a program says so."""
-
-
-LANGUAGES: Mapping[str, str] = {".py": "python", ".table": "table"}
-"""The language of a program by how its file ends: PyFlink, or FLIP-11's notation."""
-PROGRAM = tuple(LANGUAGES)
-"""How the files of programs end."""
 _WITHOUT_GRAMMAR = frozenset(
     {
         "ANALYZE",
@@ -53,27 +44,8 @@ _WITHOUT_GRAMMAR = frozenset(
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
-def language_of(path: str | Path) -> str:
-    """What a file is written in, by its ending: ``sql``, ``python`` or ``table``."""
-    return LANGUAGES.get(Path(path).suffix, "sql")
-
-
 class ScriptError(ValueError):
     """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """A range of a script, 1-based lines and columns, the end inclusive. ``str()`` is ``source:line:column``."""
-
-    source: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
@@ -107,73 +79,41 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Unread:
-    """A part of a program that may hold statements and was not understood; ``reason`` never quotes the source.
-
-    ``refused``: it was understood, and Flink refuses it.
-    """
-
-    span: Span
-    reason: str
-    refused: bool = False
-
-
-@dataclass(frozen=True)
-class Note:
-    """What Flink takes without a word although it may not mean what it seems to say.
-
-    ``last``: the last version of open-source Flink that takes it, "" where none does, None where all do.
-    """
-
-    span: Span
-    text: str
-    last: str | None = None
-
-
-@dataclass(frozen=True)
-class WindowUse:
-    """A window of the Table API where a query is made of it.
-
-    ``call`` is TUMBLE, HOP, SESSION or OVER, ``time`` the column it is on, ``lengths`` are in milliseconds or rows as
-    the call of SQL has them, ``fields`` the properties that are selected of it.
-    """
-
-    span: Span
-    call: str
-    time: str
-    lengths: tuple[int, ...] = ()
-    alias: str = ""
-    fields: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Script:
-    """A script and its statements in order; ``unread`` are the parts of a program that are none.
-
-    ``notes`` and ``windows`` are those of a program, in the order they were read.
-    """
+    """A script and its statements in order."""
 
     source: str
     text: str = field(repr=False)
     statements: tuple[Statement, ...]
-    unread: tuple[Unread, ...] = ()
-    notes: tuple[Note, ...] = ()
-    windows: tuple[WindowUse, ...] = ()
 
 
 def read_script(path: str | Path) -> Script:
     """Read and parse the file at ``path``.
 
-    Raises :class:`ScriptError` when it is missing, unreadable, not UTF-8 or holds no statement.
+    Args:
+        path: A file of SQL in UTF-8.
+
+    Returns:
+        The script with its statements in order; its source is the path.
+
+    Raises:
+        ScriptError: The file is missing, unreadable, not UTF-8, a program of the Table API, or holds no statement.
     """
     return parse_script(read_text(path), str(path))
 
 
 def read_text(path: str | Path, program: bool = False) -> str:
-    """The text of the script at ``path``, without a byte order mark, for who has it parsed by others.
+    """The text of the script at ``path``, without a byte order mark, for callers that have it parsed elsewhere.
 
-    Raises :class:`ScriptError` when it is missing, unreadable or not UTF-8, and for a PyFlink program unless
-    ``program`` says that the caller reads these.
+    Args:
+        path: A file in UTF-8.
+        program: Whether the caller takes programs of the Table API as well.
+
+    Returns:
+        The text.
+
+    Raises:
+        ScriptError: The file is missing, unreadable or not UTF-8, or it is a program and ``program`` is false.
     """
     source = str(path)
     try:
@@ -197,7 +137,7 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
     Raises:
         ScriptError: It is not UTF-8, or is a program and the caller takes none.
     """
-    if source.endswith(PROGRAM) and not program:
+    if source.endswith(PROGRAM_SUFFIXES) and not program:
         raise ScriptError(NO_PROGRAM.format(source))
     try:
         return content.decode().removeprefix("\ufeff")
@@ -207,10 +147,21 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 
 
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
-    """Split ``text`` (a byte order mark is dropped) and parse each statement.
+    """Split ``text`` into statements and parse each of them; a byte order mark is dropped.
 
-    A statement that ``like`` holds, written exactly the same, is not parsed once more: both share its tree.
-    Raises :class:`ScriptError` when there is no statement at all, or half a character.
+    A statement that does not parse is kept without a tree.
+
+    Args:
+        text: The script.
+        source: Its name or path, for places and messages.
+        like: A script parsed before. A statement that it holds, written exactly the same, is not parsed once more: both
+            scripts share its tree.
+
+    Returns:
+        The script with its statements in order.
+
+    Raises:
+        ScriptError: There is no statement at all, or the text holds half of a surrogate pair.
     """
     try:
         text.encode()
@@ -237,6 +188,13 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
 
     It covers every position the parser recorded on the node and below it; without any, the statement's own span.
     Nodes that were built rather than parsed have no position. The tree must stay as it is.
+
+    Args:
+        node: A node of the statement's tree.
+        statement: The statement, as a script holds it.
+
+    Returns:
+        The place, which is worked out when it is first read.
     """
     return _LaterSpan(node, statement)
 

@@ -1,4 +1,4 @@
-"""Flink data types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b ARRAY<STRING>>`` …"""
+"""Flink data types: ``INT NOT NULL``, ``TIMESTAMP(3) WITH LOCAL TIME ZONE``, ``ROW<a INT, b ARRAY<STRING>>``."""
 
 from __future__ import annotations
 

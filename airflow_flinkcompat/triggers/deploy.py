@@ -21,7 +21,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_flinkcompat.deploy import JobStatus, Target, Wait
+    from airflow_flinkcompat.deploy import JobRef, JobStatus, Target, Wait
     from airflow_flinkcompat.hooks.flink import FlinkHook
 
 INTERRUPTED = "interrupted"
@@ -92,12 +92,12 @@ class FlinkJobTrigger(BaseTrigger):
 
     def _look(self, wait: Wait) -> Wait | float | None:
         """The wait once it is over; else since when the job is proved, None while it is not."""
-        from airflow_flinkcompat.deploy import ApiError
+        from airflow_flinkcompat.deploy import DeployError
 
         try:
             with self.hook.get_conn() as target:
                 return self._stop(target, wait) if wait.trigger_id else self._start(target, wait)
-        except ApiError as error:
+        except DeployError as error:
             if error.unanswered:
                 self.log.info("%s", error)
                 return None
@@ -112,7 +112,10 @@ class FlinkJobTrigger(BaseTrigger):
 
     @staticmethod
     def _stop(target: Target, wait: Wait) -> Wait | None:
-        return None if target.stop_result(wait.job_id, str(wait.trigger_id)) is None else wait
+        from airflow_flinkcompat.deploy.target import Operation, Verb
+
+        stop = target.poll(Operation(Verb.STOP, str(wait.trigger_id), wait.job_id))
+        return None if stop.snapshot is None else wait
 
     def _start(self, target: Target, wait: Wait) -> Wait | float | None:
         status = target.status(wait.job_id)
@@ -126,7 +129,7 @@ class FlinkJobTrigger(BaseTrigger):
         return replace(wait, proven_since=since) if time.time() - since >= self.settle_seconds else since
 
     def _is_up(self, status: JobStatus) -> bool:
-        return status.tasks_running and bool(status.completed_checkpoints)
+        return status.tasks_running and status.completed_checkpoints != 0
 
     # ------------------------------------------------------------------------------- a person ends, clears or marks it
     async def on_kill(self) -> None:
@@ -180,7 +183,7 @@ class FlinkJobTrigger(BaseTrigger):
         if self.deployment:
             await asyncio.to_thread(self._record, wait, f"the task was {said}")
 
-    def _state(self, job_id: str) -> str:
+    def _state(self, job_id: JobRef) -> str:
         with contextlib.suppress(Exception), self.hook.get_conn() as target:
             status = target.status(job_id)
             return status.state if status else "unknown to the cluster"

@@ -61,7 +61,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
             self.log.info("what the rehearsal had started is gone; the live job goes on")
 
     def _abandon(self) -> list[str]:
-        from airflow_flinkcompat.deploy.rehearsal import abandon
+        from airflow_flinkcompat.deploy.restore_test import abandon
 
         with self.hook.rehearsal_cluster() as cluster:
             return abandon(cluster, self.state, timeout=_CLEANING_SECONDS)

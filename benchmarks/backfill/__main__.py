@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from airflow_flinkcompat.deploy.local.flink import flink_home
+from airflow_flinkcompat.local_flink.cluster import flink_home
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import make_data
 from benchmarks.processes import Cost, cost_of

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, LocalFlink, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import Files, wait_for

@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, LocalFlink, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowApiError
 from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET, Gate
 from tests.deploy.jobs import Files, wait_for

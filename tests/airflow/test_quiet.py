@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry
-from airflow_flinkcompat.deploy.local.processes import choose_ports
+from airflow_flinkcompat.local_flink.processes import choose_ports
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import wait_for

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_flinkcompat.deploy import LocalFlink
-from airflow_flinkcompat.deploy.flink.evidence import same_place
+from airflow_flinkcompat.deploy.target import same_snapshot
+from airflow_flinkcompat.local_flink import LocalFlink
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import ended, text, totals
@@ -70,7 +70,7 @@ def test_a_resumed_job_goes_on_from_its_savepoint(told: Told, version: str, prop
     _, feed, steps, _ = told
     facts = steps[version].facts
     assert facts["savepoint"]
-    assert same_place(facts["restored_path"], facts["savepoint"])
+    assert same_snapshot(facts["restored_path"], facts["savepoint"])
     # The window that was open: its values hold orders from before the savepoint and from after it, each once.
     start = proposed.replace(second=0)
     wanted = totals(feed.orders(), 1, average=False, before=start + MINUTE)

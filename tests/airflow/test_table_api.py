@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LocalFlink, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry, SqlGatewayTarget
+from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from measure.pyflink import JAVA_OPTIONS, environment
@@ -153,12 +154,22 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
         begun = site.head
         assert (begun.language, begun.variables["WAREHOUSE_PASSWORD"]) == ("python", "${conn.warehouse.password}")
 
-        # Another text that says the same resumes from what the first has counted.
+        # Another text that says the same leaves the job alone.
         run = site.changed()
         assert "is what entry" in "\n".join(client.log(DAG_ID, run, "changed"))
         site.propose(site.program("# nothing that counts\n"))
         states = site.ended(run)
-        assert (states["resume"], states["restart"], states["approve"]) == ("success", "skipped", "skipped")
+        assert (states["resume"], states["restart"], states["approve"]) == ("skipped", "skipped", "skipped")
+        assert site.head == begun
+
+        # What nobody has measured is asked; a person lets it resume from what the first has counted.
+        run = site.changed()
+        site.propose(site.program(option="'sink.rolling-policy.rollover-interval' = '8 min', "))
+        client.wait_for_question(DAG_ID, run, "approve")
+        assert "visits.py" in client.question(DAG_ID, run, "approve")["body"]
+        client.answer(DAG_ID, run, "approve", "Resume from savepoint")
+        states = site.ended(run)
+        assert (states["resume"], states["restart"], states["backfill"]) == ("success", "skipped", "skipped")
         resumed = site.head
         assert resumed.job_id != begun.job_id
         site.arrive("2.csv", "home,cid,1,2026-01-01 00:12:00", "home,cid,1,2026-01-01 00:21:00")
@@ -167,13 +178,12 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
             "7 of it were in the savepoint"
         )
 
-        # What nobody has measured is asked; a person lets it start empty, and history is recomputed up to that start.
+        # Another time the person lets it start empty, and history is recomputed up to that start.
         (tmp_path / "archive").mkdir()
         (tmp_path / "archive" / "1.csv").write_text("home,old,40,2025-12-31 23:51:00\n", encoding="utf-8")
         run = site.changed()
         site.propose(site.program(option="'sink.rolling-policy.rollover-interval' = '9 min', "))
         client.wait_for_question(DAG_ID, run, "approve")
-        assert "visits.py" in client.question(DAG_ID, run, "approve")["body"]
         client.answer(DAG_ID, run, "approve", "Restart with backfill")
         states = site.ended(run)
         assert (states["restart"], states["backfill"], states["resume"]) == ("success", "success", "skipped")

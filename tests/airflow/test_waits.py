@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from airflow_flinkcompat.deploy import JobManager, Ledger, LocalFlink
+from airflow_flinkcompat.deploy import JobManager, Ledger
+from airflow_flinkcompat.local_flink import LocalFlink
 from tests.airflow.conftest import Gate
 from tests.deploy.jobs import Files, wait_for
 
@@ -32,6 +33,7 @@ with DAG({dag_id!r}, schedule=None, start_date=datetime(2026, 1, 1), max_active_
         Deployment(
             name={name!r},
             script={script!r},
+            check={{"policy": {{"incompatible": "restart"}}}},
             deploy={{**quick, "settle_seconds": settle["deploy"]}},
             rehearse={{**quick, "settle_seconds": settle["rehearse"]}},
         ),
@@ -110,8 +112,7 @@ def test_ended_while_it_waits(waits: Waits) -> None:
 
     # A rehearsal that waits outlives the triggerer it waits in; a person who ends it ends its jobs, and no other.
     waits.settle(rehearse=HOUR)
-    waits.propose(waits.files.script(before="-- nothing that counts\n"))
-    run = client.trigger(DAG_ID)
+    run = client.trigger(DAG_ID, {"redeploy_unchanged": True})
     wait_for(lambda: "to go on: in the triggerer" in waits.log(run, "rehearse"), "the control is watched", 180)
     (control,) = waits.jobs(beside=True)
     waits.deferred(run, "rehearse", f"waiting for job {control} to go on beside the live one")

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.engines import Both, Compare, result_types
-from tests.backfill.scripts import BIDS, Run, lines, script, table
+from tests.backfill.scripts import BIDS, Run, lines, requested, script, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
-    from airflow_flinkcompat.backfill.executing.session import spark_session
+    from airflow_flinkcompat.backfill.spark.session import spark_session
     from tests.backfill.packages import NEEDS, ivy_directory
 
     ivy_directory().mkdir(parents=True, exist_ok=True)
@@ -42,7 +43,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
     """Without what pays for many rows only (generated code, plans that change on the way): four times as fast."""
-    from airflow_flinkcompat.backfill.executing.session import configured
+    from airflow_flinkcompat.backfill.spark.session import configured
 
     plain = {
         "spark.sql.adaptive.enabled": "false",
@@ -56,7 +57,7 @@ def plain_spark(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def flink() -> Iterator[FlinkBatch]:
     """The one Flink, with its Kafka connector beside it."""
-    from airflow_flinkcompat.deploy.local.jars import fetch
+    from airflow_flinkcompat.local_flink.jars import fetch
     from tests.backfill.flink_batch import flink_batch
 
     with flink_batch([fetch("flink-sql-connector-kafka")]) as batch:
@@ -106,7 +107,7 @@ def run(spark: SparkSession) -> Run:
 
     def runs(text: str, from_: str | None = None, to: str | None = None, **request: object) -> BackfillResult:
         bounds = [None if moment is None else datetime.fromisoformat(moment) for moment in (from_, to)]
-        return run_backfill(BackfillRequest(text, "job.sql", from_=bounds[0], to=bounds[1], **request))  # type: ignore[arg-type]
+        return run_backfill(requested(text, **{"source": "job.sql", "from_": bounds[0], "to": bounds[1], **request}))
 
     return runs
 
@@ -123,7 +124,9 @@ def both(flink: FlinkBatch, spark: SparkSession, tmp_path: Path) -> Both:
         there = [[statement.replace("OUT", str(place)) for statement in statements] for place in places]
         flink.run(there[0], settings)
         batch = {"execution.runtime-mode": "batch"}
-        run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings={**batch, **(settings or {})}))
+        run_backfill(
+            BackfillRequest(JobSpec(script(*there[1]), source="job.sql", settings={**batch, **(settings or {})}))
+        )
         return lines(places[0]), lines(places[1])
 
     return run

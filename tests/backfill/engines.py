@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
+from airflow_flinkcompat.backfill import BackfillResult, run_backfill
 from airflow_flinkcompat.backfill.spark_sql.expressions import typed
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Project
 from airflow_flinkcompat.sql import parse_script
-from tests.backfill.scripts import lines, script
+from tests.backfill.scripts import lines, requested, script
 
 if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
@@ -37,7 +37,7 @@ def by_both(
         shutil.rmtree(place, ignore_errors=True)
     there = [[statement.replace("OUT", str(place)) for statement in statements] for place in places]
     flink.run(there[0], settings, streaming)
-    result = run_backfill(BackfillRequest(script(*there[1]), "job.sql", settings=settings or {}, **request))
+    result = run_backfill(requested(script(*there[1]), **{"source": "job.sql", "settings": settings or {}, **request}))
     return lines(places[0]), lines(places[1]), result
 
 

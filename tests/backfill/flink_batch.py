@@ -14,8 +14,8 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from airflow_flinkcompat.deploy.local.flink import flink_home
-from airflow_flinkcompat.deploy.local.jars import fetch
+from airflow_flinkcompat.local_flink.cluster import flink_home
+from airflow_flinkcompat.local_flink.jars import fetch
 from tests.backfill.table_api import inserted
 
 _SPARK_JARS = Path(pyspark.__file__).parent / "jars"

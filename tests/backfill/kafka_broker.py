@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import socket
 import subprocess
 import uuid
@@ -112,10 +113,14 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
 
 
 def server_jars() -> Path:
-    """Kafka's server with what it needs at run time; fetched on first use."""
+    """Kafka's server with what it needs at run time; fetched on first use, by one process at a time."""
     folder = ivy_directory() / f"kafka-{_VERSION}"
+    folder.mkdir(parents=True, exist_ok=True)
     complete = folder / "complete"
-    if not complete.exists():
+    with (ivy_directory() / ".kafka").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if complete.exists():
+            return folder
         (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
         retrieve = f"{folder}/[artifact]-[revision].[ext]"
         command = ["java", "-jar", str(ivy), "-cache", str(ivy_directory() / "kafka-cache"), "-dependency", *_MODULE]

@@ -6,10 +6,13 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 
-from airflow_flinkcompat.backfill.connectors import delta, iceberg, jdbc, kafka
-from airflow_flinkcompat.backfill.connectors.base import Needs
+from airflow_flinkcompat.backfill.connectors.delta.spec import NEEDS as DELTA
+from airflow_flinkcompat.backfill.connectors.iceberg.spec import NEEDS as ICEBERG
+from airflow_flinkcompat.backfill.connectors.jdbc.spec import NEEDS as POSTGRESQL
+from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS as KAFKA
+from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.caching import cache_directory
-from airflow_flinkcompat.deploy.local.jars import fetch
+from airflow_flinkcompat.local_flink.jars import fetch
 
 
 def ivy_directory() -> Path:
@@ -23,4 +26,4 @@ _CONF = {
     "spark.jars.excludes": "org.apache.spark:spark-token-provider-kafka-0-10_2.13",
     "spark.jars": str(fetch("spark-token-provider-kafka")),
 }
-NEEDS = reduce(or_, [Needs(conf=tuple(_CONF.items())), *(part.NEEDS for part in (delta, iceberg, jdbc, kafka))])
+NEEDS = reduce(or_, [Needs(conf=tuple(_CONF.items())), DELTA, ICEBERG, POSTGRESQL, KAFKA])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from airflow_flinkcompat.backfill import BackfillResult
+from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult
+from airflow_flinkcompat.model import JobSpec
 
 Run = Callable[..., BackfillResult]
 
@@ -61,3 +64,9 @@ def lines(place: Path) -> list[str]:
         if file.is_file() and not file.name.startswith((".", "_"))
         for line in file.read_text(encoding="utf-8").splitlines()
     )
+
+
+def requested(text: str, **given: Any) -> BackfillRequest:
+    """A request for a script: what of ``given`` is a field of the job goes to the job."""
+    of_job = {name: given.pop(name) for name in [each.name for each in fields(JobSpec)] if name in given}
+    return BackfillRequest(JobSpec(text, **of_job), **given)

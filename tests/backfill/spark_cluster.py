@@ -14,7 +14,7 @@ from typing import Any
 
 import pyspark
 
-from airflow_flinkcompat.deploy.local.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all
+from airflow_flinkcompat.local_flink.processes import LOOPBACK, Child, choose_ports, find_java, spawn, stop_all
 from tests.deploy.jobs import wait_for
 
 WORKERS = 2

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import FIRST, SUM, SUM_COLUMNS, Run, bids, lines
 
 
 def test_a_folder_the_live_job_writes_to_is_no_place() -> None:
     boundary = datetime(2020, 4, 15, 8, 10)
     with pytest.raises(BackfillError) as caught:
-        plan(BackfillRequest(bids(SUM, SUM_COLUMNS), boundary=boundary))
+        plan(BackfillRequest(JobSpec(bids(SUM, SUM_COLUMNS)), boundary=boundary))
     assert "--sink results=URI" in str(caught.value)
     assert "window_end > TIMESTAMP '2020-04-15 08:10:00'" in str(caught.value)
-    found = plan(BackfillRequest(bids(SUM, SUM_COLUMNS), boundary=boundary, sinks={"results": "/elsewhere"}))
+    found = plan(BackfillRequest(JobSpec(bids(SUM, SUM_COLUMNS)), boundary=boundary, sinks={"results": "/elsewhere"}))
     assert found.hand_over is not None
     assert found.bounds.to == boundary
     (guard,) = found.guards
@@ -26,10 +27,10 @@ def test_a_folder_the_live_job_writes_to_is_no_place() -> None:
 
 def test_a_boundary_is_the_end() -> None:
     with pytest.raises(BackfillError, match="leave out --to, or leave out --boundary"):
-        BackfillRequest("x", boundary=datetime(2020, 1, 1), to=datetime(2020, 1, 2))
-    assert BackfillRequest("x", boundary=datetime(2020, 1, 1)).to == datetime(2020, 1, 1)
+        BackfillRequest(JobSpec("x"), boundary=datetime(2020, 1, 1), to=datetime(2020, 1, 2))
+    assert BackfillRequest(JobSpec("x"), boundary=datetime(2020, 1, 1)).to == datetime(2020, 1, 1)
     with pytest.raises(BackfillError, match="range is empty"):
-        BackfillRequest("x", boundary=datetime(2020, 1, 1), from_=datetime(2020, 1, 1))
+        BackfillRequest(JobSpec("x"), boundary=datetime(2020, 1, 1), from_=datetime(2020, 1, 1))
 
 
 @pytest.mark.nightly

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_duration, plan, run_backfill
 from airflow_flinkcompat.backfill.chunks import chunk_ranges
-from airflow_flinkcompat.backfill.connectors.base import Range
 from airflow_flinkcompat.backfill.durations import shown_duration
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
-from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, Demand, to_micros
+from airflow_flinkcompat.backfill.protocols import Range
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, WindowRange, to_micros
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 from airflow_flinkcompat.sql import parse_script
-from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
+from tests.backfill.scripts import BID_COLUMNS, Run, lines, requested, script, table
 from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
@@ -131,9 +132,9 @@ def test_every_window_is_in_exactly_one_chunk(
     first = to_micros(begin) - 20 * 3_600_000_000
     times_seen = range(first, to_micros(begin) + (hours + 20) * 3_600_000_000, 3_600_000_000)
     for start, end in {window for micros in times_seen for window in aligned.windows_of(micros)}:
-        wanted = aligned.wanted(start, end, Demand.inside(bounds.from_, bounds.to))
+        wanted = aligned.wanted(start, end, WindowRange.inside(bounds.from_, bounds.to))
         holding = [
-            part for part in chunks if aligned.wanted(start, end, Demand.inside(part.from_, part.to, part.after))
+            part for part in chunks if aligned.wanted(start, end, WindowRange.inside(part.from_, part.to, part.after))
         ]
         assert len(holding) == int(wanted)
 
@@ -146,7 +147,7 @@ def _written(window: Window) -> str:
 
 def test_another_request_has_another_journal() -> None:
     request = BackfillRequest(
-        sums(TUMBLE), from_=datetime(2026, 1, 1), to=datetime(2026, 1, 2), chunk=timedelta(hours=1)
+        JobSpec(sums(TUMBLE)), from_=datetime(2026, 1, 1), to=datetime(2026, 1, 2), chunk=timedelta(hours=1)
     )
     place = journal_place(request, plan(request).work)
     assert place.startswith("file:///.results.chunks-")
@@ -170,15 +171,15 @@ def test_another_request_has_another_journal() -> None:
 
 def test_what_placeholders_stand_for_is_told_apart() -> None:
     text = "'url' = 'jdbc:postgresql://${conn.pg.host}/${env.DATABASE}', 'password' = '${conn.pg.password}'"
-    request = BackfillRequest(text)
+    request = BackfillRequest(JobSpec(text))
     values = {"FLINKCOMPAT_CONN_PG_HOST": "prod", "DATABASE": "shop", "FLINKCOMPAT_CONN_PG_PASSWORD": "hunter2"}
     found = filled_in(request, values)
     assert found == filled_in(request, {**values, "OTHER": "x"})
     different = [filled_in(request, {**values, name: "dev"}) for name in values]
-    different += [filled_in(request, {}), filled_in(BackfillRequest("", tables={"a": text}), values)]
+    different += [filled_in(request, {}), filled_in(BackfillRequest(JobSpec(""), tables={"a": text}), values)]
     assert len({str(each) for each in (found, *different)}) == 6
     assert not any(value in str(found) for value in values.values())
-    assert filled_in(BackfillRequest("SELECT 1"), values) == {}
+    assert filled_in(BackfillRequest(JobSpec("SELECT 1")), values) == {}
 
 
 # --- run for real -----------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ def bids(tmp_path: Path) -> Path:
 def asked(text: str, sink: Path, **more: object) -> BackfillRequest:
     text = text.replace("'csv'", "'csv', 'csv.null-literal' = 'n/a'", 1)
     span = {"from_": datetime(2026, 1, 1), "to": datetime(2026, 1, 1, 6), "sinks": {"results": str(sink)}}
-    return BackfillRequest(text, **{**span, **more})  # type: ignore[arg-type]
+    return requested(text, **{**span, **more})
 
 
 @pytest.mark.slow
@@ -335,7 +336,7 @@ def test_late_rows_of_windows_under_windows_are_counted_once(run: Run, tmp_path:
 def late_pairs(times: list[datetime], bounds: Range) -> int:
     """Rows and windows of HOP inside the bounds, of which the window was complete before the row came."""
     windows = Aligned(WindowKind.HOP, size=1_200_000_000, slide=300_000_000)
-    wanted, highest, found = Demand.inside(bounds.from_, bounds.to), -1, 0
+    wanted, highest, found = WindowRange.inside(bounds.from_, bounds.to), -1, 0
     for micros in map(to_micros, times):
         held = [each for each in windows.windows_of(micros) if windows.wanted(*each, wanted)]
         found += sum(end - 1000 <= highest for _, end in held)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, parse_time, plan
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, lines, script, table
 
 LTZ = BID_COLUMNS.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)", 1)
@@ -27,7 +28,7 @@ def sums(zone: str | None, history: Path | str = "/history", results: Path | str
 
 
 def bounds(text: str, from_: str, to: str) -> list[str]:
-    found = plan(BackfillRequest(text, from_=parse_time(from_), to=parse_time(to))).bounds
+    found = plan(BackfillRequest(JobSpec(text), from_=parse_time(from_), to=parse_time(to))).bounds
     return [str(found.from_), str(found.to)]
 
 
@@ -82,7 +83,7 @@ def test_an_hour_that_comes_twice_is_refused(hour: str) -> None:
 
 def test_what_is_settled_is_the_hand_overs_too() -> None:
     request = BackfillRequest(
-        sums("Asia/Shanghai"), boundary=datetime(2026, 1, 1, tzinfo=UTC), sinks={"results": "/elsewhere"}
+        JobSpec(sums("Asia/Shanghai")), boundary=datetime(2026, 1, 1, tzinfo=UTC), sinks={"results": "/elsewhere"}
     )
     assert BackfillRequest.from_json(json.dumps(request.to_dict())) == request
     assert request.to_dict()["to"] == "2026-01-01T00:00:00+00:00"

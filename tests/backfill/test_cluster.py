@@ -16,6 +16,7 @@ import pytest
 
 import airflow_flinkcompat
 from airflow_flinkcompat.backfill import BackfillRequest
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, Run, lines, script, table
 from tests.backfill.spark_cluster import Cluster, spark_cluster
 
@@ -75,9 +76,13 @@ def test_two_workers_give_what_one_process_gives(cluster: Cluster, package: Path
 
     application = shutil.copy(job.__file__, tmp_path / "backfill_job.py")
     request = BackfillRequest(
-        text, from_=datetime.fromisoformat(span[0]), to=datetime.fromisoformat(span[1]), chunk=timedelta(hours=3),
-        sinks={name: str(spread / name) for name in WINDOWS}, master=cluster.master,
-    )  # fmt: skip
+        JobSpec(text),
+        from_=datetime.fromisoformat(span[0]),
+        to=datetime.fromisoformat(span[1]),
+        chunk=timedelta(hours=3),
+        sinks={name: str(spread / name) for name in WINDOWS},
+        master=cluster.master,
+    )
     (tmp_path / "request.json").write_text(json.dumps(request.to_dict()), encoding="utf-8")
     settings = {
         "spark.driver.host": "127.0.0.1",

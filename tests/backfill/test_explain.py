@@ -11,6 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill import BackfillRequest, explain, plan
 from airflow_flinkcompat.backfill.explain import Estimate
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, BIDS, bids, script, table
 
 TWO_SINKS = script(
@@ -41,7 +42,7 @@ def said(request: BackfillRequest, place: Path) -> str:
 
 
 def test_two_sinks_over_one_table(history: Path, snapshot: SnapshotAssertion) -> None:
-    request = BackfillRequest(TWO_SINKS, "job.sql", tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
+    request = BackfillRequest(JobSpec(TWO_SINKS, source="job.sql"), tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
     assert said(request, history) == snapshot
 
 
@@ -49,16 +50,15 @@ def test_sessions_and_late_rows(history: Path) -> None:
     session = "SESSION(bidtime, INTERVAL '10' MINUTE)"
     text = TWO_SINKS.replace("TUMBLE(bidtime, INTERVAL '10' MINUTE)", session).replace("TUMBLE_START", "SESSION_START")
     text = text.replace("TUMBLE", "SESSION")
-    request = BackfillRequest(text, "job.sql", tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
+    request = BackfillRequest(JobSpec(text, source="job.sql"), tables={"bid": str(history)}, **DAY)  # type: ignore[arg-type]
     assert "all rows are read: those outside of the range decide" in said(request, history)
-    dropping = BackfillRequest(TWO_SINKS, "job.sql", tables={"bid": str(history)}, late="drop")
+    dropping = BackfillRequest(JobSpec(TWO_SINKS, source="job.sql"), tables={"bid": str(history)}, late="drop")
     assert "dropped, as a watermark with each row would" in said(dropping, history)
 
 
 def test_chunks_and_a_boundary(history: Path, snapshot: SnapshotAssertion) -> None:
     request = BackfillRequest(
-        TWO_SINKS,
-        "job.sql",
+        JobSpec(TWO_SINKS, source="job.sql"),
         tables={"bid": str(history)},
         sinks={"totals": "/backfilled/totals", "counts": "/backfilled/counts"},
         from_=datetime(2020, 4, 15),
@@ -73,7 +73,7 @@ def test_chunks_and_a_boundary(history: Path, snapshot: SnapshotAssertion) -> No
 
 def test_all_of_a_history_elsewhere(snapshot: SnapshotAssertion) -> None:
     text = bids("SELECT item, price FROM bid", "item STRING, price DECIMAL(10, 2)")
-    request = BackfillRequest(text, "job.sql", tables={"bid": "s3a://key:secret@archive/bids"})
+    request = BackfillRequest(JobSpec(text, source="job.sql"), tables={"bid": "s3a://key:secret@archive/bids"})
     found = explain(plan(request), request)
     assert "secret" not in found
     assert found == snapshot
@@ -83,7 +83,7 @@ def test_one_sink_written_twice(snapshot: SnapshotAssertion) -> None:
     window = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(bidtime), INTERVAL '10' MINUTES))"
     text = bids(f"SELECT item, window_start FROM {window}", "item STRING, ws TIMESTAMP(3)")
     text += f"INSERT INTO results SELECT LOWER(item), window_start FROM {window} WHERE price < 3;\n"
-    request = BackfillRequest(text, "job.sql", tables={"bid": "hdfs://archive/bids"}, **DAY)  # type: ignore[arg-type]
+    request = BackfillRequest(JobSpec(text, source="job.sql"), tables={"bid": "hdfs://archive/bids"}, **DAY)  # type: ignore[arg-type]
     assert explain(plan(request), request) == snapshot
 
 

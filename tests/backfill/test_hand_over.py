@@ -20,8 +20,10 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, plan, run_backfill
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.handovers.record import HandOver
-from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import lines, script, table
 from tests.backfill.topics import held, topic_table
 from tests.deploy.jobs import SETTINGS, wait_for
@@ -195,8 +197,7 @@ def handed_over(
     events, source, scratch = times.arrivals(seed), place / "orders", place / "scratch"
     text = times.job(source, tables)
     request = BackfillRequest(
-        text,
-        settings=times.settings,
+        JobSpec(text, settings=times.settings),
         tables={"orders": str(place / "history")},
         sinks=sinks,
         boundary=times.local(times.boundary),
@@ -217,12 +218,12 @@ def handed_over(
     deploy(target, ledger, side, start_mode="stateless", checked_old_sha256=None, hand_over=record, options=options)
     head = ledger.head()
     assert head is not None
-    assert HandOver.from_dict(head.hand_over) == record
+    assert Cutover.from_dict(head.hand_over) == record
 
     # The same job over everything from the beginning.
     times.written(place / "all", events)
     everything = times.job(place / "all", folders(scratch))
-    target.submit(everything, {**times.settings, "pipeline.name": "scratch"}, Start(), job_id=uuid.uuid4().hex)
+    target.start(JobSpec(everything, {**times.settings, "pipeline.name": "scratch"}), Start(), uuid.uuid4().hex)
     return HandedOver(times, request, events, scratch)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest
 from airflow_flinkcompat.backfill.job import main
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BIDS, TUMBLE, bids, lines
 
 SUM_COLUMNS = "window_start TIMESTAMP(3), window_end TIMESTAMP(3), total DECIMAL(38, 2)"
@@ -46,7 +47,9 @@ def test_it_runs_as_a_file_from_anywhere(tmp_path: Path) -> None:
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text(BIDS, encoding="utf-8")
-    request = BackfillRequest(bids(SUM, SUM_COLUMNS, tmp_path / "in", tmp_path / "out"), "job.sql", master="local[1]")
+    request = BackfillRequest(
+        JobSpec(bids(SUM, SUM_COLUMNS, tmp_path / "in", tmp_path / "out"), source="job.sql"), master="local[1]"
+    )
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request.to_dict()), encoding="utf-8")
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan, run_backfill
+from airflow_flinkcompat.backfill.connectors import registry
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import SUM, SUM_COLUMNS, bids, lines
 from tests.nightly import NIGHTLY, mostly_nightly
 
@@ -34,12 +37,12 @@ FROM, TO = datetime(2020, 4, 15, 8), datetime(2020, 4, 15, 9)
 
 def own_folder(history: Path, results: Path) -> BackfillRequest:
     """A place that afterwards holds this run's rows alone."""
-    return BackfillRequest(bids(SUM, SUM_COLUMNS, history), "job.sql", sinks={"results": str(results)})
+    return BackfillRequest(JobSpec(bids(SUM, SUM_COLUMNS, history), source="job.sql"), sinks={"results": str(results)})
 
 
 def declared_folder(history: Path, results: Path) -> BackfillRequest:
     """The table's own place, where the files of a range are replaced beside what else lies there."""
-    return BackfillRequest(bids(SUM, SUM_COLUMNS, history, results), "job.sql", from_=FROM, to=TO)
+    return BackfillRequest(JobSpec(bids(SUM, SUM_COLUMNS, history, results), source="job.sql"), from_=FROM, to=TO)
 
 
 def in_chunks(history: Path, results: Path) -> BackfillRequest:
@@ -52,19 +55,25 @@ def partitioned(history: Path, results: Path) -> BackfillRequest:
     text = bids(query, SUM_COLUMNS + ", h STRING", history, results)
     head, _, tail = text.rpartition(" WITH (")
     policy = "'sink.partition-commit.policy.kind' = 'success-file', "
-    return BackfillRequest(f"{head} PARTITIONED BY (h) WITH ({policy}{tail}", "job.sql", from_=FROM, to=TO)
+    return BackfillRequest(
+        JobSpec(f"{head} PARTITIONED BY (h) WITH ({policy}{tail}", source="job.sql"), from_=FROM, to=TO
+    )
 
 
 Ask = Callable[[Path, Path], BackfillRequest]
 
 
 def shown(results: Path) -> dict[str, str]:
-    """The visible files of a folder: name → content."""
-    return {
-        str(file.relative_to(results)): file.read_text(encoding="utf-8")
-        for file in results.rglob("*")
-        if file.is_file() and not file.name.startswith(".")
-    }
+    """The visible files of a folder: name → lines in the order of the alphabet.
+
+    Rows have no order of their own, nor one of the run's numbered files rather than another: these are one name.
+    """
+    found: dict[str, list[str]] = {}
+    for file in results.rglob("*"):
+        if file.is_file() and not file.name.startswith("."):
+            name = re.sub(r"(backfill-.*)-\d+(?=\.csv$)", r"\1", str(file.relative_to(results)))
+            found.setdefault(name, []).extend(file.read_text(encoding="utf-8").splitlines(keepends=True))
+    return {name: "".join(sorted(lines)) for name, lines in found.items()}
 
 
 # --- a driver killed at random moments --------------------------------------------------------------------------------
@@ -140,7 +149,7 @@ class Killed(BaseException):
 
 def _killed_after(monkeypatch: pytest.MonkeyPatch, changes: int) -> Callable[[], int]:
     """Lets so many changes of folders and files happen, and none after them; returns how many were asked for."""
-    from airflow_flinkcompat.backfill.filesystem import FileSystem
+    from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 
     asked = 0
 
@@ -164,14 +173,14 @@ def test_killed_between_any_two_changes(
     spark: SparkSession, history: Path, results: Path, monkeypatch: pytest.MonkeyPatch, ask: Ask
 ) -> None:
     """Rows of an earlier run, with other values, are replaced; what no run wrote stays beside a declared place's."""
-    from airflow_flinkcompat.backfill.executing.execution import Execution
+    from airflow_flinkcompat.backfill.execution.frames import Execution
 
     planned = plan(ask(history, results))
     (write,) = planned.work.writes
     rows = Execution(spark, planned.work).rows(write)[0].persist()
 
     def publish(value: str = "c2") -> None:
-        publication = write.target.publication(spark, write.rows, planned.bounds)
+        publication = registry.publication(spark, write.target, write.rows, planned.bounds)
         try:
             publication.check()
             publication.stage(rows.selectExpr("c0", "c1", f"CAST({value} AS DECIMAL(38, 2)) AS c2", *rows.columns[3:]))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.engines import Both, Compare, by_both
 from tests.backfill.scripts import lines, script, table
 from tests.nightly import mostly_nightly
@@ -124,10 +125,10 @@ def test_numbers_that_are_told_apart_otherwise(tmp_path: Path, value: str, query
     text = script(source, table("o", "x DOUBLE", tmp_path / "out"), f"INSERT INTO o {query}")
     rows.write_text(f"2024-01-01 00:00:00,1.5\n2024-01-01 00:00:00,{value}\n", encoding="utf-8")
     with pytest.raises(BackfillError, match=words):
-        run_backfill(BackfillRequest(text))
+        run_backfill(BackfillRequest(JobSpec(text)))
     assert not lines(tmp_path / "out")
     rows.write_text("2024-01-01 00:00:00,1.5\n2024-01-01 00:00:00,0.0\n", encoding="utf-8")
-    run_backfill(BackfillRequest(text))
+    run_backfill(BackfillRequest(JobSpec(text)))
 
 
 @pytest.mark.nightly
@@ -259,7 +260,7 @@ def test_times_before_1970(compare: Compare, tmp_path: Path) -> None:
     source = table("t", "nr INT, t TIMESTAMP(3), u TIMESTAMP(6), d DATE", tmp_path / "in", csv__null_literal="NULL")
     sink = table("o", "h BIGINT", tmp_path / "hours")
     with pytest.raises(BackfillError, match="before 1970"):
-        run_backfill(BackfillRequest(script(source, sink, "INSERT INTO o SELECT HOUR(t) FROM t")))
+        run_backfill(BackfillRequest(JobSpec(script(source, sink, "INSERT INTO o SELECT HOUR(t) FROM t"))))
 
 
 def _events() -> list[tuple[str, ...]]:

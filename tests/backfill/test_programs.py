@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_flinkcompat.backfill import BackfillRequest, BackfillResult, run_backfill
-from tests.backfill.scripts import lines, table
-from tests.backfill.test_along import history
+from airflow_flinkcompat.backfill import BackfillResult, run_backfill
+from tests.backfill.compile.test_over import history
+from tests.backfill.scripts import lines, requested, table
 from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def by_both(
     flink.run([source, table("o", columns, places[0])], streaming=True, query=(query, "o"))
     ddl = "\n".join(f'{chr(10)}t_env.execute_sql("""{text}""")' for text in (source, table("o", columns, places[1])))
     program = PROGRAM.format(ddl=ddl, query=query)
-    result = run_backfill(BackfillRequest(program, "job.py", language="python", **request))
+    result = run_backfill(requested(program, **{"source": "job.py", "language": "python", **request}))
     return lines(places[0]), lines(places[1]), result
 
 

@@ -12,6 +12,7 @@ import pytest
 from airflow_flinkcompat.backfill import BackfillRequest, run_backfill
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.run import plan_backfill
+from airflow_flinkcompat.model import JobSpec
 from measure.pyflink import PyFlink
 from tests.backfill.scripts import lines
 
@@ -56,7 +57,7 @@ def history(folder: Path, late: str, seed: int) -> None:
 
 def request(text: str, name: str, late: str) -> BackfillRequest:
     order = {table: "nr" for table in ("visits", "calls") if f"CREATE TABLE {table} " in text}
-    return BackfillRequest(text, f"{name}.py", language="python", order_by=order, late=late)
+    return BackfillRequest(JobSpec(text, source=f"{name}.py", language="python"), order_by=order, late=late)
 
 
 @pytest.mark.parametrize("name", NOT_KNOWN)

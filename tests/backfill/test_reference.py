@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
+from airflow_flinkcompat.model import JobSpec
 from tests.backfill.reference import Aggregate, Event, Having, Query, Row, TopN, Windows
 from tests.backfill.scripts import script, table
 from tests.nightly import NIGHTLY
@@ -21,7 +22,7 @@ from tests.nightly import NIGHTLY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_flinkcompat.backfill.compiling.steps import Write
+    from airflow_flinkcompat.backfill.steps import Write
 
 NULL = "~"
 TYPES = {"ts": "TIMESTAMP(3)", "nr": "INT", "k": "STRING", "f": "BOOLEAN", "v": "INT"}
@@ -223,7 +224,7 @@ def _value(text: str | None, kind: str) -> object:
 
 
 def _computed(spark: SparkSession, writes: Sequence[Write], asked: Sequence[Query], way: str) -> list[list[Row]]:
-    from airflow_flinkcompat.backfill.executing.execution import Execution
+    from airflow_flinkcompat.backfill.execution.frames import Execution
 
     execution = Execution(spark, **WAYS[way])
     frames = [_as_texts(execution.rows(write)[0], number, asked[number]) for number, write in enumerate(writes)]
@@ -256,7 +257,7 @@ def test_any_queries_over_any_history(
         _history(folder / f"t{number}", events)
     from_, to = (None if moment is None else _time(moment) for moment in bounds)
     text = _program(folder, asked, len(histories))
-    work = plan_backfill(BackfillRequest(text, "job.sql", from_=from_, to=to))
+    work = plan_backfill(BackfillRequest(JobSpec(text, source="job.sql"), from_=from_, to=to))
     for way in WAYS:
         computed = _computed(plain_spark, work.writes, [query for _, query in asked], way)
         for number, ((source, query), found) in enumerate(zip(asked, computed, strict=True)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -15,28 +16,37 @@ from airflow_flinkcompat.backfill import (
     SourceRows,
     parse_time,
 )
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plan import FunctionDeclaration
 
 FULL = BackfillRequest(
-    script_text="INSERT INTO a SELECT * FROM b",
-    source="job.sql",
-    settings={"table.local-time-zone": "UTC"},
-    functions=(FunctionDeclaration("f", "scalar", "python"),),
-    catalog="CREATE TABLE b (x INT)",
+    JobSpec(
+        "INSERT INTO a SELECT * FROM b",
+        source="job.sql",
+        settings={"table.local-time-zone": "UTC"},
+        functions=(FunctionDeclaration("f", "scalar", "python"),),
+        catalog="CREATE TABLE b (x INT)",
+        language="python",
+        variables={"SIZE": "10"},
+        files={"common/tables.py": "DDL = '${conn.db.password}'"},
+    ),
     from_=datetime(2024, 1, 1),
     to=datetime(2024, 1, 2, 12, 30),
     tables={"b": "/archive"},
     sinks={"a": "/out"},
     master="local[2]",
-    language="python",
-    variables={"SIZE": "10"},
-    files={"common/tables.py": "DDL = '${conn.db.password}'"},
 )
 
 
-@pytest.mark.parametrize("request_", [FULL, BackfillRequest("SELECT 1")])
+@pytest.mark.parametrize("request_", [FULL, BackfillRequest(JobSpec("SELECT 1"))])
 def test_a_request_travels_as_json(request_: BackfillRequest) -> None:
     assert BackfillRequest.from_json(json.dumps(request_.to_dict())) == request_
+
+
+def test_a_request_that_an_older_version_stored_is_read_to_the_last_field() -> None:
+    """As version 0.1.0 wrote it; the chunks of a run are found again by these values."""
+    stored = json.loads((Path(__file__).parents[1] / "fixtures" / "stored" / "backfill-1.json").read_text("utf-8"))
+    assert BackfillRequest.from_dict(stored).to_dict() == stored
 
 
 def test_placeholders_of_files_are_filled_in_too() -> None:
@@ -45,7 +55,7 @@ def test_placeholders_of_files_are_filled_in_too() -> None:
 
 def test_comments_of_a_script_ask_for_nothing() -> None:
     script = "-- ${conn.gone.password}\nINSERT INTO a SELECT '${env.A}' FROM b"
-    assert [str(each) for each in BackfillRequest(script, tables={"b": "/${env.B}"}).placeholders] == [
+    assert [str(each) for each in BackfillRequest(JobSpec(script), tables={"b": "/${env.B}"}).placeholders] == [
         *("${env.A}", "${env.B}"),
     ]
     assert [str(each) for each in FULL.placeholders] == ["${conn.db.password}"]
@@ -96,11 +106,11 @@ def test_times_as_users_write_them(text: str, moment: datetime) -> None:
 
 def test_a_time_keeps_its_zone() -> None:
     east = timezone(timedelta(hours=8))
-    request = BackfillRequest("x", from_=datetime(2024, 1, 1, 8, tzinfo=east), to=datetime(2024, 1, 1))
+    request = BackfillRequest(JobSpec("x"), from_=datetime(2024, 1, 1, 8, tzinfo=east), to=datetime(2024, 1, 1))
     assert request.to_dict()["from"] == "2024-01-01T08:00:00+08:00"
     assert BackfillRequest.from_dict(request.to_dict()) == request
     with pytest.raises(BackfillError, match="the range is empty"):
-        BackfillRequest("x", from_=request.from_, to=datetime(2024, 1, 1, tzinfo=UTC))
+        BackfillRequest(JobSpec("x"), from_=request.from_, to=datetime(2024, 1, 1, tzinfo=UTC))
 
 
 def test_a_result_adds_up() -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill import BackfillError
-from tests.backfill.printed import PRINTED, Printed
+from tests.backfill.documented_windows import DOCUMENTED, DocumentedQuery
 from tests.backfill.scripts import BID_COLUMNS, FIRST, SECOND, SUM, SUM_COLUMNS, TUMBLE, Run, bids, lines, script, table
 
 pytestmark = pytest.mark.slow
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 # --- the printed tables of the documentation --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", PRINTED, ids=lambda case: case.title)
-def test_as_printed(run: Run, history: Path, results: Path, case: Printed) -> None:
+@pytest.mark.parametrize("case", DOCUMENTED, ids=lambda case: case.title)
+def test_as_printed(run: Run, history: Path, results: Path, case: DocumentedQuery) -> None:
     result = run(bids(case.query, case.columns, history, results))
     assert sorted(csv.reader(lines(results))) == sorted(case.rows)
     assert (result.rows_read, result.rows_dropped, result.rows_written) == (6, 0, len(case.rows))

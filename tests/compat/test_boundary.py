@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import prod
 
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.compat.handovers.boundary import first_start, hand_over, nearest
-from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, fingerprint
+from airflow_flinkcompat.compat.cutover.boundary import first_start, hand_over, nearest
+from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from airflow_flinkcompat.plan.nodes import Window, WindowKind
 
 AT = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -34,9 +36,9 @@ def windowed(window: str, table: str = "TABLE t", time: str = "ts") -> str:
     )
 
 
-def record(query: str, boundary: str, tables: str = "", settings: str = "") -> HandOver:
+def record(query: str, boundary: str, tables: str = "", settings: str = "") -> Cutover:
     text = f"{settings}{tables or source()}{SINK}INSERT INTO o {query};\n"
-    sha256 = fingerprint(text, {}, (), "")
+    sha256 = JobSpec(text).part_digests()
     return hand_over(Side(text).program, datetime.fromisoformat(boundary), sha256, AT)
 
 
@@ -167,13 +169,15 @@ def test_several_sinks_share_one_start_of_their_source() -> None:
 
 def test_the_record_travels_as_json_and_knows_its_script() -> None:
     options = ", 'scan.startup.mode' = 'latest-offset'"
-    found = record(windowed("TUMBLE INTERVAL '1' MINUTE"), "2026-01-01 08:00:00", source(options=options))
-    assert HandOver.from_json(found.to_json()) == found
+    query, declared = windowed("TUMBLE INTERVAL '1' MINUTE"), source(options=options)
+    found = record(query, "2026-01-01 08:00:00", declared)
+    assert Cutover.from_json(found.to_json()) == found
     assert found.sources[0].startup == {"scan.startup.mode": "latest-offset"}
     assert any("latest-offset" in line for line in found.lines())
-    found.check(found.sha256)
+    job = JobSpec(f"{declared}{SINK}INSERT INTO o {query};\n")
+    found.check(job)
     with pytest.raises(BoundaryError, match="another settings, catalog than"):
-        found.check({**found.sha256, "settings": "x", "catalog": "y"})
+        found.check(replace(job, settings={"a": "b"}, catalog="CREATE TABLE t (a INT)"))
     damaged = (
         "[]",
         "{",
@@ -182,14 +186,14 @@ def test_the_record_travels_as_json_and_knows_its_script() -> None:
     )
     for text in damaged:
         with pytest.raises(BoundaryError):
-            HandOver.from_json(text)
+            Cutover.from_json(text)
 
 
 def test_a_blank_line_at_the_end_is_no_other_script() -> None:
-    assert fingerprint("a", {}, (), "") == fingerprint("\na\n", {}, (), "\n")
-    assert fingerprint("a", {}, (), "") != fingerprint("b", {}, (), "")
-    declared = ({"name": "f", "kind": "scalar"}, {"name": "g", "kind": "table", "language": "python"})
-    assert fingerprint("a", {}, declared, "") == fingerprint("a", {}, declared[::-1], "")
+    assert JobSpec("a").part_digests() == JobSpec("\na\n", catalog="\n").part_digests()
+    assert JobSpec("a").part_digests() != JobSpec("b").part_digests()
+    declared = (FunctionDeclaration("f", "scalar"), FunctionDeclaration("g", "table", "python"))
+    assert JobSpec("a", {}, declared).part_digests() == JobSpec("a", {}, declared[::-1]).part_digests()
 
 
 # --- against windows counted out --------------------------------------------------------------------------------------

@@ -9,30 +9,41 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.parts import operator_parts, output_parts, table_parts
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Literal
-from airflow_flinkcompat.plan.nodes import Frame, Measure, Table, Watermark, Window, WindowField, WindowKind
+from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts, table_parts
+from airflow_flinkcompat.model import FunctionDeclaration
+from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, Literal
+from airflow_flinkcompat.plan.nodes import (
+    Frame,
+    Measure,
+    Table,
+    WatermarkStrategy,
+    Window,
+    WindowField,
+    WindowKind,
+)
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    AssignedWindow,
     JoinForm,
     JoinOperator,
+    Operator,
     OtherOperator,
     Output,
     OverOperator,
-    Region,
+    RankOperator,
     Source,
-    Windowing,
+    StatelessSegment,
 )
 from airflow_flinkcompat.plan.origins import SourceColumn
-from airflow_flinkcompat.plan.program import Fact, FunctionDeclaration, Pipeline, Problem, Program
+from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Problem, Program
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, UNKNOWN, Column, TimeAttribute
 
 A, B = SourceColumn(0, "a", type=UNKNOWN), SourceColumn(0, "b", type=UNKNOWN)
 WINDOW = Window(WindowKind.HOP, size=60, slide=20, gap=None, offset=0)
-WINDOWING = Windowing(WINDOW, A, TimeAttribute.ROWTIME, "tvf", (A,))
-REGION = Region(Source("t"), windows=(WINDOWING,))
+WINDOWING = AssignedWindow(WINDOW, A, TimeAttribute.ROWTIME, "tvf", (A,))
+SEGMENT = StatelessSegment(Source("t"), windows=(WINDOWING,))
 AGGREGATE = AggregateOperator(
-    region=REGION,
+    segment=SEGMENT,
     keys=(A,),
     window_keys=frozenset({WindowField.START, WindowField.END}),
     key_order=(0, WindowField.START, WindowField.END),
@@ -40,37 +51,50 @@ AGGREGATE = AggregateOperator(
     grouping_sets=None,
     window=WINDOWING,
     windowed=True,
+    argument_types=((BIGINT,),),
 )
-OTHER = OtherOperator("UNION ALL", (REGION, REGION), (("condition", A),), ((A,), (A,)))
+OTHER = OtherOperator("UNION ALL", (SEGMENT, SEGMENT), (("condition", A),), ((A,), (A,)), ((BIGINT,), (BIGINT,)))
 OVER = OverOperator(
-    region=REGION,
+    segment=SEGMENT,
     aggregates=(AggregateCall("SUM", (B,), BIGINT),),
     partition_by=(A,),
     order=((A, True, None),),
     frame=Frame("ROWS", 2),
     clock=TimeAttribute.ROWTIME,
     row=(A,),
-    input_row=(A, B),
+    all_columns=(A, B),
+    argument_types=((BIGINT,),),
 )
 JOIN = JoinOperator(
     form=JoinForm.INTERVAL,
     join="INNER",
-    regions=(REGION, REGION),
+    segments=(SEGMENT, SEGMENT),
     keys=((A, A),),
     conditions=frozenset({A}),
     bounds=(0, 1),
     times=(A, A),
     clock=TimeAttribute.ROWTIME,
     rows=((A,), (A,)),
+    row_types=((BIGINT,), (BIGINT,)),
 )
-OUTPUT = Output(REGION, (A,), "sink")
+RANK = RankOperator(
+    segment=SEGMENT,
+    partition=(A,),
+    order=((B, True, None),),
+    first=1,
+    last=3,
+    row=(A, B),
+    number_read=False,
+    row_types=(BIGINT, BIGINT),
+)
+OUTPUT = Output(SEGMENT, (A,), "sink")
 TABLE = Table(("", "", "t"), (Column("a", BIGINT),), ("a",), options=(("connector", "print"),))
 
 OF_REGION: dict[str, Any] = {
     "origin": Source("u"),
     "filters": frozenset({A}),
     "window_filters": frozenset({A}),
-    "functions": ((Call("split", (A,), UNKNOWN), False),),
+    "functions": ((FunctionCall("split", (A,), UNKNOWN), False),),
     "windows": (replace(WINDOWING, time=B),),
     "hints": (("STATE_TTL", "a=1d"),),
 }
@@ -91,7 +115,7 @@ OF_WINDOWING: dict[str, Any] = {
     "mismatched": ("TUMBLE_START(b)",),
 }
 OF_AGGREGATE: dict[str, Any] = {
-    "region": replace(REGION, filters=frozenset({A})),
+    "segment": replace(SEGMENT, filters=frozenset({A})),
     "keys": (B,),
     "window_keys": frozenset({WindowField.START}),
     "key_order": (WindowField.START, 0, WindowField.END),
@@ -101,28 +125,28 @@ OF_AGGREGATE: dict[str, Any] = {
     "windowed": False,
     "repeated_keys": 1,
     "repeated_calls": 1,
-    "left_out": (A,),
+    "pruned_inputs": (A,),
 }
 OF_OTHER: dict[str, Any] = {
     "kind": "ORDER BY",
-    "regions": (REGION, replace(REGION, filters=frozenset({A}))),
-    "detail": (("condition", B),),
+    "segments": (SEGMENT, replace(SEGMENT, filters=frozenset({A}))),
+    "attributes": (("condition", B),),
     "rows": ((A,), (A, B)),
 }
 OF_OVER: dict[str, Any] = {
-    "region": replace(REGION, filters=frozenset({A})),
+    "segment": replace(SEGMENT, filters=frozenset({A})),
     "aggregates": (AggregateCall("MAX", (B,), BIGINT),),
     "partition_by": (B,),
     "order": ((A, False, None),),
     "frame": Frame("ROWS", 3),
     "clock": TimeAttribute.PROCTIME,
     "row": (A, B),
-    "input_row": (A,),
+    "all_columns": (A,),
 }
 OF_JOIN: dict[str, Any] = {
     "form": JoinForm.REGULAR,
     "join": "LEFT",
-    "regions": (REGION, replace(REGION, filters=frozenset({A}))),
+    "segments": (SEGMENT, replace(SEGMENT, filters=frozenset({A}))),
     "keys": ((A, B),),
     "conditions": frozenset({B}),
     "bounds": (0, 2),
@@ -130,8 +154,27 @@ OF_JOIN: dict[str, Any] = {
     "clock": TimeAttribute.PROCTIME,
     "rows": ((A,), (A, B)),
 }
+OF_RANK: dict[str, Any] = {
+    "segment": replace(SEGMENT, filters=frozenset({A})),
+    "partition": (B,),
+    "order": ((B, False, None),),
+    "first": 2,
+    "last": 4,
+    "row": (A,),
+    "number_read": True,
+    "selected": (A,),
+    "constant_key": True,
+    "order_clock": TimeAttribute.ROWTIME,
+}
+OF_OPERATORS: dict[Any, dict[str, Any]] = {
+    AGGREGATE: OF_AGGREGATE,
+    OTHER: OF_OTHER,
+    OVER: OF_OVER,
+    JOIN: OF_JOIN,
+    RANK: OF_RANK,
+}
 OF_OUTPUT: dict[str, Any] = {
-    "region": replace(REGION, filters=frozenset({A})),
+    "segment": replace(SEGMENT, filters=frozenset({A})),
     "columns": (B,),
     "sink": "other",
     "insert_columns": ("a",),
@@ -145,7 +188,7 @@ OF_TABLE: dict[str, Any] = {
     "physical": ("b",),
     "metadata": (("a", "k", True),),
     "computed": (("a", A),),
-    "watermark": Watermark("a", A),
+    "watermark": WatermarkStrategy("a", A),
     "primary_key": ("a",),
     "partitioned_by": ("a",),
     "options": (("connector", "print"), ("x", "y")),
@@ -156,21 +199,29 @@ def compared(cls: type) -> set[str]:
     return {field.name for field in fields(cls) if field.compare}
 
 
+def test_no_kind_of_operator_is_left_out() -> None:
+    assert {type(operator) for operator in OF_OPERATORS} == set(Operator.__subclasses__())
+
+
+@pytest.mark.parametrize("operator", OF_OPERATORS, ids=lambda operator: type(operator).__name__)
+def test_every_operator_says_what_it_is(operator: Operator) -> None:
+    assert operator.kind
+    assert all(isinstance(segment, StatelessSegment) for segment in operator.segments)
+    assert operator.prune(set()).kind == operator.kind
+
+
 @pytest.mark.parametrize(
     ("base", "changes", "parts"),
     [
-        (AGGREGATE, OF_AGGREGATE, operator_parts),
-        (OTHER, OF_OTHER, operator_parts),
-        (OVER, OF_OVER, operator_parts),
-        (JOIN, OF_JOIN, operator_parts),
+        *((operator, changes, operator_parts) for operator, changes in OF_OPERATORS.items()),
         (OUTPUT, OF_OUTPUT, output_parts),
         (TABLE, OF_TABLE, table_parts),
-        (REGION, OF_REGION, lambda region: operator_parts(replace(AGGREGATE, region=region))),
-        (REGION, OF_REGION, lambda region: output_parts(replace(OUTPUT, region=region))),
-        (REGION, OF_REGION, lambda region: operator_parts(replace(OTHER, regions=(region, REGION)))),
-        (Source("t"), OF_SOURCE, lambda source: output_parts(replace(OUTPUT, region=replace(REGION, origin=source)))),
+        (SEGMENT, OF_REGION, lambda segment: operator_parts(replace(AGGREGATE, segment=segment))),
+        (SEGMENT, OF_REGION, lambda segment: output_parts(replace(OUTPUT, segment=segment))),
+        (SEGMENT, OF_REGION, lambda segment: operator_parts(replace(OTHER, segments=(segment, SEGMENT)))),
+        (Source("t"), OF_SOURCE, lambda source: output_parts(replace(OUTPUT, segment=replace(SEGMENT, origin=source)))),
         (WINDOWING, OF_WINDOWING, lambda w: operator_parts(replace(AGGREGATE, window=w))),
-        (WINDOWING, OF_WINDOWING, lambda w: output_parts(replace(OUTPUT, region=replace(REGION, windows=(w,))))),
+        (WINDOWING, OF_WINDOWING, lambda w: output_parts(replace(OUTPUT, segment=replace(SEGMENT, windows=(w,))))),
         (WINDOW, OF_WINDOW, lambda w: operator_parts(replace(AGGREGATE, window=replace(WINDOWING, window=w)))),
     ],
     ids=lambda value: type(value).__name__ if not callable(value) and not isinstance(value, dict) else "",
@@ -206,7 +257,7 @@ def test_every_field_of_a_program_is_compared() -> None:
         "tables": (*program.tables, TABLE),
         "views": (("v", "CREATE VIEW v AS SELECT 1"),),
         "functions": (FunctionDeclaration("f", "scalar"),),
-        "facts": (Fact("ResourceStatement", "", "ADD JAR 'x'"),),
+        "other_statements": (OtherStatement("ResourceStatement", "", "ADD JAR 'x'"),),
         "problems": (Problem("statement", "no", "SELECT"),),
     }
     # Settings count where a query stands; after the last one they say nothing.
@@ -236,7 +287,7 @@ def test_every_field_of_a_pipeline_is_compared() -> None:
             FunctionDeclaration("f", "scalar"),
             {"name": "g", "kind": "table", "language": "python", "definition": "x"},
         ),
-        ("facts", Fact("Alter", "", "ALTER"), {"kind": "Drop", "text": "DROP", "after": (1,)}),
+        ("other_statements", OtherStatement("Alter", "", "ALTER"), {"kind": "Drop", "text": "DROP", "after": (1,)}),
         ("problems", Problem("statement", "no", "SELECT"), {"reason": "other", "text": "SELECT 1"}),
     ],
 )
@@ -250,6 +301,6 @@ def test_every_field_of_a_declaration_is_compared(part: str, base: Any, changes:
 
 
 def test_literals_that_differ_in_type_differ() -> None:
-    from airflow_flinkcompat.plan.origins import meaning
+    from airflow_flinkcompat.plan.origins import normalize
 
-    assert meaning(Literal(1, INT)) != meaning(Literal(1, STRING))
+    assert normalize(Literal(1, INT)) != normalize(Literal(1, STRING))

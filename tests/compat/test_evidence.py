@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 import airflow_flinkcompat.compat
 from airflow_flinkcompat.compat import Basis, Outcome, Reason, Report, Side, check, evidence
+from airflow_flinkcompat.compat.engines.flink.engine import measured_line_adjuster
+from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.one_sided import RULES as ONE_SIDED
-from airflow_flinkcompat.compat.pages import example_sides
+from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import SAFE, Verdict, inferred, measured, together
@@ -73,7 +75,7 @@ def test_the_versions_are_those_on_which_every_restore_ended_right(
     verdict = measured(Outcome.COMPATIBLE, *ids)
     assert sorted(verdict.versions) == sorted(versions)
     for version in (*evidence.measured_lines(), "1.19", MADE_UP):
-        found = verdict.on("flink", version)
+        found = verdict.on_line(version)
         assert (found is verdict) == (version in versions)
         assert found.outcome is Outcome.COMPATIBLE or found.reason is Reason.VERSION
 
@@ -110,7 +112,7 @@ def test_what_was_not_restored_right_carries_no_safe_verdict(ids: tuple[str, ...
             with pytest.raises(ValueError, match="not all restored right"):
                 Verdict(outcome, Basis.MEASURED, evidence=ids)
         for version in evidence.measured_lines():
-            assert inferred(outcome, "it follows", ids=ids).on("flink", version).outcome is Outcome.UNKNOWN
+            assert inferred(outcome, "it follows", ids=ids).on_line(version).outcome is Outcome.UNKNOWN
 
 
 def test_a_measured_verdict_names_restores() -> None:
@@ -119,7 +121,9 @@ def test_a_measured_verdict_names_restores() -> None:
 
 
 def test_what_the_vendor_documents_asks_for_no_restore_of_open_source_flink() -> None:
-    assert inferred(Outcome.COMPATIBLE, "it follows").on("vvr", "11").outcome is Outcome.COMPATIBLE
+    assert measured_line_adjuster in BY_NAME["flink"].verdict_adjusters
+    assert measured_line_adjuster not in BY_NAME["vvr"].verdict_adjusters
+    assert judged("aggregate-reordered", "vvr").outcome is Outcome.COMPATIBLE
 
 
 def test_several_verdicts_hold_together_only_where_each_does() -> None:
@@ -127,7 +131,7 @@ def test_several_verdicts_hold_together_only_where_each_does() -> None:
     assert together([everywhere, newer]).versions == ("2.3",)
     refused = measured(Outcome.INCOMPATIBLE, "w-add-agg")
     assert together([everywhere, refused, newer]) is refused
-    assert together([everywhere, inferred(Outcome.COMPATIBLE, "it follows")]).on("flink", "2.3").outcome is (
+    assert together([everywhere, inferred(Outcome.COMPATIBLE, "it follows")]).on_line("2.3").outcome is (
         Outcome.UNKNOWN
     )
 
@@ -138,7 +142,7 @@ def test_several_verdicts_hold_together_only_where_each_does() -> None:
 )
 def test_safe_is_what_every_named_restore_was_on_that_version(ids: list[str], version: str) -> None:
     right = all(evidence.restores()[each].get(version) == evidence.RIGHT for each in ids)
-    assert (measured(Outcome.COMPATIBLE, *ids).on("flink", version).outcome is Outcome.COMPATIBLE) == right
+    assert (measured(Outcome.COMPATIBLE, *ids).on_line(version).outcome is Outcome.COMPATIBLE) == right
 
 
 # ------------------------------------------------------------------------------------------------ what rules name

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.outcome import Basis, Reason
+from airflow_flinkcompat.model import Basis, Reason
 from tests.measured import Restore, everything
 
 ORDERS = """\

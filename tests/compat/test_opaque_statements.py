@@ -67,7 +67,7 @@ def test_hive_ddl_is_known_by_its_table_and_compared_by_its_words(engine: str) -
     """
     assert rules(HIVE + INSERT, HIVE + INSERT, engine) == {"unchanged"}
     assert report(HIVE + INSERT, HIVE.replace("'v'", "'w'") + INSERT, engine).outcome is not Outcome.COMPATIBLE
-    facts = [fact.kind for fact in Side(TABLES + HIVE + INSERT).program.facts]
+    facts = [fact.kind for fact in Side(TABLES + HIVE + INSERT).program.other_statements]
     assert facts == ["Hive DDL of table h"]
     assert rules(HIVE + INSERT, respelled + INSERT, engine) == {"unchanged"}
 
@@ -75,14 +75,14 @@ def test_hive_ddl_is_known_by_its_table_and_compared_by_its_words(engine: str) -
 def test_the_dialect_is_hives_until_it_is_set_back() -> None:
     plain = "CREATE TABLE p (a STRING);\n"
     hive = "SET 'table.sql-dialect' = 'hive';\n"
-    assert [f.kind for f in Side(TABLES + hive + plain + INSERT).program.facts] == ["Hive DDL of table p"]
+    assert [f.kind for f in Side(TABLES + hive + plain + INSERT).program.other_statements] == ["Hive DDL of table p"]
     for back in ("SET 'table.sql-dialect' = 'default';\n", "RESET 'table.sql-dialect';\n", "RESET;\n"):
-        assert not Side(TABLES + hive + back + plain + INSERT).program.facts
+        assert not Side(TABLES + hive + back + plain + INSERT).program.other_statements
     assert report(plain + INSERT, hive + plain + INSERT).outcome is not Outcome.COMPATIBLE
     # Read along with a side in the other dialect, the same words are still another statement.
     old = Side(TABLES + plain + INSERT)
     new = Side(TABLES + hive + plain + INSERT, beside=old)
-    assert [f.kind for f in new.program.facts] == ["Hive DDL of table p"]
+    assert [f.kind for f in new.program.other_statements] == ["Hive DDL of table p"]
 
 
 # ---------------------------------------------------------------------------------------------- templates

@@ -9,11 +9,10 @@ from dataclasses import fields
 import pytest
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
-from airflow_flinkcompat.compat.changes.parts import operator_parts
-from airflow_flinkcompat.compat.changes.ranking import WINDOW_TOP_N_DECIDES
-from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.compat.changes.diff_fields import operator_parts
+from airflow_flinkcompat.compat.rules import ALL, BY_CODE
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import RankOperator, operators
-from airflow_flinkcompat.plan.unfolding import view
 from tests.measured import RIGHT, everything
 
 COLUMNS = "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts"
@@ -171,14 +170,15 @@ def test_where_the_pages_differ_window_top_n_decides(rule: str, change: dict[str
     assert report.outcome is X
     (finding,) = (finding for finding in report.findings if finding.rule == rule)
     assert finding.outcome in (C, Outcome.PARTIAL)
-    assert finding.overruled_by == WINDOW_TOP_N_DECIDES[rule]
+    assert finding.overruled_by == BY_CODE[rule].yields_to
     alone = judged(change["rows"].strip("()") + ";", SUMS.strip("()") + ";")
     assert alone.outcome is not X, "the Window TVF page alone says otherwise"
 
 
 def test_every_rule_that_is_decided_over_is_tried() -> None:
-    assert {rule for _, rule, _ in BOTH} == set(WINDOW_TOP_N_DECIDES)
-    assert set(WINDOW_TOP_N_DECIDES) | set(WINDOW_TOP_N_DECIDES.values()) <= set(BY_CODE)
+    yielding = {rule.code: rule.yields_to for rule in ALL if rule.yields_to}
+    assert {rule for _, rule, _ in BOTH} == set(yielding)
+    assert set(yielding.values()) <= set(BY_CODE)
 
 
 def test_nothing_is_partly_compatible_under_a_window_top_n() -> None:
@@ -372,7 +372,7 @@ def test_nine_of_ten_restored_right_are_recognised() -> None:
 
 # --------------------------------------------------------------------------------------------------- complete
 def rank(sql: str) -> RankOperator:
-    operator = operators(view(Side(TABLE + sql).program.pipelines[0].sink))[0]
+    operator = operators(resolve_operators(Side(TABLE + sql).program.pipelines[0].sink))[0]
     assert isinstance(operator, RankOperator)
     return operator
 
@@ -384,7 +384,7 @@ def straight(**changed: str) -> str:
 def test_every_part_of_a_ranking_is_compared() -> None:
     """Each change of the query changes the parts it is about, and nothing a ranking holds is left out of them."""
     base = operator_parts(rank(straight()))
-    compared = {field.name.replace("_", " ") for field in fields(RankOperator) if field.compare} - {"region"}
+    compared = {field.name.replace("_", " ") for field in fields(RankOperator) if field.compare} - {"segment"}
     assert compared < set(base)
     changes = [
         ({"condition": "rk <= 3"}, {"last"}),

@@ -20,19 +20,8 @@ from airflow_flinkcompat.compat.reports.catalogue import (
     overview,
     select,
 )
-from airflow_flinkcompat.compat.rule import Rule, Scope
+from airflow_flinkcompat.compat.rule import Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
-
-AS_CASE_DECIDES = {
-    # (rule, engine): the example's own verdict, where the pair sharpens the rule's.
-    ("setting-changed", "flink"): Outcome.INCOMPATIBLE,
-    ("source-renamed", "flink"): Outcome.UNKNOWN,
-    ("source-table-changed", "vvr"): Outcome.COMPATIBLE,
-    ("source-table-changed", "flink"): Outcome.UNKNOWN,
-    ("table-function", "flink"): Outcome.INCOMPATIBLE,
-    ("window-filter", "flink"): Outcome.INCOMPATIBLE,
-    ("window-field-aggregated", "flink"): Outcome.INCOMPATIBLE,
-}
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -40,11 +29,11 @@ AS_CASE_DECIDES = {
 def test_the_example_fires_its_rule_with_its_outcome(rule: Rule, engine: str) -> None:
     report = judged(rule.code, engine)
     hits = [finding for finding in report.findings if finding.rule == rule.code]
-    if engine in rule.silent:
+    if engine in rule.not_applicable:
         assert not hits
         return
     assert hits, [finding.rule for finding in report.findings]
-    expected = AS_CASE_DECIDES.get((rule.code, engine), rule.verdicts[engine].outcome)
+    expected = rule.example.outcomes.get(engine, rule.verdicts[engine].outcome)
     assert Outcome.worst(hit.outcome for hit in hits) is expected, [hit.message for hit in hits]
     for hit in hits:
         assert hit.title == rule.title
@@ -89,8 +78,8 @@ def test_verdicts_are_complete(rule: Rule) -> None:
         assert verdict.grounds or verdict.basis is Basis.INFERRED
         assert verdict.consequence is None or verdict.outcome is Outcome.INCOMPATIBLE
     assert rule.title
-    assert rule.why.endswith(".")
-    assert isinstance(rule.scope, Scope)
+    assert rule.rationale.endswith(".")
+    assert isinstance(rule.scope, RuleScope)
 
 
 def test_the_catalogue_names_every_rule_and_explains_each() -> None:
@@ -99,7 +88,7 @@ def test_the_catalogue_names_every_rule_and_explains_each() -> None:
     for rule in ENTRIES:
         text = explain(rule)
         assert text.startswith(f"{rule.code}: {rule.title}\n")
-        for part in (rule.why, *rule.example.old.splitlines()[:1], *rule.example.new.splitlines()[-1:]):
+        for part in (rule.rationale, *rule.example.old.splitlines()[:1], *rule.example.new.splitlines()[-1:]):
             assert part in text
         for engine in ENGINES:
             assert rule.headline(engine) in text

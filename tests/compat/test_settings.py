@@ -7,7 +7,7 @@ import pytest
 from airflow_flinkcompat.compat import ENGINES, Side
 from airflow_flinkcompat.compat.changes import settings as data
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.flink.settings import TABLE
+from airflow_flinkcompat.compat.engines.flink.settings import TABLE
 
 QUERY = """\
 CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('connector' = 'filesystem');

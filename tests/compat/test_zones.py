@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_flinkcompat.compat.handovers.zones import zone
+from airflow_flinkcompat.compat.cutover.zones import zone
 
 
 @pytest.mark.parametrize(

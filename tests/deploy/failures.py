@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import LocalFlink
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
+from tests.deploy.deployment_fixture import DeploymentFixture
 from tests.deploy.faults import Result, write
-from tests.deploy.stage import Stage
 from tests.nightly import NIGHTLY, sample
 
-Case = Callable[[Stage], str]
+Case = Callable[[DeploymentFixture], str]
 """Hits what is around the stage's deployment, checks what becomes of it, and gives what the user was told."""
 _NOTES = (
     "What a user is told where something around a redeploy fails, on a real Flink. Each case also checks what runs "
@@ -45,7 +45,7 @@ class Cases:
         began = time.monotonic()
         told, wrong = "", ""
         case, settings = self._cases[name]
-        stage = Stage(flink, root, f"{re.sub(r'[^a-z]+', '-', name.lower())[:40]}-{new_id()[:6]}", settings)
+        stage = DeploymentFixture(flink, root, f"{re.sub(r'[^a-z]+', '-', name.lower())[:40]}-{new_id()[:6]}", settings)
         try:
             told = case(stage).replace(str(flink.work_dir), "…").replace(str(root), "…")
         except BaseException as error:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from airflow_flinkcompat.model import JobSpec
 
 SETTINGS = {"parallelism.default": "1", "execution.checkpointing.interval": "500 ms"}
 
@@ -25,23 +26,17 @@ GROUP BY {keys};
 
 
 @dataclass(frozen=True)
-class Side:
-    """A proposed side, reduced to what a deployment needs of it."""
+class Side(JobSpec):
+    """A proposed job, by default on the engine of the stand-in target."""
 
-    script: str
     settings: Mapping[str, str] = field(default_factory=lambda: dict(SETTINGS))
-    functions: tuple[Mapping[str, str], ...] = ()
-    catalog: str = ""
     engine: str = "flink"
     engine_version: str | None = "2.3.0"
     source: str = "orders.sql"
-    language: str = "sql"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:
-        return hashlib.sha256(f"{self.script}{sorted(self.settings.items())}".encode()).hexdigest()
+        return self.digest()
 
 
 @dataclass(frozen=True)

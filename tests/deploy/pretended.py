@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Start
-from airflow_flinkcompat.deploy.flink.course import Course
-from airflow_flinkcompat.deploy.flink.evidence import TakenState
+from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Operation, Proof, Start
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.flink.tables import TablePath
-from airflow_flinkcompat.deploy.sources.reading import Sources
+from airflow_flinkcompat.deploy.target import JobHistory, Sources, TablePath, TakenState, Verb
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs
+from airflow_flinkcompat.model import JobSpec
 
 
 def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ class Pretended:
     states: dict[tuple[str, str], TakenState] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     # How jobs went, where that is not as smooth as can be.
-    courses: dict[str, Course] = field(default_factory=dict)
+    job_histories: dict[str, JobHistory] = field(default_factory=dict)
     retained: bool = False
     fail: str = ""
     error: Callable[[str], DeployError] = DeployError
@@ -64,33 +64,33 @@ class Pretended:
     def engine(self) -> EngineInfo:
         return EngineInfo("flink", self.version)
 
-    def learn_secrets(self, script: str, settings: Mapping[str, str]) -> None: ...
+    def register_secrets(self, job: JobSpec) -> None: ...
 
-    def validate(
-        self,
-        script: str,
-        settings: Mapping[str, str],
-        *,
-        source: str = "",
-        tables: Mapping[TablePath, Mapping[str, str]] | None = None,
-    ) -> None:
-        prepare(script, source)
+    def validate(self, job: JobSpec, start: Start) -> str:
+        prepare(job.script, job.source)
         self._call("validate")
-        self.tried.append(tables or {})
+        self.tried.append(start.tables)
         if self.refuse:
             raise self.refuse
+        return ""
 
-    def sources(self, script: str, settings: Mapping[str, str], *, source: str = "") -> Sources:
-        self.validate(script, settings, source=source)
-        return self.reads.get(script, Sources())
+    def sources(self, job: JobSpec) -> Sources:
+        self.validate(job, Start())
+        return self.reads.get(job.script, Sources())
 
-    def submit(self, script: str, settings: Mapping[str, str], start: Start, *, job_id: str, source: str = "") -> None:
+    def job_of_request(self, request_id: str) -> str:
+        return request_id
+
+    manual_start = SqlGatewayTarget.manual_start
+
+    def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         self._call("submit")
-        self.submitted.append(settings)
-        self.starts.append((script, start))
-        assert job_id not in self.jobs, "one id is one job"
-        self.run(job_id, settings["pipeline.name"], start.savepoint)
+        self.submitted.append(job.settings)
+        self.starts.append((job.script, start))
+        assert request_id not in self.jobs, "one id is one job"
+        self.run(request_id, job.settings["pipeline.name"], start.savepoint)
         self._call("submitted")
+        return Operation(Verb.START, request_id, request_id)
 
     def run(self, job_id: str, name: str = "orders", savepoint: str | None = None) -> str:
         """A job that runs."""
@@ -108,15 +108,34 @@ class Pretended:
     def end(self, job_id: str, state: str) -> None:
         self.jobs[job_id] = replace(self.jobs[job_id], state=state)
 
-    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str) -> None:
+    def stop(self, job_id: str, request_id: str, directory: str | None) -> Operation:
         self._call("stop")
-        if trigger_id not in self.stops:
-            self.stops[trigger_id] = f"{directory or 'file:/sp'}/{job_id}"
+        if request_id not in self.stops:
+            self.stops[request_id] = f"{directory or 'file:/sp'}/{job_id}"
             self.end(job_id, "FINISHED")
+        return Operation(Verb.STOP, request_id, job_id, directory=directory)
+
+    def poll(self, operation: Operation) -> Operation:
+        if operation.verb is Verb.START:
+            return replace(operation, job=operation.request_id if operation.request_id in self.jobs else None)
+        return replace(operation, snapshot=self._savepoint(operation))
+
+    # What a JobManager says of a stop is made of the same.
+    _savepoint, _runs, last_checkpoint = JobManagerJobs._savepoint, JobManagerJobs._runs, JobManagerJobs.last_checkpoint
+
+    @property
+    def _jobmanager(self) -> Pretended:
+        return self
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
         self._call("result")
         return self.stops.get(trigger_id)
+
+    def statistics_age(self) -> float:
+        return 0.0
+
+    def _await_statistics(self) -> None:
+        self.statistics_age()
 
     def final_savepoint(self, job_id: str) -> str | None:
         return None
@@ -127,11 +146,11 @@ class Pretended:
     def running(self, name: str) -> tuple[str, ...]:
         return tuple(job.job_id for job in self.jobs.values() if job.name == name and not job.terminal)
 
-    def restored_from(self, job_id: str) -> str | None:
-        return self.wrong.get(job_id, self.restored[job_id])
+    def restored_from(self, job_id: str) -> Proof:
+        return Proof(self.wrong.get(job_id, self.restored[job_id]))
 
-    def course(self, job_id: str) -> Course:
-        return self.courses.get(job_id) or Course(restored=self.restored_from(job_id))
+    def job_history(self, job_id: str) -> JobHistory:
+        return self.job_histories.get(job_id) or JobHistory(restored=self.restored_from(job_id).snapshot)
 
     def request_checkpoint(self, job_id: str) -> None:
         self._call("checkpoint")
@@ -142,9 +161,6 @@ class Pretended:
 
     def taken_state(self, job_id: str, kind: str) -> TakenState | None:
         return self.states.get((job_id, kind))
-
-    def statistics_age(self) -> float:
-        return 0.0
 
     def keeps_checkpoints(self, job_id: str, state: str = "CANCELED") -> bool:
         return self.retained
@@ -157,6 +173,12 @@ class Pretended:
 
     def cluster_options(self) -> Mapping[str, str]:
         return {"execution.checkpointing.savepoint-dir": "file:/sp"}
+
+    def savepoint_root(self) -> str | None:
+        return "file:/sp"
+
+    def location(self, snapshot: str) -> str:
+        return snapshot
 
     def dispose(self, savepoint: str) -> None:
         self._call("dispose")

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LocalFlink, Options, SqlGatewayTarget, Start
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry, Options, SqlGatewayTarget, Start
 from airflow_flinkcompat.deploy.ledger.steps import STOPPED, STOPPING
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from tests.deploy.faults import Result
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 from tests.deploy.kills import Attempt, Point, Told
@@ -281,7 +283,7 @@ class Case:
 
     def _submit(self, target: SqlGatewayTarget, start: Start, job_id: str) -> None:
         settings = {"pipeline.name": self.name, **self._former.settings}
-        target.submit(self._former.script, settings, start, job_id=job_id)
+        target.start(JobSpec(self._former.script, settings), start, job_id)
 
     def _known(self, target: SqlGatewayTarget) -> None:
         """There never was a job of this name that the ledger does not know."""
@@ -297,7 +299,7 @@ class Case:
         assert running == (head.job_id,), f"{len(running)} jobs run, the ledger's is {head.job_id}"
         self._known(target)
         stateless = head.start_mode == "stateless"
-        assert target.restored_from(str(head.job_id)) == (None if stateless else head.savepoint)
+        assert target.restored_from(str(head.job_id)).snapshot == (None if stateless else head.savepoint)
 
     def _check_nothing_runs(self, target: SqlGatewayTarget, message: str) -> None:
         """Both ways failed: the message says so, names the savepoint, and what it tells to type brings the job back."""

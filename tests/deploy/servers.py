@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 ANSWERS = {
     "/v3/info": {"productName": "Apache Flink", "version": "2.3.0"},
+    "/config": {"flink-version": "2.3.0"},
     "/jobs/overview": {"jobs": []},
 }
 

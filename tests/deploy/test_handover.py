@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.compat.handovers.record import BoundaryError, HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover, SourceStart
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy, read_hand_over
 from tests.deploy.jobs import Side
 from tests.deploy.redeploy.test_redeploy import SCRIPT, Pretended
 
 SIDE = Side(SCRIPT)
 START = SourceStart("s", "ts", 0, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
-RECORD = HandOver("2026-01-02 00:00:00", (START,), (), fingerprint(SIDE.script, SIDE.settings, (), ""), "2026-01-03")
+RECORD = Cutover("2026-01-02 00:00:00", (START,), (), SIDE.part_digests(), "2026-01-03")
 
 
-def started(tmp_path: Path, record: HandOver, side: Side = SIDE, mode: str = "stateless") -> Ledger:
+def started(tmp_path: Path, record: Cutover, side: Side = SIDE, mode: str = "stateless") -> Ledger:
     ledger = Ledger(tmp_path, "orders")
     said: list[str] = []
     options = Options(settle_seconds=0)
@@ -31,7 +31,7 @@ def started(tmp_path: Path, record: HandOver, side: Side = SIDE, mode: str = "st
 def test_the_ledger_keeps_the_record(tmp_path: Path, mode: str) -> None:
     entry = started(tmp_path, RECORD, mode=mode).head()
     assert entry is not None
-    assert HandOver.from_dict(entry.hand_over) == RECORD
+    assert Cutover.from_dict(entry.hand_over) == RECORD
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_ledger_keeps_the_record(tmp_path: Path, mode: str) -> None:
     ],
 )
 def test_another_script_or_a_resume_is_refused(
-    tmp_path: Path, record: HandOver, side: Side, mode: str, words: str
+    tmp_path: Path, record: Cutover, side: Side, mode: str, words: str
 ) -> None:
     with pytest.raises(DeployRefused, match=words):
         started(tmp_path, record, side, mode)

@@ -20,8 +20,6 @@ from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.compiled import read_plan
 from airflow_flinkcompat.deploy import (
     Endpoint,
-    LocalFlink,
-    LocalFlinkError,
     PlansUnavailable,
     SqlGateway,
     TargetError,
@@ -29,7 +27,7 @@ from airflow_flinkcompat.deploy import (
     explain_plans,
 )
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-from airflow_flinkcompat.deploy.local.flink import HOME_VARIABLE
+from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.secrets import Placeholder
 
 PLAN = json.dumps(
@@ -225,12 +223,6 @@ def test_placeholders_are_looked_up_and_never_told(tmp_path: Path) -> None:
         compile_plans(gateway(server), side(secret + SUMS), str(tmp_path), lookup)
     assert "s3cret-value" in server.statements[-1]
     assert "s3cret-value" not in str(raised.value)
-
-
-def test_without_a_flink_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
-    with pytest.raises(LocalFlinkError, match=r"holds no flink-dist"):
-        explain_plans(side(TABLES + SUMS), side(TABLES + SUMS))
 
 
 # --- a real planner ---------------------------------------------------------------------------------------------------

@@ -148,6 +148,21 @@ def test_both_servers_are_reached_with_what_the_connection_holds(
     assert "planted" not in message
 
 
+def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that needs no Gateway, and so no host."""
+    with rest_server() as server:
+        extra = json.dumps({"target": "jobmanager", "jobmanager_url": server.url})
+        found = hook(monkeypatch, extra=extra)
+        assert found.engine() == ("flink", "2.3.0")
+        assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; JobManager knows 0 jobs")
+    with pytest.raises(AirflowFailException, match="a rehearsal, cannot be told on this target"):
+        _ = found.gateway_endpoint
+    with pytest.raises(
+        AirflowFailException, match=r"connection 'f': there is no target 'k8s'; installed targets: .*jobm"
+    ):
+        hook(monkeypatch, host="gw", extra='{"target": "k8s"}').get_conn()
+
+
 def test_the_ledger_comes_from_argument_connection_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEDGER_VARIABLE, "/env")
     assert hook(monkeypatch, host="gw", extra='{"ledger": "/conn"}').ledger_uri("/arg") == "/arg"

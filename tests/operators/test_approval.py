@@ -13,9 +13,9 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import TaskAwaitingInput
 
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESTART_WITH_BACKFILL, RESUME
-from airflow_flinkcompat.operators.compatibility import OUTCOMES
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 
@@ -185,7 +185,7 @@ def test_the_page_is_for_who_decides(asked: Any, questions: list[dict[str, Any]]
 
 def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, questions: list[dict[str, Any]]) -> None:
     refused = script().replace("SUM(price)", "SUM(price) / NO_SUCH_FUNCTION(COUNT(*))")
-    run, tasks, _ = deployed.checked(refused, check={"policy": dict.fromkeys(OUTCOMES, "approve")})
+    run, tasks, _ = deployed.checked(refused, check={"policy": dict.fromkeys(Outcome, "approve")})
     with pytest.raises(TaskAwaitingInput):
         run.execute(tasks["approve"])
     body = questions[0]["body"]

@@ -16,7 +16,7 @@ from airflow.sdk import DAG, BaseHook, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.compat.handovers.record import HandOver
+from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.fakes import Run, script
 
@@ -68,10 +68,10 @@ def test_the_request_holds_what_was_asked_for(submitted: dict[str, Any]) -> None
     )  # fmt: skip
     result = Run().execute(task)
     request: BackfillRequest = submitted["request"]
-    assert request.script_text == script().removesuffix("\n")  # as Jinja has it
+    assert request.job.script == script().removesuffix("\n")  # as Jinja has it
     assert (request.tables, request.sinks) == ({"orders": "/archive"}, {"totals": "/history/run-1"})
     assert (str(request.from_), str(request.to)) == ("2026-01-01 00:00:00", "2026-01-02 12:00:00")
-    assert request.settings == {"table.local-time-zone": "UTC"}
+    assert request.job.settings == {"table.local-time-zone": "UTC"}
     assert result["sinks"] == {"totals": "/history/run-1"}
     json.dumps(result)
 
@@ -144,9 +144,9 @@ def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any
     file = tmp_path / "{{ run_id }}.json"
     arguments = {"boundary": "2026-01-02", "sinks": {"totals": "/history"}, "hand_over": str(file)}
     result = Run().execute(backfill(script(), **arguments, chunk="1d", from_="2026-01-01", journal="/journal"))
-    record = HandOver.from_dict(result["hand_over"])
+    record = Cutover.from_dict(result["hand_over"])
     assert record.sources[0].live_from == "2026-01-01 23:59:55"
-    assert HandOver.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
+    assert Cutover.from_json((tmp_path / "run-1.json").read_text(encoding="utf-8")) == record
     request: BackfillRequest = submitted["request"]
     assert (str(request.to), request.chunk, request.journal) == ("2026-01-02 00:00:00", timedelta(days=1), "/journal")
     with pytest.raises(AirflowFailException, match="takes the backfill's rows beside what the live job writes"):
@@ -196,7 +196,7 @@ def test_a_variable_of_the_drivers_environment_is_left_to_the_driver(submitted: 
         "${conn.shop-db.password}", "${env.SHOP_PASSWORD}"
     )
     Run().execute(backfill(text, conn_id="yarn", spark={"deploy_mode": "cluster", "durable": False}))
-    assert "${env.SHOP_PASSWORD}" in submitted["request"].script_text
+    assert "${env.SHOP_PASSWORD}" in submitted["request"].job.script
     assert not any(name.startswith("FLINKCOMPAT_CONN_") for name in submitted["environment"])
 
 

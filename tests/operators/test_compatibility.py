@@ -16,8 +16,8 @@ from airflow_flinkcompat.compat import Policy, Report, Side
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
-from airflow_flinkcompat.operators.compatibility import OUTCOMES
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
@@ -181,7 +181,7 @@ def test_what_cannot_be_deployed_reaches_no_person(site: Site, text: str, messag
     if not first:
         site.deploy(script())
     with pytest.raises(AirflowFailException, match=message) as failed:
-        site.checked(text, check={"policy": dict.fromkeys(OUTCOMES, "approve")})
+        site.checked(text, check={"policy": dict.fromkeys(Outcome, "approve")})
     assert "hunter2" not in str(failed.value)
     last = site.ledger.entries()[-1]
     assert (last.kind, last.script) == ("failed", "")

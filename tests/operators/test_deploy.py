@@ -10,10 +10,11 @@ import pytest
 from airflow.sdk import DAG, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
-from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
-from airflow_flinkcompat.deploy.sources.reading import Sources, SourceTable
-from airflow_flinkcompat.deploy.target import TargetError
+from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.deploy.errors import TargetError
+from airflow_flinkcompat.deploy.target import Sources, SourceTable
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.operators.conftest import Site
@@ -213,12 +214,12 @@ def test_a_restart_is_never_turned_into_a_resume(deployed: Site, decision: dict[
 
 def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None:
     source = SourceStart("orders", "ts", 5000, "2026-01-01 23:59:55", "2026-01-02 00:00:05")
-    record = HandOver("2026-01-02 00:00:00", (source,), (), fingerprint(script(size=5), {}, (), ""), "2026-01-03")
+    record = Cutover("2026-01-02 00:00:00", (source,), (), JobSpec(script(size=5)).part_digests(), "2026-01-03")
     run, tasks, _ = deployed.checked(script(size=5), hand_over=record.to_dict())
     run.execute(tasks["restart"])
     head = deployed.ledger.head()
     assert head is not None
-    assert HandOver.from_dict(head.hand_over) == record
+    assert Cutover.from_dict(head.hand_over) == record
     run, tasks, _ = deployed.checked(script(size=6), hand_over=record.to_json())
     with pytest.raises(AirflowFailException, match="worked out for another script"):
         run.execute(tasks["restart"])

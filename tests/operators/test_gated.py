@@ -17,9 +17,10 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.compat import Outcome, Policy
-from airflow_flinkcompat.deploy import Ledger, rehearsal
-from airflow_flinkcompat.deploy.rehearsal import Finding, Rehearsal
+from airflow_flinkcompat.deploy import Ledger, restore_test
+from airflow_flinkcompat.deploy.restore_test import Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.operators import Deployment, DeploymentsError, gated, gated_redeploy, redeploy_dag
 from airflow_flinkcompat.operators.gated import redeploy_dags
 from tests.operators.conftest import Site
@@ -90,7 +91,9 @@ def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: p
     monkeypatch.setattr(FlinkHook, "rehearsal_cluster", lambda _hook: nullcontext())
     asked: list[Any] = []
     monkeypatch.setattr(
-        rehearsal, "rehearse", lambda *given: asked.append(given) or Rehearsal(Finding.REFUSED, "no", at="submit")
+        restore_test,
+        "rehearse",
+        lambda *given: asked.append(given) or Rehearsal(RehearsalFinding.REFUSED, "no", at="submit"),
     )
     with pytest.raises(AirflowFailException, match="refused at submit"):
         run.execute(dag.get_task("rehearse"))
@@ -100,7 +103,7 @@ def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: p
     sensor = dag_sensor(one, arguments)
     with pytest.raises(TaskDeferred):
         run.execute(sensor)
-    monkeypatch.setattr(rehearsal, "rehearse", lambda *_: Rehearsal(Finding.RESTORED))
+    monkeypatch.setattr(restore_test, "rehearse", lambda *_: Rehearsal(RehearsalFinding.RESTORED))
     assert run.execute(dag.get_task("rehearse"))["finding"] == "restored"
 
 

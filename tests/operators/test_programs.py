@@ -13,7 +13,6 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_flinkcompat import sql
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.operators import (
     Deployment,
@@ -22,9 +21,8 @@ from airflow_flinkcompat.operators import (
     gated_redeploy,
     redeploy_dags,
 )
-from airflow_flinkcompat.operators.base import ScriptOperator, side_of
-from airflow_flinkcompat.operators.texts import PROGRAMS
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor, judge
+from airflow_flinkcompat.tasks.base import ScriptOperator, side_of
 from airflow_flinkcompat.triggers.change import fingerprint_of
 from tests.operators.conftest import Site
 from tests.operators.fakes import TABLES, Run, script
@@ -63,10 +61,6 @@ def checked(site: Site, minutes: str = "10", **check: Any) -> tuple[dict[str, An
     run = Run()
     skipped = run.execute(tasks["check"])
     return run.pushed["check", "summary"], skipped, run
-
-
-def test_the_endings_are_those_of_programs() -> None:
-    assert PROGRAMS == sql.PROGRAM
 
 
 @pytest.mark.parametrize(
@@ -184,7 +178,7 @@ def test_a_backfill_gets_the_program_and_its_variables(site: Site) -> None:
         )
     Run().render(task)
     request = task.request()
-    assert (request.language, request.variables, request.script_text) == ("python", {"MINUTES": "10"}, PROGRAM)
+    assert (request.job.language, request.job.variables, request.job.script) == ("python", {"MINUTES": "10"}, PROGRAM)
 
 
 SPLIT = PROGRAM.replace("import os\n", "import os\nfrom windows import SIZE\n", 1).replace(
@@ -243,7 +237,7 @@ def test_a_module_at_the_root_that_a_path_is_given_from(site: Site) -> None:
                 task_id="backfill", deployment="orders", script=text, language="python", from_="2026-01-01"
             )
         Run().render(task)
-        assert task.request().files == files
+        assert task.request().job.files == files
 
 
 def test_secrets_of_a_module_are_named_and_shown_nowhere(site: Site, logs: list[Any]) -> None:

@@ -16,10 +16,11 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, rehearsal
+from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, restore_test
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.rehearsal import Finding, Paused, Rehearsal
+from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.operators import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.operators.conftest import Site
@@ -55,7 +56,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rehearsal | Exception], 
                 raise found
             return found
 
-        monkeypatch.setattr(rehearsal, "rehearse", instead)
+        monkeypatch.setattr(restore_test, "rehearse", instead)
         return asked
 
     return answer
@@ -64,14 +65,14 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rehearsal | Exception], 
 def test_the_ledgers_job_and_both_scripts_are_rehearsed(
     deployed: Site, found: Callable[..., Any], logs: list[Any]
 ) -> None:
-    asked = found(Rehearsal(Finding.REFUSED, "Cannot map 'password' = 'planted-pw'", at="submit"))
+    asked = found(Rehearsal(RehearsalFinding.REFUSED, "Cannot map 'password' = 'planted-pw'", at="submit"))
     run, task = rehearse(deployed, savepoint_directory="file:/s", settle_seconds=1, start_timeout=2)
     result = run.execute(task)
     ((cluster, job_id, old, new, options, _log, state),) = asked
     assert state is None
     assert (job_id, old.script.strip(), new.script.strip()) == ("job-1", script().strip(), script(size=5).strip())
-    assert (options.savepoint_directory, options.patience.settle, options.patience.start) == ("file:/s", 1, 2)
-    assert options.patience.here == 20
+    assert (options.savepoint_directory, options.timeouts.settle, options.timeouts.start) == ("file:/s", 1, 2)
+    assert options.timeouts.here == 20
     assert (cluster.gateway.endpoint.url, cluster.jobmanager.endpoint.url) == ("http://gateway:8083", "http://jm:8081")
     assert cluster.access["password"] == "planted-token", "the watcher reaches the JobManager as this process does"
     assert (result["finding"], result["at"], result["deployment"]) == ("refused", "submit", "orders")
@@ -82,7 +83,7 @@ def test_the_ledgers_job_and_both_scripts_are_rehearsed(
 
 
 def test_findings_to_fail_on(deployed: Site, found: Callable[..., Any]) -> None:
-    found(Rehearsal(Finding.UNTOLD, "no slots"))
+    found(Rehearsal(RehearsalFinding.INCONCLUSIVE, "no slots"))
     run, task = rehearse(deployed, fail_on=("refused", "could not tell"))
     with pytest.raises(AirflowFailException, match="no slots"):
         run.execute(task)
@@ -91,7 +92,7 @@ def test_findings_to_fail_on(deployed: Site, found: Callable[..., Any]) -> None:
 
 
 def test_nothing_deployed_is_nothing_to_tell(site: Site, found: Callable[..., Any]) -> None:
-    asked = found(Rehearsal(Finding.RESTORED))
+    asked = found(Rehearsal(RehearsalFinding.RESTORED))
     run, task = rehearse(site)
     result = run.execute(task)
     assert (result["finding"], asked) == ("could not tell", [])
@@ -119,7 +120,7 @@ def paused(proven_since: float | None = None) -> Paused:
 def abandoned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was ended without a finding."""
     seen: list[Any] = []
-    monkeypatch.setattr(rehearsal, "abandon", lambda _cluster, state, *, timeout: seen.append(state) or [])
+    monkeypatch.setattr(restore_test, "abandon", lambda _cluster, state, *, timeout: seen.append(state) or [])
     return seen
 
 
@@ -139,7 +140,7 @@ def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, found: Callable[..
     # Somebody deploys meanwhile: the rehearsal is still that of the entry it began with.
     assert more is not None
     deployed.ledger.append(LedgerEntry("deployed", "SELECT 1", job_id="job-9", sha256="9"))
-    asked = found(Rehearsal(Finding.RESTORED))
+    asked = found(Rehearsal(RehearsalFinding.RESTORED))
     context = run.render(task)
     assert (
         task.execute_complete(context, {"wait": trigger.wait}, **json.loads(json.dumps(more)))["finding"] == "restored"
@@ -149,10 +150,10 @@ def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, found: Callable[..
 
 
 def test_a_worker_that_is_to_wait_does_so(deployed: Site, found: Callable[..., Any]) -> None:
-    asked = found(Rehearsal(Finding.RESTORED))
+    asked = found(Rehearsal(RehearsalFinding.RESTORED))
     run, task = rehearse(deployed, deferrable=False)
     run.execute(task)
-    assert asked[0][4].patience.here is None
+    assert asked[0][4].timeouts.here is None
 
 
 def test_nothing_is_left_to_a_triggerer_that_no_kill_is_told_to(
@@ -160,10 +161,10 @@ def test_nothing_is_left_to_a_triggerer_that_no_kill_is_told_to(
 ) -> None:
     """As in Airflow before 3.3: what was started would be left running."""
     monkeypatch.delattr(BaseTrigger, "on_kill")
-    asked = found(Rehearsal(Finding.RESTORED))
+    asked = found(Rehearsal(RehearsalFinding.RESTORED))
     run, task = rehearse(deployed, deferrable=True)
     run.execute(task)
-    assert asked[0][4].patience.here is None
+    assert asked[0][4].timeouts.here is None
 
 
 def test_a_script_that_changed_meanwhile_ends_the_rehearsal(

@@ -96,12 +96,12 @@ def test_types_that_are_kept_as_written_differ() -> None:
 def test_a_name_that_is_taken() -> None:
     redeclared = program("CREATE TABLE refunds (a INT) WITH ('connector' = 'print'); SELECT a FROM refunds;")
     assert redeclared.tables[1].physical == ("a",)
-    assert [fact.kind for fact in redeclared.facts] == ["replaced"]
+    assert [fact.kind for fact in redeclared.other_statements] == ["replaced"]
     kept = program(
         "CREATE TABLE IF NOT EXISTS refunds (a INT) WITH ('connector' = 'print'); SELECT amount FROM refunds;"
     )
     assert kept.tables[1].physical == ("customer", "amount")
-    assert [fact.kind for fact in kept.facts] == ["not created: exists", "kept"]
+    assert [fact.kind for fact in kept.other_statements] == ["not created: exists", "kept"]
 
 
 def test_settings_count_from_where_they_stand() -> None:
@@ -419,8 +419,8 @@ def test_window_time_stays_a_time_attribute_through_an_aggregation() -> None:
     ],
 )
 def test_what_is_declared_after_its_use_was_not_used(use: str, declaration: str) -> None:
-    assert [fact.kind for fact in program(use + declaration).facts] == ["declared after its use"]
-    assert not program(declaration + use).facts
+    assert [fact.kind for fact in program(use + declaration).other_statements] == ["declared after its use"]
+    assert not program(declaration + use).other_statements
 
 
 def test_what_is_not_read_is_compared_without_its_comments() -> None:

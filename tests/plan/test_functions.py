@@ -1,8 +1,7 @@
-"""The function catalogue: result types as Flink's planner gives them, and well-formed translations."""
+"""The function catalogue: result types as Flink's planner gives them."""
 
 from __future__ import annotations
 
-import string
 from decimal import Decimal
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import InputRef, Literal
 from airflow_flinkcompat.plan.functions import FunctionKind, call_type, lookup
-from airflow_flinkcompat.plan.translations import AGGREGATES, BRANCHES, PARTS, SCALARS
 from airflow_flinkcompat.plan.types import (
     BIGINT,
     BOOLEAN,
@@ -129,27 +127,3 @@ def test_what_decides_comparison() -> None:
 )
 def test_constants_may_decide_a_type(name: str, arguments: tuple[InputRef | Literal, ...], expected: str) -> None:
     assert str(call_type(name, arguments)) == expected
-
-
-_PLACEHOLDERS = {
-    *(str(i) for i in range(3)), *(f"d{i}" for i in range(3)), "args", "rest", "drest", "and", "or", "type", "length",
-    "end", "end0", "scale0", "regex1", "plain1", "unknown", *PARTS,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "kind"), [*((n, "scalar") for n in SCALARS), *((n, "aggregate") for n in AGGREGATES)])
-def test_translations_belong_to_a_known_function_and_hold_known_placeholders(name: str, kind: str) -> None:
-    spec = lookup(name)
-    assert spec is not None
-    assert spec.kind == kind
-    assert spec.translations
-    assert spec.spark == spec.translations[0].spark
-    for translation in spec.translations:
-        used = {field for _, field, _, _ in string.Formatter().parse(translation.spark) if field is not None}
-        assert used <= _PLACEHOLDERS
-        positions = {int(field.lstrip("d")) for field in used if field.lstrip("d").isdigit()}
-        assert all(position < max(len(translation.takes), 2) for position in positions)
-
-
-def test_calls_of_alternatives_are_known() -> None:
-    assert all(lookup(name) is not None for name in BRANCHES)

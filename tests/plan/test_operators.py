@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.plan import build_program
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
@@ -16,7 +17,6 @@ from airflow_flinkcompat.plan.operators import (
     sources,
 )
 from airflow_flinkcompat.plan.origins import describe
-from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.sql import parse_script
 
 TABLE = """\
@@ -31,7 +31,7 @@ KEYS = "GROUP BY customer, window_start, window_end"
 
 def output(sql: str) -> Output:
     (pipeline,) = build_program(parse_script(TABLE + sql)).pipelines
-    return view(pipeline.sink)
+    return resolve_operators(pipeline.sink)
 
 
 def aggregate(sql: str) -> AggregateOperator:
@@ -67,8 +67,8 @@ def test_an_aggregation_in_all_its_parts() -> None:
     assert [describe(key) for key in operator.keys] == ["customer", "item"]
     assert operator.key_order == ("window_end", 0, 1, "window_start")
     assert [describe(call) for call in operator.aggregates] == ["SUM(amount)", "COUNT(*)"]
-    assert [describe(part) for part in operator.region.filters] == ["(item = 'x')"]
-    assert [describe(part) for part in operator.region.window_filters] == ["(window_start > '2026-01-01 00:00:00')"]
+    assert [describe(part) for part in operator.segment.filters] == ["(item = 'x')"]
+    assert [describe(part) for part in operator.segment.window_filters] == ["(window_start > '2026-01-01 00:00:00')"]
     assert operator.kind == "window aggregation"
     assert [source.table for source in sources(output(PLAIN))] == ["orders"]
 
@@ -80,17 +80,17 @@ def test_conditions_on_keys_move_below_and_those_on_metrics_stay() -> None:
     )  # fmt: skip
     (operator,) = operators(having)
     assert isinstance(operator, AggregateOperator)
-    assert [describe(part) for part in operator.region.filters] == ["(customer <> 'x')"]
-    assert [describe(part) for part in having.region.filters] == ["(SUM(amount) > 1)"]
+    assert [describe(part) for part in operator.segment.filters] == ["(customer <> 'x')"]
+    assert [describe(part) for part in having.segment.filters] == ["(SUM(amount) > 1)"]
 
 
 def test_a_session_knows_which_conditions_it_saw() -> None:
     session = "TABLE(SESSION({0} PARTITION BY customer, DESCRIPTOR(placed), INTERVAL '1' MINUTE))"
     before = output(f"SELECT customer FROM {session.format('(SELECT * FROM orders WHERE amount > 1)')};")
     after = output(f"SELECT customer FROM {session.format('TABLE orders')} WHERE amount > 1;")
-    assert before.region.filters == after.region.filters
-    assert not before.region.filters_above_session
-    assert after.region.filters_above_session == after.region.filters
+    assert before.segment.filters == after.segment.filters
+    assert not before.segment.filters_above_session
+    assert after.segment.filters_above_session == after.segment.filters
 
 
 def test_repeated_keys_are_counted() -> None:
@@ -124,13 +124,13 @@ def test_the_sides_of_a_self_join_are_two() -> None:
     assert one != other
     (operator,) = operators(one)
     assert isinstance(operator, JoinOperator)
-    assert len(operator.regions) == 2
+    assert len(operator.segments) == 2
 
 
 def test_literal_rows_are_counted() -> None:
     one, two = (output(f"SELECT 'a' FROM (VALUES {rows}) AS v(x);") for rows in ("(1)", "(1), (1)"))
     assert one != two
-    assert isinstance(two.region.origin, Rows)
+    assert isinstance(two.segment.origin, Rows)
 
 
 def test_what_grows_too_large_is_refused() -> None:
@@ -138,4 +138,4 @@ def test_what_grows_too_large_is_refused() -> None:
     views += [f"CREATE TEMPORARY VIEW v{i} AS SELECT amount + amount AS amount FROM v{i - 1};" for i in range(1, 40)]
     (pipeline,) = build_program(parse_script(TABLE + "\n".join(views) + "SELECT amount FROM v39;")).pipelines
     with pytest.raises(TooLarge):
-        view(pipeline.sink)
+        resolve_operators(pipeline.sink)

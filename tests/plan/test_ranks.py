@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.plan import build_program
+from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, RankOperator, operators
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.plan.unfolding import view
 from airflow_flinkcompat.sql import parse_script
 
 TABLE = """\
@@ -28,7 +28,7 @@ BOUNDS = "window_start, window_end"
 
 def output(sql: str) -> Output:
     (pipeline,) = build_program(parse_script(TABLE + sql)).pipelines
-    return view(pipeline.sink)
+    return resolve_operators(pipeline.sink)
 
 
 def top(sql: str) -> Operator:
@@ -75,7 +75,7 @@ def test_kept_ranks(condition: str, first: int, last: int) -> None:
     for inner in (OVER_SUMS, PLAIN):
         operator = rank(kept(inner, condition))
         assert (operator.first, operator.last) == (first, last)
-        assert not output(kept(inner, condition)).region.filters
+        assert not output(kept(inner, condition)).segment.filters
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_kept_ranks(condition: str, first: int, last: int) -> None:
 def test_what_is_no_constant_range_is_no_rank(condition: str) -> None:
     for inner in (OVER_SUMS, PLAIN):
         assert not isinstance(top(kept(inner, condition)), RankOperator)
-        assert output(kept(inner, condition)).region.filters
+        assert output(kept(inner, condition)).segment.filters
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_clock_of_the_order() -> None:
 )
 def test_the_way_a_ranking_is_written_does_not_matter(sql: str) -> None:
     written = output(sql)
-    assert (written.region, written.columns) == (output(kept(OVER_SUMS)).region, output(kept(OVER_SUMS)).columns)
+    assert (written.segment, written.columns) == (output(kept(OVER_SUMS)).segment, output(kept(OVER_SUMS)).columns)
 
 
 def test_two_rankings_stacked() -> None:
@@ -249,11 +249,11 @@ def test_two_rankings_stacked() -> None:
 
 
 def test_a_condition_beside_the_rank_stays_above() -> None:
-    (extra,) = output(kept(OVER_SUMS, "rk < 3 AND b > 100")).region.filters
+    (extra,) = output(kept(OVER_SUMS, "rk < 3 AND b > 100")).segment.filters
     assert describe(extra) == "(SUM(b) > 100)"
     (bound,) = output(
         kept(OVER_SUMS, "rk < 3 AND window_start > TIMESTAMP '2026-01-01 00:00:00'")
-    ).region.window_filters
+    ).segment.window_filters
     assert describe(bound).startswith("(window_start > ")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlglot import exp
 
+from airflow_flinkcompat.frontends.origins import ProgramStatement
+from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.plan.nodes import (
     Frame,
@@ -18,8 +20,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
     walk_nodes,
 )
-from airflow_flinkcompat.program import parse_program
-from airflow_flinkcompat.sql import STEPS, parse_script
+from airflow_flinkcompat.sql import parse_script
 
 TABLE = """\
 CREATE TABLE t (a STRING, b BIGINT, ts TIMESTAMP(3), pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH ('connector' = 'x');
@@ -31,9 +32,9 @@ TEN_MINUTES = "INTERVAL '10' MINUTE"
 def planned(query: str, steps: bool = True) -> Program:
     script = parse_script(TABLE + query)
     if steps:
-        tree = script.statements[-1].tree
-        assert isinstance(tree, exp.Expr)
-        tree.meta[STEPS] = ("from_path", "window")
+        *declared, query_of = script.statements
+        made = ProgramStatement(query_of.text, query_of.span, query_of.tree, query_steps=(("from_path", "window"),))
+        script = replace(script, statements=(*declared, made))
     return build_program(script)
 
 

@@ -23,10 +23,11 @@ from airflow_flinkcompat import Side, check
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan, run_backfill
 from airflow_flinkcompat.backfill.job import main as backfill_job
 from airflow_flinkcompat.backfill.journal import filled_in, journal_place
-from airflow_flinkcompat.backfill.values import fill_in
+from airflow_flinkcompat.backfill.placeholder_values import fill_in
 from airflow_flinkcompat.compat.reports.markdown import render_markdown
 from airflow_flinkcompat.compat.reports.render import render_text
-from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, LedgerEntry, SqlGateway, SqlGatewayTarget
+from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, LedgerEntry, SqlGateway, SqlGatewayTarget, Start
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import (
     Placeholder,
     environment_lookup,
@@ -107,7 +108,7 @@ def leaks(*texts: object) -> list[str]:
 @example("JSON", "${conn.shop-db.password}", f'a"{CORE}', "JSON in JSON")
 def test_errors_and_progress_of_a_backfill(position: str, written: str, value: str, echo: str) -> None:
     """Kafka, JDBC, Spark: each says what it was given, in its own way, on one line or on many."""
-    request, given = BackfillRequest(script(position, written)), environment(value)
+    request, given = BackfillRequest(JobSpec(script(position, written))), environment(value)
     option = POSITIONS[position][0].format(written).partition(" = ")[2][1:-1]
     sent = fill_in(option, given)
     assert CORE in sent
@@ -125,7 +126,7 @@ def test_errors_and_progress_of_a_backfill(position: str, written: str, value: s
     with (
         mock.patch.dict(os.environ, given),
         mock.patch.object(run_module(), "spark_session", session),
-        mock.patch.object(run_module(), "pinned", mock.MagicMock()),
+        mock.patch.object(run_module(), "pinned_snapshots", mock.MagicMock()),
         mock.patch.object(run_module(), "_run", fail),
         pytest.raises(BackfillError) as failed,
     ):
@@ -141,7 +142,7 @@ def run_module() -> Any:
 
 @given(positions, asked, VALUES)
 def test_plans_requests_and_journals_of_a_backfill_hold_placeholders(position: str, written: str, value: str) -> None:
-    request = BackfillRequest(script(position, written), journal="/kept")
+    request = BackfillRequest(JobSpec(script(position, written)), journal="/kept")
     with mock.patch.dict(os.environ, environment(value)):
         planned = plan(request)
         shown = [
@@ -165,7 +166,7 @@ def test_a_short_value_is_warned_of_before_a_backfill_and_changes_no_word(
 
     monkeypatch.setattr(run_module(), "spark_session", session)
     file = tmp_path / "request.json"
-    file.write_text(json.dumps(BackfillRequest(script("option", "${env.SHOP_SECRET}")).to_dict()))
+    file.write_text(json.dumps(BackfillRequest(JobSpec(script("option", "${env.SHOP_SECRET}"))).to_dict()))
     assert backfill_job(["--request", str(file)]) == 1
     out, err = capsys.readouterr()
     assert "the value of ${env.SHOP_SECRET} is too short to be masked" in out
@@ -210,7 +211,7 @@ def test_errors_and_ledger_of_a_deployment(
             SqlGatewayTarget(gateway, JobManager("http://jm.test:8081"), lookup=lookup(value)) as target,
             pytest.raises(DeployError) as refused,
         ):
-            target.validate(text, settings)
+            target.validate(JobSpec(text, settings=settings), Start())
     finally:
         root.removeHandler(records)
     assert CORE in cluster.sent
@@ -235,7 +236,7 @@ def test_a_short_value_is_warned_of_in_a_deployment(caplog: pytest.LogCaptureFix
         SqlGatewayTarget(gateway, JobManager("http://jm.test:8081"), lookup=lambda _: "t") as target,
         pytest.raises(DeployError, match="CREATE TABLE bid"),
     ):
-        target.validate(script("option", "${conn.shop-db.password}"), {})
+        target.validate(JobSpec(script("option", "${conn.shop-db.password}")), Start())
     assert [each.getMessage().partition(" is too")[0] for each in caplog.records if each.levelname == "WARNING"] == [
         "the value of ${conn.shop-db.password}",
     ]
@@ -248,7 +249,7 @@ def test_a_variable_of_the_environment_stops_a_deployment_before_anything_is_sen
         SqlGatewayTarget(gateway, JobManager("http://jm.test:8081")) as target,
         pytest.raises(DeployError, match=r"\$\{env.SHOP_SECRET\} is filled in by a backfill only.*\$\{conn\."),
     ):
-        target.validate(script("option", "${env.SHOP_SECRET}"), {})
+        target.validate(JobSpec(script("option", "${env.SHOP_SECRET}")), Start())
     assert cluster.sent == ""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.sql import parse_script
-from airflow_flinkcompat.sql.normal_form import NormalForm, normal_form, normal_words
+from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 MATCH = """
 SELECT m.peak FROM orders AS o MATCH_RECOGNIZE (

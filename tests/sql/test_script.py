@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from airflow_flinkcompat.sql import ScriptError, Span, Statement, nodes, parse_script, read_script, span_of
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script, read_script, span_of
 
 SCRIPT = """\
 -- a comment; with a semicolon

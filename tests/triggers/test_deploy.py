@@ -178,7 +178,7 @@ def test_what_flink_says_is_shown_by_the_task_alone(cluster: Pretended, told: Ca
     """What its message holds of a connection is masked there."""
     cluster.fail, cluster.error = "result", lambda _: DeployError("the sink refused planted-word")
     fired(cluster, wait("stop-1"))
-    assert "there is something to judge (DeployError)" in told()
+    assert "there is something to judge (StopFailed)" in told()
     assert "planted-word" not in told()
 
 

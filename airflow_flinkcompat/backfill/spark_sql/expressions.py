@@ -12,10 +12,18 @@ from decimal import Decimal
 
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.spark_sql import localtime, regexes
+from airflow_flinkcompat.backfill.spark_sql.translations import (
+    BRANCHES,
+    ERROR,
+    PARTS,
+    Translation,
+    distinguished,
+    ordered,
+    translations_of,
+)
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression, InputRef, Literal
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.result_types import as_decimal
-from airflow_flinkcompat.plan.translations import ERROR, PARTS, Translation, distinguished, ordered
 from airflow_flinkcompat.plan.types import (
     APPROXIMATE,
     BIGINT,
@@ -74,7 +82,7 @@ def quoted(text: str) -> str:
 
 def typed(expression: Expression) -> Expression:
     """The expression with the types its constants decide filled in (ROUND's digits)."""
-    if not isinstance(expression, Call):
+    if not isinstance(expression, FunctionCall):
         return expression
     args = tuple(typed(arg) for arg in expression.args)
     result = expression.type if expression.type.is_known else functions.call_type(expression.function, args)
@@ -89,7 +97,7 @@ def references(expressions: Sequence[Expression]) -> frozenset[int]:
         part = pending.pop()
         if isinstance(part, InputRef):
             found.add(part.index)
-        elif isinstance(part, Call):
+        elif isinstance(part, FunctionCall):
             pending += part.args
     return frozenset(found)
 
@@ -124,7 +132,7 @@ def _scalar(expression: Expression) -> str:
         return f"c{expression.index}"
     if isinstance(expression, Literal):
         return _literal(expression)
-    if not isinstance(expression, Call):
+    if not isinstance(expression, FunctionCall):
         raise Untranslatable(f"{type(expression).__name__} has no value of its own", expression.span)
     return _call(expression)
 
@@ -159,19 +167,21 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def _negated(condition: Expression) -> Expression | None:
-    """NOT taken into a condition as Flink's planner does, so that Spark's finds nothing to simplify where a number may
-    be NaN; None where it stays."""
-    if not isinstance(condition, Call):
+    """NOT taken into a condition as Flink's planner does; None where it stays.
+
+    Spark's planner finds nothing to simplify then where a number may be NaN.
+    """
+    if not isinstance(condition, FunctionCall):
         return None
     if condition.function in ("AND", "OR"):
         other = "OR" if condition.function == "AND" else "AND"
-        parts = tuple(_negated(arg) or Call("NOT", (arg,), arg.type, arg.span) for arg in condition.args)
+        parts = tuple(_negated(arg) or FunctionCall("NOT", (arg,), arg.type, arg.span) for arg in condition.args)
         return replace(condition, function=other, args=parts)
     opposite = _OPPOSITE.get(condition.function)
     return None if opposite is None else replace(condition, function=opposite)
 
 
-def _call(call: Call) -> str:
+def _call(call: FunctionCall) -> str:
     if call.function == "NOT" and (inside := _negated(call.args[0])) is not None:
         return _scalar(inside)
     if call.function in localtime.CALLS:
@@ -179,17 +189,18 @@ def _call(call: Call) -> str:
     spec = functions.lookup(call.function)
     if spec is None:
         raise Untranslatable(f"function {call.function} cannot run in Spark; {_REMEDY}", call.span)
-    if spec.branches is not None:
-        return _branches(call, spec.branches)
+    if (shape := BRANCHES.get(spec.name)) is not None:
+        return _branches(call, shape)
     if (reason := regexes.reason_against(call)) is not None:
         raise Untranslatable(f"{call.function} has no exact translation to Spark: {reason}; {_REMEDY}", call.span)
-    chosen = _choose(spec.translations, call.args, call.type)
+    translations = translations_of(spec)
+    chosen = _choose(translations, call.args, call.type)
     if chosen is None:
-        raise _no_translation(call.function, bool(spec.translations), call)
+        raise _no_translation(call.function, bool(translations), call)
     return _fill(chosen, call.args, call.type)
 
 
-def _no_translation(name: str, known: bool, call: Call | AggregateCall) -> Untranslatable:
+def _no_translation(name: str, known: bool, call: FunctionCall | AggregateCall) -> Untranslatable:
     if not known:
         return Untranslatable(f"{name} has no exact translation to Spark; {_REMEDY}", call.span)
     types = ", ".join(str(arg.type) for arg in call.args if arg.type.name != "SYMBOL")
@@ -201,7 +212,7 @@ def _no_translation(name: str, known: bool, call: Call | AggregateCall) -> Untra
     )
 
 
-def _branches(call: Call, shape: str) -> str:
+def _branches(call: FunctionCall, shape: str) -> str:
     args = call.args
     if shape == "case":
         parts = [
@@ -220,7 +231,7 @@ def converted(expression: Expression, target: DataType) -> str:
         raise Untranslatable(f"the type of this expression is not known; {_REMEDY}", expression.span)
     if {expression.type.name, target.name} <= set(CHARACTERS) or _plain(expression.type) == _plain(target):
         return _scalar(expression)
-    return _call(Call("CAST", (expression,), target, expression.span))
+    return _call(FunctionCall("CAST", (expression,), target, expression.span))
 
 
 def _plain(data_type: DataType) -> DataType:
@@ -269,9 +280,10 @@ def _aggregate(call: AggregateCall, part: Part) -> str:
     if call.order_by:
         raise Untranslatable(f"{call.function} with an order has no exact translation to Spark; {_REMEDY}", call.span)
     result = call.type if call.type.is_known else spec.result_type(tuple(arg.type for arg in args))
-    chosen = _choose(spec.translations, args, result)
+    translations = translations_of(spec)
+    chosen = _choose(translations, args, result)
     if chosen is None or (call.distinct and not args):
-        raise _no_translation(call.function, bool(spec.translations), call)
+        raise _no_translation(call.function, bool(translations), call)
     texts = [_aggregated(arg, call) for arg in args]
     used = [name for name in PARTS if f"{{{name}}}" in chosen.spark]
     return _fill(chosen, args, result, {name: part(name, _part(name, texts, call)) for name in used})
@@ -315,8 +327,11 @@ def _classes(arg: Expression) -> Iterator[str]:
             yield "int"
         if kind == "decimal" and arg.type.parameters[1] <= 6:
             yield "decimal6"
-    if not isinstance(arg, Literal):
-        return
+    if isinstance(arg, Literal):
+        yield from _constant_classes(arg)
+
+
+def _constant_classes(arg: Literal) -> Iterator[str]:
     value = arg.value
     if arg.type.name == "SYMBOL":
         yield str(value).strip().upper()
@@ -333,7 +348,7 @@ def _classes(arg: Expression) -> Iterator[str]:
     elif isinstance(value, int) and not isinstance(value, bool):
         yield f"={value}"
         yield "constant-number"
-        if kind == "days" and value % _DAY == 0:
+        if _CLASSES.get(arg.type.name) == "days" and value % _DAY == 0:
             yield "whole-days"
         if value >= 1:
             yield "position"

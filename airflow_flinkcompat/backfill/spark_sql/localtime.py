@@ -11,12 +11,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.backfill.errors import Untranslatable
-from airflow_flinkcompat.compat.handovers import zones
-from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Node, Sink, Table
-from airflow_flinkcompat.plan.translations import ERROR
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, SYMBOL, DataType, timestamp
-from airflow_flinkcompat.sql import Span
 
 LOCAL = "LOCAL TIME"
 """The call that stands for the TIMESTAMP or DATE a clock in a zone (its second argument) shows at an instant."""
@@ -49,7 +49,7 @@ class _Rewriting:
 
     def of(self, value: Any) -> Any:
         """The value with every expression in it rewritten; the same object where there is none to rewrite."""
-        if isinstance(value, Call):
+        if isinstance(value, FunctionCall):
             return self.call(value)
         if isinstance(value, tuple):
             parts = tuple(self.of(part) for part in value)
@@ -74,7 +74,7 @@ class _Rewriting:
                 changed[field.name] = new
         return replace(value, **changed) if changed else value
 
-    def call(self, call: Call) -> Expression:
+    def call(self, call: FunctionCall) -> Expression:
         args = self.of(call.args)
         if args is not call.args:
             call = replace(call, args=args)
@@ -90,17 +90,17 @@ class _Rewriting:
         seen = tuple(self.local(arg, call.span) if arg.type.name == "TIMESTAMP_LTZ" else arg for arg in call.args)
         return replace(call, args=seen) if seen != call.args else call
 
-    def local(self, instant: Expression, span: Span | None) -> Call:
+    def local(self, instant: Expression, span: Span | None) -> FunctionCall:
         kind = DataType("TIMESTAMP", instant.type.parameters, nullable=instant.type.nullable)
-        return Call(LOCAL, (instant, Literal(self.zone, SYMBOL)), kind, span)
+        return FunctionCall(LOCAL, (instant, Literal(self.zone, SYMBOL)), kind, span)
 
-    def text_of_seconds(self, call: Call) -> Call:
-        shown = Call(OF_SECONDS, (call.args[0], Literal(self.zone, SYMBOL)), timestamp(0), call.span)
+    def text_of_seconds(self, call: FunctionCall) -> FunctionCall:
+        shown = FunctionCall(OF_SECONDS, (call.args[0], Literal(self.zone, SYMBOL)), timestamp(0), call.span)
         shape = call.args[1] if len(call.args) > 1 else Literal(_PLAIN, DataType("CHAR", (len(_PLAIN),)))
-        return Call("DATE_FORMAT", (shown, shape), call.type, call.span)
+        return FunctionCall("DATE_FORMAT", (shown, shape), call.type, call.span)
 
 
-def _zone(call: Call) -> str:
+def _zone(call: FunctionCall) -> str:
     """The zone of a call that depends on it. Raises :class:`Untranslatable` where nothing says which."""
     zone = call.args[1]
     name = str(zone.value) if isinstance(zone, Literal) else ""
@@ -115,7 +115,7 @@ def _zone(call: Call) -> str:
     return name
 
 
-def translated(call: Call, argument: str) -> str:
+def translated(call: FunctionCall, argument: str) -> str:
     """Spark SQL of one of :data:`CALLS`; the session's own zone is UTC.
 
     Raises :class:`Untranslatable` without a zone, and for a text in one whose clocks change: some times come twice.

@@ -1,7 +1,7 @@
-"""Which regular expressions mean the same in Flink and Spark, whatever text they are applied to.
+r"""Which regular expressions mean the same in Flink and Spark, whatever text they are applied to.
 
-Both hand them to Java's ``java.util.regex``. Left out is what depends on the version of Java (``\\b``, ``\\X``,
-``\\p``), what could match half of a character beyond U+FFFF, and what is no plain regular expression (looking around,
+Both hand them to Java's ``java.util.regex``. Left out is what depends on the version of Java (``\b``, ``\X``,
+``\p``), what could match half of a character beyond U+FFFF, and what is no plain regular expression (looking around,
 references, classes of classes).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_flinkcompat.plan.expressions import Call, Literal
+from airflow_flinkcompat.plan.expressions import FunctionCall, Literal
 
 _PLAIN_CLASSES = "dDwWsS"
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r"}
@@ -24,8 +24,10 @@ class RegexRefused(ValueError):
 
 @dataclass(frozen=True)
 class Regex:
-    """What is known of a pattern: the number of its groups, those that take part in every match, and whether it may
-    match nothing at all."""
+    """What is known of a pattern.
+
+    It is the number of its groups, those that take part in every match, and whether it may match nothing at all.
+    """
 
     groups: int
     certain: frozenset[int]
@@ -39,7 +41,7 @@ class _Part:
 
 
 @dataclass
-class _Reader:
+class _PatternParser:
     text: str
     at: int = 0
     groups: int = 0
@@ -110,7 +112,7 @@ class _Reader:
         return inner if number is None else _Part(inner.empty, inner.certain | {number})
 
     def escaped(self) -> str:
-        """What a backslash makes of the next character: the one it stands for, ``\\d`` of a class, ``A`` of an end."""
+        r"""What a backslash makes of the next character: the one it stands for, ``\d`` of a class, ``A`` of an end."""
         character = self.take()
         if character in _PLAIN_CLASSES:
             return f"\\{character}"
@@ -141,7 +143,7 @@ class _Reader:
                     raise RegexRefused(f"the range {low}-{high or ''} is not known to mean the same")
 
     def member(self) -> str | None:
-        """One character of a class, None for a class such as ``\\d``."""
+        r"""One character of a class, None for a class such as ``\d``."""
         if self.text.startswith("&&", self.at):
             raise RegexRefused("&& is not known to mean the same")
         character = self.take()
@@ -163,7 +165,7 @@ def _within_one_unit(character: str) -> str:
 
 def read(pattern: str) -> Regex:
     """What is known of a pattern. Raises :class:`RegexRefused` for one that is not known to mean the same."""
-    reader = _Reader(pattern)
+    reader = _PatternParser(pattern)
     part = reader.branches()
     if reader.at < len(pattern):
         raise RegexRefused(") closes no group")
@@ -173,7 +175,7 @@ def read(pattern: str) -> Regex:
 _FUNCTIONS = ("REGEXP", "REGEXP_EXTRACT", "REGEXP_REPLACE")
 
 
-def reason_against(call: Call) -> str | None:
+def reason_against(call: FunctionCall) -> str | None:
     """Why a call with a pattern (its second argument) has no exact translation; None where nothing speaks against it.
 
     Measured: of a group that took no part in the match REGEXP_EXTRACT makes NULL in Flink and '' in Spark, of a group
@@ -195,7 +197,7 @@ def reason_against(call: Call) -> str | None:
     return _reason_against_group(call, regex) if call.function == "REGEXP_EXTRACT" else None
 
 
-def _reason_against_group(call: Call, regex: Regex) -> str | None:
+def _reason_against_group(call: FunctionCall, regex: Regex) -> str | None:
     if len(call.args) < 3:
         return None
     wanted = call.args[2].value if isinstance(call.args[2], Literal) else None

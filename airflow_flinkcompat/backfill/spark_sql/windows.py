@@ -42,7 +42,7 @@ def micros_of(time: str) -> str:
 
 
 @dataclass(frozen=True)
-class Demand:
+class WindowRange:
     """Which windows are asked for: those that start at ``starts`` or later and end from ``ends`` to ``until``.
 
     None where open. What is published asks for ``starts`` and ``until``, a window over windows for ``ends`` and
@@ -54,7 +54,7 @@ class Demand:
     until: int | None = None
 
     @classmethod
-    def inside(cls, from_: datetime | None, to: datetime | None, after: datetime | None = None) -> Demand:
+    def inside(cls, from_: datetime | None, to: datetime | None, after: datetime | None = None) -> WindowRange:
         """The windows wholly inside [from, to) that end after ``after``."""
         return cls(
             starts=None if from_ is None else to_micros(from_),
@@ -63,17 +63,17 @@ class Demand:
         )
 
     @classmethod
-    def at(cls, first: int | None, last: int | None, slack: int = 0) -> Demand:
+    def at(cls, first: int | None, last: int | None, slack: int = 0) -> WindowRange:
         """The windows whose time lies in [first, last), and perhaps some up to ``slack`` away."""
         return cls(
             ends=None if first is None else first + MILLISECOND - slack,
             until=None if last is None else last + slack,
         )
 
-    def covering(self, inside: Demand) -> Demand:
+    def covering(self, inside: WindowRange) -> WindowRange:
         """These windows and those of :meth:`inside`, and perhaps some around and in between."""
         lower = [end for end in (inside.ends, inside.starts) if end is not None]
-        return Demand(
+        return WindowRange(
             ends=None if self.ends is None or not lower else min(self.ends, max(lower)),
             until=None if self.until is None or inside.until is None else max(self.until, inside.until),
         )
@@ -131,28 +131,28 @@ class Aligned:
         starts = range(self._ceiling(micros - self.size + 1, self.slide), micros + 1, self.slide)
         return tuple((start, start + self.size) for start in starts)
 
-    def wanted(self, start: int, end: int, demand: Demand) -> bool:
+    def wanted(self, start: int, end: int, window_range: WindowRange) -> bool:
         """Whether a window is asked for."""
         return (
-            (demand.starts is None or start >= demand.starts)
-            and (demand.ends is None or end >= demand.ends)
-            and (demand.until is None or end <= demand.until)
+            (window_range.starts is None or start >= window_range.starts)
+            and (window_range.ends is None or end >= window_range.ends)
+            and (window_range.until is None or end <= window_range.until)
         )
 
-    def span(self, demand: Demand) -> tuple[int | None, int | None]:
+    def span(self, window_range: WindowRange) -> tuple[int | None, int | None]:
         """Start of the first and end of the last window asked for; None where the range is open.
 
         A row of such a window has ``first <= time < last``. Where windows do not overlap, these are the rows of
         exactly these windows; when there is no window, first >= last or every row's windows are others.
         """
-        starts = [demand.starts, None if demand.ends is None else demand.ends - self.size]
+        starts = [window_range.starts, None if window_range.ends is None else window_range.ends - self.size]
         given = [start for start in starts if start is not None]
         first = self._ceiling(max(given), self.period) if given else None
-        if demand.until is None:
+        if window_range.until is None:
             return first, None
         if self.kind is WindowKind.CUMULATE:
-            return first, self._floor(demand.until, self.slide)
-        return first, self._floor(demand.until - self.size, self.slide) + self.size
+            return first, self._floor(window_range.until, self.slide)
+        return first, self._floor(window_range.until - self.size, self.slide) + self.size
 
     def ends(self, micros: str) -> str:
         """Spark SQL of the ends of all windows a time belongs to, one a row: ``micros`` is an expression's text.
@@ -180,3 +180,30 @@ class Aligned:
     def slice_of(self, micros: str) -> str:
         """Spark SQL of the start of the slice a time lies in; its windows are those of all its times."""
         return f"{micros} - pmod({micros} - {self.offset}, {self.slice})"
+
+
+@dataclass(frozen=True)
+class AskedWindows:
+    """Which windows of one windowing are computed, as a function of those that are published.
+
+    Attributes:
+        above: The windows over these rows, which windows are asked of them, and how far in microseconds their time may
+            be off; None where nothing stands between these windows and the published rows.
+        every: Whether all are computed, whatever is published.
+        published_too: Whether those of the published range are computed as well.
+    """
+
+    above: tuple[Aligned, AskedWindows, int] | None = None
+    every: bool = False
+    published_too: bool = False
+
+    def within(self, published: WindowRange) -> WindowRange:
+        """The windows that are computed for a range of published ones, and perhaps some more."""
+        if self.every:
+            found = WindowRange()
+        elif self.above is None:
+            return published
+        else:
+            windows, asked, slack = self.above
+            found = WindowRange.at(*windows.span(asked.within(published)), slack)
+        return found.covering(published) if self.published_too else found

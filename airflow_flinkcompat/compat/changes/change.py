@@ -12,9 +12,9 @@ from functools import cached_property
 
 from airflow_flinkcompat.compat.changes import sharing
 from airflow_flinkcompat.compat.changes.declarations import declared_differences
+from airflow_flinkcompat.compat.changes.diff_fields import Difference, operator_parts
 from airflow_flinkcompat.compat.changes.pairing import Pairing, paired
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.parts import Difference, operator_parts
 from airflow_flinkcompat.compat.changes.references import expressions, function_names
 from airflow_flinkcompat.compat.refusals import refusals
 from airflow_flinkcompat.compat.side import Side
@@ -88,6 +88,10 @@ class Change:
         """The pairs that write into a sink."""
         return () if sink is None else self._by_sink.get(sink, ())
 
+    def pipelines_about(self, sink: str | None) -> Sequence[PipelinePair]:
+        """The pairs that write into a sink; all of them where nothing is said of one sink alone."""
+        return self.pipelines if sink is None else self.pipelines_into(sink)
+
     @cached_property
     def _by_sink(self) -> Mapping[str, Sequence[PipelinePair]]:
         found: dict[str, list[PipelinePair]] = {}
@@ -105,21 +109,17 @@ class Change:
         return {id(pipeline): n for n, pipeline in enumerate(self.programs[1].pipelines)}
 
     @property
-    def own_jobs(self) -> tuple[frozenset[int], frozenset[int]]:
-        """For both sides, by id, the outputs that come or go as a job of their own: outside of any statement set that
-        also holds a query of both sides, or one that cannot be told apart.
+    def own_jobs(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        """For each of ``removed`` and of ``added``, whether it is a job of its own.
+
+        It is one outside of any statement set that also holds a query of both sides, or one that cannot be told apart.
         """
         found = []
         alone = (self._pairing.removed, self._pairing.added)
-        for program, outputs, places in zip(self.programs, self._outputs, alone, strict=True):
-            shared = {p.statement_set for n, p in enumerate(program.pipelines) if n not in places}
-            found.append(
-                frozenset(
-                    id(outputs[n])
-                    for n in places
-                    if (number := program.pipelines[n].statement_set) is None or number not in shared
-                )
-            )
+        for program, places in zip(self.programs, alone, strict=True):
+            sets = [pipeline.statement_set for pipeline in program.pipelines]
+            shared = {number for n, number in enumerate(sets) if n not in places}
+            found.append(tuple(sets[n] is None or sets[n] not in shared for n in places))
         return found[0], found[1]
 
     @property
@@ -146,8 +146,9 @@ class Change:
 
     @cached_property
     def script_differences(self) -> tuple[Difference, ...]:
-        """Differences that belong to no single pipeline: settings, declarations, other statements, INSERTs that
-        come or go.
+        """Differences that belong to no single pipeline.
+
+        They are of settings, declarations and other statements, and INSERTs that come or go.
         """
         found = list(declared_differences(*self.programs, self.engine, self._pairing.pairs))
         if self.removed or self.added:
@@ -157,7 +158,7 @@ class Change:
         order = [self.position(pair) for pair in self.pipelines]
         if order != sorted(order):
             found.append(Difference("insert order", "insert order", None, None))
-        found += sharing.taken_apart(self.pipelines)
+        found += sharing.split_shared_operators(self.pipelines)
         for pair, *sets in zip(self.pipelines, *self._statement_sets, strict=True):
             if sets[0] != sets[1]:
                 found.append(Difference(f"{pair.place}/statement set", "statement set", sets[0], sets[1]))
@@ -175,7 +176,7 @@ class Change:
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:
         """Every operator pair once: what several queries of one job read is one operator."""
-        return sharing.once(self.pipelines)
+        return sharing.unique_operators(self.pipelines)
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:

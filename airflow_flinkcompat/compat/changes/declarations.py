@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.compat.changes.parts import Difference, differences_of, table_parts
+from airflow_flinkcompat.compat.changes.diff_fields import Difference, differences_of, table_parts
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
 
 
@@ -30,7 +31,7 @@ def _settings_changed(a: Program, b: Program, engine: str, pairs: Sequence[tuple
     What is set for a query that comes or goes matters to that query alone, where it may be a job of its own.
     """
     seen = [[effective_settings(program, [pair[n] for pair in pairs]) for n, program in enumerate((a, b))]]
-    if engine != "flink":
+    if ENGINE_FACTS[engine].one_deployment:
         seen.append([effective_settings(program) for program in (a, b)])
     found: dict[str, Difference] = {}
     for old, new in seen:
@@ -45,8 +46,9 @@ def _functions(program: Program) -> dict[str, Any]:
 
 
 def effective_settings(program: Program, places: Sequence[int] = ()) -> dict[str, str]:
-    """The settings in force where the queries stand, or those at ``places``; where they differ from query to query, all
-    values in order.
+    """The settings in force where the queries stand, or those at ``places``.
+
+    Where a setting differs from query to query, its value is all values in order.
     """
     if not program.pipelines:
         return _by_name(program.settings)
@@ -72,7 +74,7 @@ def _named(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Di
 def _statements(a: Program, b: Program) -> list[Difference]:
     """Statements that are no query and declare nothing the plan models, and those that could not be read."""
     found = []
-    old, new = ([(f.kind, f.text, f.after) for f in p.facts] for p in (a, b))
+    old, new = ([(f.kind, f.text, f.after) for f in p.other_statements] for p in (a, b))
     if old != new:
         gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
         for kind, text, _ in gone:

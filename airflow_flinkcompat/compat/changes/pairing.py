@@ -15,8 +15,9 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Outp
 
 @dataclass(frozen=True)
 class Pairing:
-    """Places of queries among their script's: pairs in the old order, those gone, those new, and the sinks of queries
-    that cannot be told apart.
+    """Places of queries among their script's.
+
+    They are pairs in the old order, those gone, those new, and the sinks of queries that cannot be told apart.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -90,7 +91,7 @@ def _kinds(output: Output) -> Hashable:
 
 
 LEVELS: tuple[Sign, ...] = (
-    lambda output: (output.sink, output.region),
+    lambda output: (output.sink, output.segment),
     _state,
     _frames,
     _kinds,

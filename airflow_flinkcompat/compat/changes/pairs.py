@@ -7,23 +7,24 @@ from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates, fates
-from airflow_flinkcompat.compat.changes.notations import Written, written_by
-from airflow_flinkcompat.compat.changes.parts import Difference, differences_of, operator_parts, output_parts
+from airflow_flinkcompat.compat.changes.diff_fields import Difference, differences_of, operator_parts, output_parts
+from airflow_flinkcompat.compat.changes.query_form import QueryForm, query_form
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    AssignedWindow,
     JoinForm,
     JoinOperator,
     Operator,
+    OtherKind,
     OtherOperator,
     Output,
     OverOperator,
     RankOperator,
-    Region,
     Rows,
     Source,
-    Windowing,
+    StatelessSegment,
     operators,
-    regions,
+    segments,
 )
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
@@ -73,7 +74,7 @@ class OperatorPair:
         return None
 
     @property
-    def windows(self) -> tuple[Windowing | None, Windowing | None] | None:
+    def windows(self) -> tuple[AssignedWindow | None, AssignedWindow | None] | None:
         """The windows of both sides, an aggregation's or that of ranked rows, where at least one side has one."""
         if self.windowed is not None:
             return self.windowed[0].window, self.windowed[1].window
@@ -114,7 +115,7 @@ class PipelinePair:
         removed: list[Operator] = []
         added: list[Operator] = []
 
-        def below(old: Region, new: Region, path: str) -> None:
+        def below(old: StatelessSegment, new: StatelessSegment, path: str) -> None:
             a, b = old.origin, new.origin
             old_operator = a if isinstance(a, Operator) else None
             new_operator = b if isinstance(b, Operator) else None
@@ -124,14 +125,14 @@ class PipelinePair:
                 return
             old_operator, new_operator = in_one_order(old_operator, new_operator)
             pairs.append(OperatorPair(path, old_operator, new_operator, self))
-            regions = list(zip(old_operator.regions, new_operator.regions, strict=False))
-            for i, (one, other) in enumerate(regions):
+            segments = list(zip(old_operator.segments, new_operator.segments, strict=False))
+            for i, (one, other) in enumerate(segments):
                 below(one, other, f"{path} > {i + 1}")
             for side, found in ((old_operator, removed), (new_operator, added)):
                 for extra, _ in _further(side):
                     found.extend(_all(extra.origin))
 
-        below(self.old.region, self.new.region, f"{self.place} > 1")
+        below(self.old.segment, self.new.segment, f"{self.place} > 1")
         return tuple(pairs), tuple(removed), tuple(added)
 
     @property
@@ -156,21 +157,21 @@ class PipelinePair:
             found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
         if self.steps[0] != self.steps[1]:
             found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
-        old_columns, new_columns = (side.arriving for side in self.written)
+        old_columns, new_columns = (side.input_columns for side in self.query_forms)
         if old_columns != new_columns and not self.moved:
             found += (Difference(f"{self.place}/{COLUMNS_BELOW}", COLUMNS_BELOW, old_columns, new_columns, *spans),)
         return found
 
     @cached_property
-    def written(self) -> tuple[Written, Written]:
+    def query_forms(self) -> tuple[QueryForm, QueryForm]:
         """How the query is written on both sides."""
-        return written_by(self.old_pipeline, self.old), written_by(self.new_pipeline, self.new)
+        return query_form(self.old_pipeline, self.old), query_form(self.new_pipeline, self.new)
 
     @property
     def moved(self) -> bool:
         """Whether the query is written through other operations: between SQL and the Table API, or within it."""
-        old, new = self.written
-        return old.through != new.through
+        old, new = self.query_forms
+        return old.without_columns != new.without_columns
 
     @property
     def steps(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -197,15 +198,17 @@ class PipelinePair:
         return tuple(o for o in every if not _has_rules(o))
 
     @property
-    def regions(self) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    def segments(self) -> tuple[tuple[StatelessSegment, ...], tuple[StatelessSegment, ...]]:
         """All stateless stretches of both sides."""
-        return regions(self.old), regions(self.new)
+        return segments(self.old), segments(self.new)
 
     def claim(self, *parts: str) -> tuple[str, ...]:
         return tuple(difference.key for difference in self.differences if difference.part in parts)
 
 
-RULED = frozenset({"MATCH_RECOGNIZE", "UNION ALL", "temporal sort", "LIMIT", "ORDER BY with LIMIT"})
+RULED = frozenset(
+    {OtherKind.MATCH_RECOGNIZE, OtherKind.UNION_ALL, OtherKind.TEMPORAL_SORT, OtherKind.LIMIT, OtherKind.SORT_LIMIT}
+)
 """Kinds of other operators that rules speak of."""
 
 
@@ -220,9 +223,9 @@ def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
 
     The order itself becomes a part of both.
     """
-    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != "UNION ALL":
+    if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator) or old.kind != OtherKind.UNION_ALL:
         return old, new
-    ours, theirs = (list(zip(side.regions, side.rows, strict=True)) for side in (old, new))
+    ours, theirs = (list(zip(side.segments, side.rows, strict=True)) for side in (old, new))
     left = list(range(len(theirs)))
     places: list[int | None] = []
     for one in ours:
@@ -239,24 +242,24 @@ def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:
     return (
         replace(
             old,
-            detail=(*old.detail, *said[0]),
-            regions=old.regions[:common],
+            attributes=(*old.attributes, *said[0]),
+            segments=old.segments[:common],
             rows=old.rows[:common],
             row_types=old.row_types[:common],
         ),
         replace(
             new,
-            detail=(*new.detail, *said[1]),
-            regions=tuple(theirs[i][0] for i in found),
+            attributes=(*new.attributes, *said[1]),
+            segments=tuple(theirs[i][0] for i in found),
             rows=tuple(theirs[i][1] for i in found),
             row_types=tuple(new.row_types[i] for i in found),
         ),
     )
 
 
-def _further(operator: Operator) -> tuple[tuple[Region, Any], ...]:
+def _further(operator: Operator) -> tuple[tuple[StatelessSegment, Any], ...]:
     """The inputs a union has and its partner has not."""
-    detail = dict(operator.detail) if isinstance(operator, OtherOperator) else {}
+    detail = dict(operator.attributes) if isinstance(operator, OtherOperator) else {}
     return tuple(detail.get("further inputs", ()))
 
 
@@ -264,10 +267,10 @@ def _alike(old: Operator, new: Operator) -> bool:
     """Aggregations pair with aggregations of any kind, joins with joins; other constructs only with their own kind."""
     if not isinstance(old, OtherOperator) or not isinstance(new, OtherOperator):
         return type(old) is type(new)
-    return old.kind == new.kind and (old.kind == "UNION ALL" or len(old.regions) == len(new.regions))
+    return old.kind == new.kind and (old.kind == OtherKind.UNION_ALL or len(old.segments) == len(new.segments))
 
 
 def _all(origin: Source | Operator | Rows | None) -> tuple[Operator, ...]:
     if not isinstance(origin, Operator):
         return ()
-    return (origin, *(found for region in origin.regions for found in _all(region.origin)))
+    return (origin, *(found for segment in origin.segments for found in _all(segment.origin)))

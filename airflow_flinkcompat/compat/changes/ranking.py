@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import Verdict, documented, inferred
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import Expression
-from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, Region
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
 from airflow_flinkcompat.plan.origins import OperatorColumn, RankNumber, window_field
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
-WINDOW_TOP_N_DECIDES: Mapping[str, str] = {
-    "aggregate-added": "ranked-row-changed",
-    "aggregate-deleted": "ranked-row-changed",
-    "aggregate-added-and-deleted": "ranked-row-changed",
-    "aggregate-modified": "ranked-row-changed",
-    "aggregate-input-changed": "ranked-row-changed",
-    "aggregate-reordered": "ranked-row-changed",
-    "window-key-reordered": "ranked-window-key-reordered",
+PAGES = {
+    RankKind.WINDOW_TOP_N: "Window Top-N",
+    RankKind.TOP_N: "Top-N page",
+    RankKind.DEDUPLICATION: "Deduplication page",
 }
-"""Where the two pages differ: a rule of the Window TVF page, and the rule of the Window Top-N page that decides over it
-when both fire in one pipeline. Elsewhere both say the same, or one of them is silent (readings.md, "Window Top-N").
-"""
-
-PAGES = {"window Top-N": "Window Top-N", "Top-N": "Top-N page", "deduplication": "Deduplication page"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,7 @@ class Ranking:
 
     def on_page(self, outcome: Outcome, row: str) -> Verdict:
         """What the page of this kind of operator says; none speaks of window deduplication (rule-family.md, 17)."""
-        if "window deduplication" in self.kinds:
+        if RankKind.WINDOW_DEDUPLICATION in self.kinds:
             return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
         if len(self.kinds) > 1:
             return inferred(Outcome.INCOMPATIBLE, "one kind of operator became another")
@@ -73,7 +64,7 @@ class Ranking:
 
     def metrics_below_changed(self) -> bool:
         """Whether a window aggregation under a window Top-N computes other metrics, read or not."""
-        if self.kinds != {"window Top-N"}:
+        if self.kinds != {RankKind.WINDOW_TOP_N}:
             return False
         below = (p.aggregations for p in self.pair.pipeline.operators if p.path.startswith(f"{self.pair.path} > "))
         return any(sides is not None and set(sides[0].aggregates) != set(sides[1].aggregates) for sides in below)
@@ -89,12 +80,16 @@ def rankings(pipeline: PipelinePair) -> Iterator[Ranking]:
 
 def over_aggregation(rank: RankOperator) -> bool:
     """A window Top-N over a windowed aggregation: all rows of a window come at once, when it ends."""
-    return rank.kind == "window Top-N" and isinstance(rank.region.origin, AggregateOperator) and not rank.region.windows
+    return (
+        rank.kind == RankKind.WINDOW_TOP_N
+        and isinstance(rank.segment.origin, AggregateOperator)
+        and not rank.segment.windows
+    )
 
 
 def stores_no_row(rank: RankOperator) -> bool:
     """Deduplication that keeps the first row by processing time stores only that a key was seen."""
-    return rank.kind == "deduplication" and rank.order_clock is TimeAttribute.PROCTIME and rank.order[0][1]
+    return rank.kind == RankKind.DEDUPLICATION and rank.order_clock is TimeAttribute.PROCTIME and rank.order[0][1]
 
 
 def same_types(old: tuple[DataType, ...], new: tuple[DataType, ...]) -> bool | None:
@@ -109,13 +104,14 @@ def is_number(column: Expression) -> bool:
     return isinstance(column, OperatorColumn) and isinstance(column.output, RankNumber)
 
 
-def regions_above(pipeline: PipelinePair) -> Iterator[tuple[Region, Region, tuple[str, ...]]]:
-    """The stretches right above a Top-N or deduplication on either side, with the keys of their conditions'
-    differences.
+def regions_above(pipeline: PipelinePair) -> Iterator[tuple[StatelessSegment, StatelessSegment, tuple[str, ...]]]:
+    """The stretches right above a Top-N or deduplication on either side.
+
+    With each come the keys of its conditions' differences.
     """
     parts = ("filters", "window filters")
-    found = [(pipeline.old.region, pipeline.new.region, pipeline.claim(*parts))]
+    found = [(pipeline.old.segment, pipeline.new.segment, pipeline.claim(*parts))]
     for pair in pipeline.operators:
-        if len(pair.old.regions) == len(pair.new.regions) == 1:
-            found.append((pair.old.regions[0], pair.new.regions[0], pair.claim(*parts)))
+        if len(pair.old.segments) == len(pair.new.segments) == 1:
+            found.append((pair.old.segments[0], pair.new.segments[0], pair.claim(*parts)))
     yield from (entry for entry in found if any(isinstance(side.origin, RankOperator) for side in entry[:2]))

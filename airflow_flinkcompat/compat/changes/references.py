@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call
+from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
@@ -15,7 +15,7 @@ from airflow_flinkcompat.plan.operators import (
     OverOperator,
     RankOperator,
     operators,
-    regions,
+    segments,
 )
 from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, PassedOutput
 
@@ -25,7 +25,7 @@ def function_names(value: Any) -> Iterable[str]:
     if isinstance(value, tuple | frozenset):
         for part in value:
             yield from function_names(part)
-    elif isinstance(value, Call):
+    elif isinstance(value, FunctionCall):
         yield value.function.lower()
         yield from function_names(value.args)
     elif isinstance(value, AggregateCall):
@@ -51,11 +51,11 @@ def expressions(output: Output) -> Iterable[Any]:
 def stateless_expressions(output: Output) -> Iterable[Any]:
     """The resolved expressions around the operators of a pipeline."""
     yield from output.columns
-    for region in regions(output):
-        yield from region.filters | region.window_filters
-        for call, _ in region.functions:
+    for segment in segments(output):
+        yield from segment.filters | segment.window_filters
+        for call, _ in segment.functions:
             yield call
-        for window in region.windows:
+        for window in segment.windows:
             yield window.time
             yield from window.partition_by
 
@@ -71,7 +71,7 @@ def operator_expressions(operator: Operator) -> Iterable[Any]:
         if operator.window is not None:
             yield operator.window.time
     elif isinstance(operator, OverOperator):
-        yield from operator.input_row
+        yield from operator.all_columns
     elif isinstance(operator, RankOperator):
         yield from (*operator.row, *operator.partition, *(key for key, _, _ in operator.order))
     elif isinstance(operator, JoinOperator | OtherOperator):

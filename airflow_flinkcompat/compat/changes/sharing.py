@@ -1,5 +1,7 @@
-"""Operators that several queries of one job read: Flink plans equal ones once (measured: two INSERTs that read the
-same columns of a view share its aggregation, different columns give two).
+"""Operators that several queries of one job read.
+
+Flink plans equal ones once (measured: two INSERTs that read the same columns of a view share its aggregation, different
+columns give two).
 """
 
 from __future__ import annotations
@@ -7,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.changes.parts import Difference
 
 
-def once(pipelines: Iterable[PipelinePair]) -> tuple[OperatorPair, ...]:
+def unique_operators(pipelines: Iterable[PipelinePair]) -> tuple[OperatorPair, ...]:
     """Every operator pair, each once, however many queries read it on both sides."""
     first: dict[tuple[int, int], OperatorPair] = {}
     for pair, *places in zip(*_readers(pipelines), strict=True):
@@ -19,16 +21,16 @@ def once(pipelines: Iterable[PipelinePair]) -> tuple[OperatorPair, ...]:
     return tuple(first.values())
 
 
-def taken_apart(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:
+def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:
     """Operators that queries share on one side and not on the other."""
     pairs, old, new = _readers(pipelines)
     for n, pair in enumerate(pairs):
         if old[n] != new[n]:
-            before, after = (_shown(pair, pairs[place]) for place in (old[n], new[n]))
+            before, after = (_format_reader(pair, pairs[place]) for place in (old[n], new[n]))
             yield Difference(f"{pair.path}/sharing", "sharing", before, after, pair.old.span, pair.new.span)
 
 
-def _shown(pair: OperatorPair, first: OperatorPair) -> str:
+def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
     return pair.path if pair is first else f"{pair.path}, the same as {first.path}"
 
 

@@ -6,8 +6,14 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, Node, Plan, PlanError
-from airflow_flinkcompat.compat.compiled.states import Aspect, Operator, enforcers, operators, sink_identifier
+from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, CompiledPlan, Node, PlanError
+from airflow_flinkcompat.compat.compiled.states import (
+    Aspect,
+    CompiledOperator,
+    enforcers,
+    operators,
+    sink_identifier,
+)
 from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
 
 QUERY_SINK = "flinkcompat_query"
@@ -27,12 +33,20 @@ class PlanDifference:
 
 
 def compare_plans(
-    old: Sequence[Plan], new: Sequence[Plan], stateless_sinks: frozenset[str] = frozenset()
+    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], stateless_sinks: frozenset[str] = frozenset()
 ) -> tuple[PlanDifference, ...]:
-    """Every difference between the plans of two scripts, job by job; none where chain, layout and meaning are equal.
+    """Every difference between the plans of two scripts, job by job.
 
-    ``stateless_sinks``: identifiers of sink tables whose connector keeps no state, as they stand in the plans. Raises
-    :class:`PlanError` where an operator is not written as the measured versions write it.
+    Args:
+        old: The plans of the deployed script, one for each job, in order.
+        new: The plans of the proposed script, likewise.
+        stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+
+    Returns:
+        The differences; none where chain, layout and meaning are equal.
+
+    Raises:
+        PlanError: An operator is not written as the measured versions write it.
     """
     jobs = _jobs(old, new)
     if not jobs and (old or new):
@@ -41,7 +55,7 @@ def compare_plans(
     return tuple(difference for one, other in jobs for difference in _compare(one, other, tables, stateless_sinks))
 
 
-def _jobs(old: Sequence[Plan], new: Sequence[Plan]) -> list[tuple[Plan, Plan]]:
+def _jobs(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tuple[CompiledPlan, CompiledPlan]]:
     """The jobs of both sides by the sinks they write to; in order where that does not tell, none where neither does.
 
     Jobs that only come, or only go, leave the others as they are.
@@ -53,17 +67,24 @@ def _jobs(old: Sequence[Plan], new: Sequence[Plan]) -> list[tuple[Plan, Plan]]:
     return list(zip(old, new, strict=True)) if len(old) == len(new) else []
 
 
-def sinks_of(plan: Plan) -> tuple[str, ...]:
-    """The tables a job writes to, as its plan names them."""
+def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
+    """The tables a job writes to, as its plan names them.
+
+    Args:
+        plan: The plan of one job.
+
+    Returns:
+        The distinct identifiers of its sink tables.
+    """
     return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind == "sink"))
 
 
-def _identifiers(plans: Iterable[Plan]) -> list[str]:
+def _identifiers(plans: Iterable[CompiledPlan]) -> list[str]:
     scans = (node for plan in plans for node in plan.nodes if node.kind == "table-source-scan")
     return list(dict.fromkeys(node.config["scanTableSource"]["table"]["identifier"] for node in scans))
 
 
-def _names(old: Sequence[Plan], new: Sequence[Plan]) -> dict[str, str]:
+def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> dict[str, str]:
     """Source tables that only one side knows, by their order: a renamed table is judged where it is declared."""
     left, right = _identifiers(old), _identifiers(new)
     gone = [each for each in left if each not in right]
@@ -71,7 +92,9 @@ def _names(old: Sequence[Plan], new: Sequence[Plan]) -> dict[str, str]:
     return {name: f"renamed {i}" for side in (gone, come) for i, name in enumerate(side)}
 
 
-def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: frozenset[str]) -> Iterable[PlanDifference]:
+def _compare(
+    old: CompiledPlan, new: CompiledPlan, tables: dict[str, str], stateless_sinks: frozenset[str]
+) -> Iterable[PlanDifference]:
     symbols = Symbols()
     try:
         sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
@@ -109,7 +132,7 @@ def _compare(old: Plan, new: Plan, tables: dict[str, str], stateless_sinks: froz
             changed |= _above(new, other.node.place)
 
 
-def _above(plan: Plan, place: int) -> set[int]:
+def _above(plan: CompiledPlan, place: int) -> set[int]:
     found: set[int] = set()
     waiting = [place]
     while waiting:
@@ -120,7 +143,9 @@ def _above(plan: Plan, place: int) -> set[int]:
     return found
 
 
-def _chains(plan: Plan, found: Sequence[Operator], symbols: Symbols) -> list[tuple[Symbol, Operator]]:
+def _chains(
+    plan: CompiledPlan, found: Sequence[CompiledOperator], symbols: Symbols
+) -> list[tuple[Symbol, CompiledOperator]]:
     """Every stateful operator with what identifies it, in the order Flink numbers operators.
 
     An operator's id is a hash of how many operators were visited before it, of its chained readers and of its inputs
@@ -130,7 +155,7 @@ def _chains(plan: Plan, found: Sequence[Operator], symbols: Symbols) -> list[tup
     by_place = {operator.node.place: operator for operator in found}
     chain: dict[int, Symbol] = {}
     visited = symbols.of("visited")
-    ordered: list[tuple[Symbol, Operator]] = []
+    ordered: list[tuple[Symbol, CompiledOperator]] = []
     for place in _order(plan):
         node = plan.nodes[place]
         kind = (node.kind, _distribution(node), _in_front(plan, node, by_place))
@@ -144,7 +169,7 @@ def _chains(plan: Plan, found: Sequence[Operator], symbols: Symbols) -> list[tup
     return ordered
 
 
-def _order(plan: Plan) -> Iterable[int]:
+def _order(plan: CompiledPlan) -> Iterable[int]:
     """Breadth first from the sources; a node comes once all its inputs have come."""
     waiting = deque(node.place for node in plan.nodes if not node.inputs)
     seen = set(waiting)
@@ -162,7 +187,7 @@ def _order(plan: Plan) -> Iterable[int]:
                 waiting.append(reader)
 
 
-def _in_front(plan: Plan, node: Node, operators: Mapping[int, Operator]) -> Hashable:
+def _in_front(plan: CompiledPlan, node: Node, operators: Mapping[int, CompiledOperator]) -> Hashable:
     """Of a sink, what it is made of: operators stand in front of it, and one that keeps state is several itself."""
     if node.kind != "sink":
         return None
@@ -175,9 +200,9 @@ def _distribution(node: Node) -> str:
 
 
 def _other_chain(
-    old: tuple[Plan, list[Operator]],
-    new: tuple[Plan, list[Operator]],
-    chains: Sequence[list[tuple[Symbol, Operator]]],
+    old: tuple[CompiledPlan, list[CompiledOperator]],
+    new: tuple[CompiledPlan, list[CompiledOperator]],
+    chains: Sequence[list[tuple[Symbol, CompiledOperator]]],
     sinks: tuple[str, ...],
 ) -> PlanDifference:
     """The first operator whose state finds no operator to go to, and how both sides get there."""
@@ -195,7 +220,7 @@ def _other_chain(
     )
 
 
-def _path(plan: Plan, operator: Operator | None) -> str:
+def _path(plan: CompiledPlan, operator: CompiledOperator | None) -> str:
     """The kinds from the sources up to an operator."""
     if operator is None:
         return "no such operator"

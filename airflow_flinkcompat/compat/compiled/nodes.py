@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class CompiledPlan:
     """One job's plan; ``version`` is the Flink that compiled it, major.minor."""
 
     version: str
@@ -54,8 +54,18 @@ class Plan:
         return tuple(map(tuple, readers))
 
 
-def read_plan(text: str) -> Plan:
-    """The plan of one ``COMPILE PLAN``. Raises :class:`PlanError` where the text is none."""
+def read_plan(text: str) -> CompiledPlan:
+    """Read the plan that one ``COMPILE PLAN`` wrote.
+
+    Args:
+        text: The plan's JSON.
+
+    Returns:
+        Flink's version and the operators, each after those it reads.
+
+    Raises:
+        PlanError: The text is no compiled plan, or the plan holds no operators or names one before those it reads.
+    """
     try:
         data = json.loads(text)
         rows = data["nodes"]
@@ -71,7 +81,7 @@ def read_plan(text: str) -> Plan:
         raise PlanError("the compiled plan holds no operators")
     if any(place >= node.place for node in nodes for place in node.inputs):
         raise PlanError("the compiled plan names an operator before those it reads")
-    return Plan(version, nodes)
+    return CompiledPlan(version, nodes)
 
 
 def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from airflow_flinkcompat.compat.compiled.nodes import Node, Plan
+from airflow_flinkcompat.compat.compiled.nodes import CompiledPlan, Node
 from airflow_flinkcompat.compat.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
-from airflow_flinkcompat.compat.compiled.symbols import Columns, Symbol, Symbols, frozen, joined, plain, resolved
+from airflow_flinkcompat.compat.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
 
 AGGREGATIONS = frozenset(("group-aggregate", "global-group-aggregate", "group-window-aggregate", "window-aggregate",
                           "global-window-aggregate"))  # fmt: skip
@@ -32,7 +32,7 @@ Facets = dict[tuple[Aspect, str], Hashable]
 
 
 @dataclass(frozen=True, eq=False)
-class Operator:
+class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing: its node, and the facets of its state by aspect and name."""
 
     node: Node
@@ -41,29 +41,31 @@ class Operator:
 
 
 def operators(
-    plan: Plan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: frozenset[str]
-) -> list[Operator]:
+    plan: CompiledPlan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: frozenset[str]
+) -> list[CompiledOperator]:
     """The plan's stateful operators, and all its sinks, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
     the sinks that keep nothing.
     """
-    columns: list[Columns] = []
-    found: list[Operator] = []
+    columns: list[ColumnMeanings] = []
+    found: list[CompiledOperator] = []
     for node in plan.nodes:
         inputs = [columns[place] for place in node.inputs]
         if node.kind == "table-source-scan":
             columns.append(scanned(node, symbols, tables))
-            found.append(Operator(node, _source(node, tables)))
+            found.append(CompiledOperator(node, _source(node, tables)))
         elif not inputs:  # rows written in the query, or a source of another kind
             written = frozen({"kind": node.kind, **own(node)})
             rows = symbols.of("source", written)
             columns.append(made(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows))
-            found.append(Operator(node, {(Aspect.MEANING, "rows"): written, (Aspect.LAYOUT, "types"): node.types}))
+            found.append(
+                CompiledOperator(node, {(Aspect.MEANING, "rows"): written, (Aspect.LAYOUT, "types"): node.types})
+            )
         elif node.kind == "sink":
             columns.append(inputs[0])
             keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
-            found.append(Operator(node, _sink(node, inputs[0], symbols, keeps), keeps))
+            found.append(CompiledOperator(node, _sink(node, inputs[0], symbols, keeps), keeps))
         elif node.kind in LOCAL:
             columns.append(_local(node, inputs[0], symbols))
         elif is_stateless(node):
@@ -75,7 +77,7 @@ def operators(
                 else _keeping_rows(node, inputs, symbols)
             )
             columns.append(_handed_up(node, inputs, facets, symbols))
-            found.append(Operator(node, facets))
+            found.append(CompiledOperator(node, facets))
     return found
 
 
@@ -93,11 +95,11 @@ def _aside(node: Node) -> Facets:
     return {(Aspect.OTHER, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
 
 
-def _types(below: Columns, places: Sequence[int]) -> tuple[str, ...]:
+def _types(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(below.types[place] if place < len(below.types) else "constant" for place in places)
 
 
-def _handed_up(node: Node, inputs: Sequence[Columns], facets: Facets, symbols: Symbols) -> Columns:
+def _handed_up(node: Node, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
     if node.kind in AGGREGATIONS:
         op = _meaning("aggregate", facets, symbols)
         keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]
@@ -145,7 +147,7 @@ def _nullable(kind: Any) -> bool:
     return bool(kind.get("nullable", True)) if isinstance(kind, Mapping) else not str(kind).endswith(" NOT NULL")
 
 
-def _sink(node: Node, rows: Columns, symbols: Symbols, keeps: bool) -> Facets:
+def _sink(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
     """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
     facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **_aside(node)}
     if keeps:
@@ -160,7 +162,7 @@ def _sink(node: Node, rows: Columns, symbols: Symbols, keeps: bool) -> Facets:
 # -- aggregations
 
 
-def _local(node: Node, below: Columns, symbols: Symbols) -> Columns:
+def _local(node: Node, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
     """Keys as they are, partial results; the global aggregation is configured in terms of what this one reads."""
     facets = _aggregation(node, below, symbols)
     keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
@@ -170,7 +172,7 @@ def _local(node: Node, below: Columns, symbols: Symbols) -> Columns:
     return replace(columns, before=below, window=facets[Aspect.MEANING, "window"])
 
 
-def _aggregation(node: Node, below: Columns, symbols: Symbols) -> Facets:
+def _aggregation(node: Node, below: ColumnMeanings, symbols: Symbols) -> Facets:
     """Keys, calls and window resolved, through a local aggregation, to what it read."""
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
@@ -199,11 +201,11 @@ def _window_state(config: Mapping[str, Any]) -> str:
     return own_state.get(kind, "plain")
 
 
-def _call(call: Mapping[str, Any], read: Columns, symbols: Symbols) -> Hashable:
+def _call(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Hashable:
     return resolved({key: part for key, part in call.items() if key != "type"}, read, symbols)
 
 
-def accumulator(call: Mapping[str, Any], read: Columns) -> Hashable:
+def accumulator(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
     """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
     function = call["internalName"].removesuffix("$1").strip("$")
     arguments = tuple(_stored(kind) for kind in _types(read, call["argList"]))
@@ -252,7 +254,7 @@ _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
 
-def _keeping_rows(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Facets:
+def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
     """What an operator is configured to do, and every column it may store, in order."""
     config = _flat(own(node))
     every = joined(inputs)
@@ -313,8 +315,10 @@ def _bounded(frame: Mapping[str, Any]) -> bool:
     return bool(frame["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING")
 
 
-def _may_change(kind: str, key: str, config: Mapping[str, Any], below: Columns) -> bool:
-    """An inner join keeps both inputs whatever its condition, a retracting rank every row; a ranking of windows over
+def _may_change(kind: str, key: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
+    """Whether this field of a node may change without a change of what is stored.
+
+    An inner join keeps both inputs whatever its condition, a retracting rank every row; a ranking of windows over
     an aggregation of them keeps nothing between two watermarks, at parallelism 1 (measured).
     """
     match kind, key:
@@ -341,7 +345,7 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
     return [field["index"] for spec in specs for field in spec["fields"]]
 
 
-def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: Columns) -> bool:
+def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
     """By processing time the first row is a flag, an unbounded OVER keeps accumulators, a sort nothing (measured)."""
     if kind == "temporal-sort":
         return "PROCTIME" in below.types[config["orderBy"]["fields"][0]["index"]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.compat.compiled.nodes import Node
-from airflow_flinkcompat.compat.compiled.symbols import Columns, Symbol, Symbols, conjuncts, expression, resolved
+from airflow_flinkcompat.compat.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat what inputs say, or what is handed up and not kept."""
@@ -42,17 +42,19 @@ def own(node: Node, *but: str) -> dict[str, Any]:
     return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
 
 
-def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> Columns:
-    return Columns(tuple(symbols), node.names, node.types, rows)
+def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
+    return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
 
 
-def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> Columns:
+def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> ColumnMeanings:
     """The columns of a table by name, its rows after what was pushed into the source."""
     table = node.config["scanTableSource"]["table"]
     name = tables.get(table["identifier"], table["identifier"])
     schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
     names = tuple(column["name"] for column in schema if column.get("kind") != "COMPUTED")
-    shown = Columns(tuple(symbols.of("column", name, each) for each in names), names, (), symbols.of("table", name))
+    shown = ColumnMeanings(
+        tuple(symbols.of("column", name, each) for each in names), names, (), symbols.of("table", name)
+    )
     for ability in node.config["scanTableSource"].get("abilities") or ():
         match ability["type"]:
             case "ProjectPushDown":
@@ -70,12 +72,12 @@ def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> Columns:
     return made(node, shown.symbols, shown.rows)
 
 
-def _picked(shown: Columns, path: tuple[int, ...], symbols: Symbols) -> Symbol:
+def _picked(shown: ColumnMeanings, path: tuple[int, ...], symbols: Symbols) -> Symbol:
     column = symbols.number(shown.at(path[0]))
     return column if len(path) == 1 else symbols.of("path", column, path[1:])
 
 
-def passed_on(node: Node, inputs: Sequence[Columns], symbols: Symbols) -> Columns:
+def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
     """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
     first = inputs[0]
     match node.kind:

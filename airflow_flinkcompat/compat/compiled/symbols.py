@@ -43,7 +43,7 @@ class Symbols:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnMeanings:
     """What a node hands on: the meaning of each column, names and types beside, and of the rows themselves.
 
     ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
@@ -54,7 +54,7 @@ class Columns:
     names: tuple[str, ...]
     types: tuple[str, ...]
     rows: Symbol
-    before: Columns | None = field(default=None, repr=False)
+    before: ColumnMeanings | None = field(default=None, repr=False)
     window: Hashable = None
     at_window_end: bool = False
 
@@ -66,9 +66,9 @@ class Columns:
         return self.symbols[self.names.index(name)] if name in self.names else ("name", name)
 
 
-def joined(inputs: Sequence[Columns]) -> Columns:
+def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
     """The columns of all inputs side by side, as conditions over several inputs count them; rows of the first."""
-    return Columns(
+    return ColumnMeanings(
         tuple(symbol for each in inputs for symbol in each.symbols),
         tuple(name for each in inputs for name in each.names),
         tuple(kind for each in inputs for kind in each.types),
@@ -76,7 +76,7 @@ def joined(inputs: Sequence[Columns]) -> Columns:
     )
 
 
-def expression(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Symbol:
+def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
     """The meaning of an expression: references resolved, operands that may change places in one order."""
     match rex.get("kind"):
         case "INPUT_REF":
@@ -91,7 +91,7 @@ def expression(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Sy
     return symbols.of("expression", rex.get("name"), resolved(rex, columns, symbols, inside=True))
 
 
-def _call(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Symbol:
+def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
     operands: list[Hashable] = [expression(each, columns, symbols) for each in rex.get("operands", ())]
     rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
     name = rex.get("internalName", "")
@@ -103,7 +103,7 @@ def _call(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> Symbol:
     return symbols.of("call", name, tuple(operands), plain(rex.get("type")), resolved(rest, columns, symbols))
 
 
-def conjuncts(rex: Mapping[str, Any], columns: Columns, symbols: Symbols) -> frozenset[Symbol]:
+def conjuncts(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> frozenset[Symbol]:
     """The parts of a condition that all must hold."""
     if rex.get("kind") == "CALL" and rex.get("internalName") == "$AND$1":
         return frozenset().union(*(conjuncts(each, columns, symbols) for each in rex["operands"]))
@@ -122,7 +122,7 @@ _NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
 """Fields that hold a name nobody resolves, or a spelling."""
 
 
-def resolved(value: Any, columns: Columns, symbols: Symbols, *, inside: bool = False) -> Hashable:
+def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: bool = False) -> Hashable:
     """A piece of configuration with its places and expressions resolved; what was written as a default is left out."""
     if isinstance(value, Mapping):
         if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
@@ -137,7 +137,7 @@ def resolved(value: Any, columns: Columns, symbols: Symbols, *, inside: bool = F
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _places(value: Any, columns: Columns) -> Hashable:
+def _places(value: Any, columns: ColumnMeanings) -> Hashable:
     if isinstance(value, list):
         return tuple(_places(part, columns) for part in value)
     if isinstance(value, int) and not isinstance(value, bool):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat import one_sided, planner
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.report import Report
+from airflow_flinkcompat.compat.report import Finding, Report
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.entries import ending
-from airflow_flinkcompat.compat.rule import Fate
-from airflow_flinkcompat.sql import PROGRAM, language_of
+from airflow_flinkcompat.compat.rule import Fate, Remedy
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -96,7 +96,8 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
     The first line says how it ends, the others which stored value would be read as which.
     """
-    if report.engine != "flink" or report.outcome is not Outcome.INCOMPATIBLE or _is_refused(report):
+    told = ENGINE_FACTS[report.engine].tells_endings and report.outcome is Outcome.INCOMPATIBLE
+    if not told or _is_refused(report):
         return ()
     if report.findings[0].rule in _ONE_SIDED:
         return ()
@@ -147,7 +148,7 @@ def _is_refused(report: Report) -> bool:
 
 
 def _is_program(report: Report) -> bool:
-    return report.new_source.endswith(PROGRAM)
+    return report.new_source.endswith(PROGRAM_SUFFIXES)
 
 
 def _by_client(report: Report, options: str) -> tuple[str, ...]:
@@ -173,7 +174,7 @@ def _question(report: Report, known: Circumstances) -> str:
 
 
 def _resume(report: Report, lead: str) -> Step:
-    if report.engine != "flink":
+    if not ENGINE_FACTS[report.engine].takes_commands:
         return Step(
             f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
             "(in Airflow the branch `resume`)."
@@ -201,19 +202,24 @@ def _resume(report: Report, lead: str) -> Step:
 def _asked_again(report: Report, known: Circumstances) -> Iterator[Step]:
     """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
-    if any(flink_ranking.NOT_AT_ONE in finding.source for finding in unknown):
+    if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
         # Other ranks or another order are another plan anyhow.
         yield Step(
             "If both sides run at parallelism 1, say so and check again: add `--set parallelism.default=1` "
             "to the options of this check."
         )
     elif (
-        report.engine == "flink"
-        and not any(source.endswith(PROGRAM) for source in (report.old_source, report.new_source))
-        and all(map(planner.shows_in_plans, unknown))
+        ENGINE_FACTS[report.engine].compiles_plans
+        and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
+        and all(map(_plans_may_settle, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)
+
+
+def _plans_may_settle(finding: Finding) -> bool:
+    rule = BY_CODE.get(finding.rule)
+    return rule is not None and planner.plans_may_settle(finding, rule)
 
 
 def _planner(report: Report, known: Circumstances) -> Step:
@@ -230,7 +236,7 @@ def _planner(report: Report, known: Circumstances) -> Step:
 
 
 def _proof(report: Report) -> Step:
-    where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if report.engine == "flink" else ""
+    where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if ENGINE_FACTS[report.engine].takes_commands else ""
     return Step(
         f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint."
     )
@@ -249,7 +255,7 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
         told = "as the program says"  # nothing starts it but its own client
     words += f" Without state a source does not go on where the job stood, but begins {told}{': ' if begins else ''}"
     words += f"{begins}."
-    if report.engine != "flink":
+    if not ENGINE_FACTS[report.engine].takes_commands:
         return Step(words)
     if _is_program(report):
         return Step(words, _by_client(report, "-d"), "sh")
@@ -294,9 +300,9 @@ def _removal(report: Report) -> Step:
         "job of each deployment), and take the deployment out of what deploys it. Where only the file moved, name "
         "the new one instead."
     )
-    if report.engine != "flink":
+    if not ENGINE_FACTS[report.engine].takes_commands:
         return Step(words)
-    if report.old_source.endswith(PROGRAM):
+    if report.old_source.endswith(PROGRAM_SUFFIXES):
         return Step(words, (_STOP,), "sh")
     return Step(words, ("STOP JOB '<job id>' WITH SAVEPOINT;",))
 

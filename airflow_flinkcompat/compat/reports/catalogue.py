@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from airflow_flinkcompat.compat import not_covered, one_sided, planner
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
-from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, Scope, Verdict
+from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Example, Rule, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL
-from airflow_flinkcompat.compat.side import ENGINES
+from airflow_flinkcompat.model import ENGINES, Outcome
 
 ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *one_sided.RULES, *planner.RULES)
 """Every code a finding can carry, in the order reports show them."""
@@ -20,9 +19,9 @@ ENTRIES: tuple[Rule, ...] = (*ALL, not_covered.RULE, *one_sided.RULES, *planner.
 BY_CODE = {rule.code: rule for rule in ENTRIES}
 
 SCOPES = {
-    Scope.SCRIPT: "the whole script",
-    Scope.PIPELINE: "the pipeline of one sink",
-    Scope.OPERATOR: "one stateful operator on both sides",
+    RuleScope.SCRIPT: "the whole script",
+    RuleScope.PIPELINE: "the pipeline of one sink",
+    RuleScope.OPERATOR: "one stateful operator on both sides",
 }
 
 
@@ -33,7 +32,7 @@ def select(engine: str | None = None, outcome: Outcome | None = None) -> tuple[R
         rule
         for rule in ENTRIES
         if outcome is None
-        or any(name not in rule.silent and rule.verdicts[name].outcome is outcome for name in engines)
+        or any(name not in rule.not_applicable and rule.verdicts[name].outcome is outcome for name in engines)
     )
 
 
@@ -64,7 +63,7 @@ def explain(rule: Rule) -> str:
     lines += [
         f"{engine:<6} {outcome_text(rule, engine)} ({basis_text(verdict)})" for engine, verdict in rule.verdicts.items()
     ]
-    lines += ["", rule.why]
+    lines += ["", rule.rationale]
     for heading, text in example_parts(rule.example):
         lines += ["", heading, *(f"    {line}" for line in text.strip().splitlines())]
     return "\n".join([*lines, "", f"page   {_page(rule.code)}"]) + "\n"
@@ -93,7 +92,7 @@ def as_data(rule: Rule) -> dict[str, Any]:
             }
             for engine, verdict in rule.verdicts.items()
         },
-        "why": rule.why,
+        "why": rule.rationale,
         "example": {heading.lower(): text for heading, text in example_parts(rule.example)},
         "page": _page(rule.code),
     }
@@ -117,11 +116,11 @@ def example_parts(example: Example) -> Iterator[tuple[str, str]]:
 def outcome_text(rule: Rule, engine: str) -> str:
     """Outcome, how a restore ends, and why an unknown is unknown."""
     headline, verdict = rule.headline(engine), rule.verdicts[engine]
-    if engine in rule.silent:
+    if engine in rule.not_applicable:
         return headline
     parts = (verdict.outcome, verdict.consequence, verdict.reason)
     text = " · ".join(part.value for part in parts if part is not None)
-    return f"{headline}, {text} at best" if engine in rule.by_case else text
+    return f"{headline}, {text} at best" if engine in rule.case_dependent else text
 
 
 def basis_text(verdict: Verdict) -> str:

@@ -8,21 +8,21 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.clauses import plain, values, window
+from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.precedence import Fired, decided
+from airflow_flinkcompat.compat.precedence import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, Expression
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    AssignedWindow,
     JoinOperator,
     Operator,
     OverOperator,
     RankOperator,
-    Windowing,
     operators,
 )
 from airflow_flinkcompat.plan.origins import describe
@@ -42,7 +42,7 @@ def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ..
     names = [*(pair.sink for pair in change.pipelines), *change.ambiguous]
     names += [output.sink for output in (*change.added, *change.removed)]
     about = _About(fired)
-    return tuple((name, decided(about(name))) for name in dict.fromkeys(names))
+    return tuple((name, decided_outcome(about(name))) for name in dict.fromkeys(names))
 
 
 def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]:
@@ -99,7 +99,7 @@ class _About:
 class _Held:
     """What an operator keeps, and by what: its window, keys, metrics, and rows it stores as they come."""
 
-    window: Windowing | None = None
+    window: AssignedWindow | None = None
     keys: tuple[Any, ...] = ()
     metrics: tuple[AggregateCall, ...] = ()
     rows: str = ""
@@ -120,8 +120,8 @@ def _held(operator: Operator) -> _Held:
             rows = f"{ranks} by {_order(operator.order)}"
             return _Held(operator.window, operator.partition, rows=rows)
         case JoinOperator():
-            keys = tuple(Call("=", pair, BOOLEAN) for pair in operator.keys)
-            return _Held(None, keys, rows=" and ".join(f"({values(side)})" for side in operator.rows))
+            keys = tuple(FunctionCall("=", pair, BOOLEAN) for pair in operator.keys)
+            return _Held(None, keys, rows=" and ".join(f"({format_expressions(side)})" for side in operator.rows))
     return _Held()
 
 
@@ -130,7 +130,7 @@ def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
 
 
 def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
-    outcome = decided(group)
+    outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
     old, new = _held(pair.old), _held(pair.new)
@@ -147,7 +147,7 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
         metrics=tuple((metric, fate.under(outcome)) for metric, fate in Fates(old.metrics, new.metrics).table()),
         rows=_rows(old.rows, new.rows, outcome),
         parts=tuple(
-            (difference.part, plain(difference.before), plain(difference.after))
+            (difference.part, format_value(difference.before), format_value(difference.after))
             for difference in pair.differences
             if not sides or difference.part not in _SHOWN_OTHERWISE
         ),
@@ -164,7 +164,7 @@ def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], 
 
 def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
     """Operators without a partner. In an unknown change it cannot be told that they have none."""
-    outcome = decided(group)
+    outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     for before, found in ((True, removed), (False, added)):
         key_fate, alone = (KeyFate.REMOVED, Fate.DROPPED) if before else (KeyFate.ADDED, Fate.FROM_ZERO)
@@ -186,7 +186,7 @@ def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], gr
 
 def _side(operator: Operator) -> OperatorSide:
     windowing = _held(operator).window
-    return OperatorSide(operator.kind, window(windowing) if windowing else "", operator.span)
+    return OperatorSide(operator.kind, format_window(windowing) if windowing else "", operator.span)
 
 
 def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:
@@ -213,8 +213,8 @@ def _misread(old: AggregateOperator, new: AggregateOperator) -> Iterator[str]:
         if stored != read:
             yield f"{describe(read)} would go on from what {describe(stored)} stored"
     if old.keys != new.keys:
-        yield f"groups stored for ({values(old.keys)}) would be read as ({values(new.keys)})"
+        yield f"groups stored for ({format_expressions(old.keys)}) would be read as ({format_expressions(new.keys)})"
     if old.window != new.window:
-        yield f"values gathered for {window(old.window)} would come out as those of {window(new.window)}"
-    if old.region.filters != new.region.filters:
+        yield f"values gathered for {format_window(old.window)} would come out as those of {format_window(new.window)}"
+    if old.segment.filters != new.segment.filters:
         yield "rows the old condition let in would stay counted"

@@ -12,13 +12,13 @@ from airflow_flinkcompat.compat.reports.sections import (
     Section,
     basis_label,
     engine_label,
-    excerpt,
     fates_heading,
+    format_excerpt,
+    format_inline,
     headline,
     overruled,
     rows,
     sections,
-    shown,
 )
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -147,13 +147,13 @@ def _page(code: str) -> str:
 
 
 def _code(text: str) -> str:
-    clean = excerpt(text).replace("|", "\\|").replace("`", "'")
+    clean = format_excerpt(text).replace("|", "\\|").replace("`", "'")
     return f"`{clean}`" if clean else ""
 
 
 def _words(text: str) -> str:
     """Text that Markdown shows as it is written."""
-    clean = shown(text)
+    clean = format_inline(text)
     for special in "\\*<[|":
         clean = clean.replace(special, "\\" + special)
     return clean

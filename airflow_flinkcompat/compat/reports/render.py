@@ -13,16 +13,16 @@ from airflow_flinkcompat.compat.reports.sections import (
     Section,
     basis_label,
     engine_label,
-    excerpt,
     fates_heading,
+    format_excerpt,
+    format_inline,
     headline,
     overruled,
     rows,
     sections,
-    shown,
 )
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import Span
 
 WIDTH = 100
 """Columns of a text, where nobody says how wide the terminal is."""
@@ -81,24 +81,26 @@ def _blocks(report: Report, width: int, known: Circumstances) -> list[list[str]]
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:
-        rows = ((shown(sink) or "query", outcome.value) for sink, outcome in report.sinks)
+        rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
         blocks.append(["Sinks", *_table(rows, "  ")])
     blocks += [list(_section(section, width)) for section in sections(report)]
     if seen := _overruled(report, width):
         blocks.append(seen)
     todo = ["What to do next"]
     for number, step in enumerate(steps(report, known), start=1):
-        todo += _wrapped(shown(step.text), width, f"  {number}. ", "     ")
+        todo += _wrapped(format_inline(step.text), width, f"  {number}. ", "     ")
         todo += [f"       {mask_secrets(command)}" for command in step.commands]
     blocks.append(todo)
     if ends := if_resumed(report):
         lines = _wrapped(f"If it were resumed all the same: {ends[0]}.", width)
-        blocks.append(lines + [line for end in ends[1:] for line in _wrapped(shown(end), width, "  - ", "    ")])
+        blocks.append(
+            lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
+        )
     return blocks
 
 
 def _warnings(report: Report, width: int) -> list[list[str]]:
-    return [_wrapped(f"Warning: {shown(warning)}", width) for warning in report.warnings]
+    return [_wrapped(f"Warning: {format_inline(warning)}", width) for warning in report.warnings]
 
 
 def _joined(blocks: Iterable[Iterable[str]]) -> str:
@@ -106,14 +108,21 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def report_rows(report: Report) -> list[str]:
-    """The verdict as table rows of equal width, one log record each: outcome, where, rule, message, effect."""
+    """The report as rows of a table, one log record each.
+
+    Args:
+        report: The report of a check.
+
+    Returns:
+        The headline, then rows of equal width: outcome, where, rule, message and effect, headed by these names.
+    """
     header = ("outcome", "where", "rule", "what", "effect")
     rows = [
         (
             finding.outcome.value + (" (overruled)" if finding.overruled_by else ""),
-            shown(finding.operator or finding.sink or "script"),
+            format_inline(finding.operator or finding.sink or "script"),
             finding.rule,
-            shown(finding.message),
+            format_inline(finding.message),
             finding.consequence.value
             if finding.consequence is not None
             else (finding.reason.name.lower() if finding.reason else ""),
@@ -134,7 +143,7 @@ def report_rows(report: Report) -> list[str]:
 
 
 def _sides(report: Report) -> str:
-    return f"{shown(report.old_source)} -> {shown(report.new_source)}"
+    return f"{format_inline(report.old_source)} -> {format_inline(report.new_source)}"
 
 
 def _section(section: Section, width: int) -> Iterator[str]:
@@ -161,9 +170,11 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
 
 
 def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
-    yield from _wrapped(f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}", width, "  ", "    ")
+    yield from _wrapped(
+        f"[{finding.outcome.value}] {finding.rule}: {format_inline(finding.message)}", width, "  ", "    "
+    )
     yield from _clauses(finding, width)
-    notes = [("metric", f"{excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
+    notes = [("metric", f"{format_excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
     if finding.consequence is not None:
         notes.append(("effect", CONSEQUENCES[finding.consequence]))
     if finding.reason is not None:
@@ -175,7 +186,7 @@ def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]
 
 def _clauses(finding: Finding, width: int) -> Iterator[str]:
     """Both clauses side by side under their places; one above the other where they are too long for that."""
-    before, after = excerpt(finding.before), excerpt(finding.after)
+    before, after = format_excerpt(finding.before), format_excerpt(finding.after)
     places = [_place(span) for span in (finding.before_span, finding.after_span)]
     if not before and not after:
         if any(places):
@@ -197,7 +208,7 @@ def _clauses(finding: Finding, width: int) -> Iterator[str]:
 
 def _overruled(report: Report, width: int) -> list[str]:
     found, fine = overruled(report)
-    lines = [f"[{finding.outcome.value}] {finding.rule}: {shown(finding.message)}" for finding in found]
+    lines = [f"[{finding.outcome.value}] {finding.rule}: {format_inline(finding.message)}" for finding in found]
     if fine:
         lines.append(f"[compatible] {', '.join(fine)}")
     if not lines:
@@ -207,7 +218,7 @@ def _overruled(report: Report, width: int) -> list[str]:
 
 
 def _place(span: Span | None) -> str:
-    return "" if span is None else shown(str(span))
+    return "" if span is None else format_inline(str(span))
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat import one_sided
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
 
-_ENGINES = {"vvr": "VVR (Realtime Compute, Ververica)", "flink": "open-source Flink"}
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
     Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
@@ -69,12 +69,14 @@ def _sections(report: Report) -> Iterator[Section]:
         alone = of_sink[operator.sink] == 1
         found = take(operator.sink, None if alone else operator.path)
         place = operator.sink or "query" if alone else operator.path
-        heading = f"{shown(place)}, {_kind(operator)}: {_FIT[operator.outcome]}"
+        heading = f"{format_inline(place)}, {_kind(operator)}: {_FIT[operator.outcome]}"
         yield Section(heading, operator.outcome, operator, found)
     for sink in dict.fromkeys(f.sink for f in left):
         found = take(sink)
         worst = Outcome.worst(f.outcome for f in found)
-        about = "Script as a whole" if sink is None else f"{shown(sink) or 'query'}, above and below its operators"
+        about = (
+            "Script as a whole" if sink is None else f"{format_inline(sink) or 'query'}, above and below its operators"
+        )
         yield Section(f"{about}: {worst.value}", worst, None, found)
 
 
@@ -98,10 +100,10 @@ def rows(operator: OperatorReport) -> Iterator[tuple[str, str, str]]:
     before, after = (side.window if side else "" for side in (operator.before, operator.after))
     changed = [(before, "replaced" if after else "gone"), (after, "new")]
     fates = [(before, "same")] if before == after else changed
-    yield from (("window", excerpt(text), fate) for text, fate in fates if text)
-    yield from (("key", excerpt(key), fate.value) for key, fate in operator.keys)
-    yield from (("metric", excerpt(metric), fate.value) for metric, fate in operator.metrics)
-    yield from (("rows", excerpt(which), fate.value) for which, fate in operator.rows)
+    yield from (("window", format_excerpt(text), fate) for text, fate in fates if text)
+    yield from (("key", format_excerpt(key), fate.value) for key, fate in operator.keys)
+    yield from (("metric", format_excerpt(metric), fate.value) for metric, fate in operator.metrics)
+    yield from (("rows", format_excerpt(which), fate.value) for which, fate in operator.rows)
 
 
 def fates_heading(operator: OperatorReport) -> str:
@@ -117,23 +119,23 @@ def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     return tuple(finding for finding in found if finding.outcome is not Outcome.COMPATIBLE), tuple(fine)
 
 
-def shown(text: str) -> str:
+def format_inline(text: str) -> str:
     """Text as it may be shown: secrets masked while it is whole, on one line, never cut."""
     return " ".join(mask_secrets(text).split())
 
 
-def excerpt(text: str) -> str:
-    """A clause of a script as it may be shown: as :func:`shown`, ended between two words where it is very long."""
-    clean = shown(text)
+def format_excerpt(text: str) -> str:
+    """A clause of a script as :func:`format_inline` shows it, ended between two words where it is very long."""
+    clean = format_inline(text)
     return clean if len(clean) <= _LONGEST else clean[:_LONGEST].rpartition(" ")[0] + " …"
 
 
 def engine_label(report: Report | str) -> str:
     """The engine, of a report with its version, as a reader knows it."""
     if isinstance(report, str):
-        return _ENGINES.get(report, report)
-    name = _ENGINES.get(report.engine, report.engine)
-    return f"{name} {report.engine_version}" if report.engine == "flink" else name
+        return ENGINE_FACTS[report].label
+    facts = ENGINE_FACTS[report.engine]
+    return f"{facts.label} {report.engine_version}" if facts.label_has_version else facts.label
 
 
 def basis_label(finding: Finding) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from airflow_flinkcompat.compat.rule import Rule, Scope
+from airflow_flinkcompat.compat.rule import Rule, RuleScope
 
 
 def _load() -> tuple[Rule, ...]:
@@ -17,7 +17,7 @@ def _load() -> tuple[Rule, ...]:
     codes = [rule.code for rule in found]
     if len(set(codes)) != len(codes):
         raise ValueError("two rules share a code")
-    order = (Scope.SCRIPT, Scope.PIPELINE, Scope.OPERATOR)
+    order = (RuleScope.SCRIPT, RuleScope.PIPELINE, RuleScope.OPERATOR)
     return tuple(sorted(found, key=lambda rule: (order.index(rule.scope), rule.level, rule.code)))
 
 

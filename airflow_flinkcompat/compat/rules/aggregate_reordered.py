@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule import PlanCover, measured
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="aggregate-reordered",
@@ -10,6 +10,10 @@ RULE = metrics_rule(
     rows=(5, 5),
     flink=measured(Outcome.INCOMPATIBLE, "w-reorder", "w-reorder-sametypes", "wc-reorder-sametypes"),
     says=lambda _: "the same metrics stand in another order",
-    why="VVR finds each metric wherever it stands. Open-source Flink keeps accumulators by position.",
+    rationale="VVR finds each metric wherever it stands. Open-source Flink keeps accumulators by position.",
     example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), SUM(amount)"),
+    plan_cover=PlanCover.ALWAYS,
+    yields_to="ranked-row-changed",
+    group=Unwindowed(("ga-reorder-difftypes", "ga-reorder-sametypes"), on_page=True),
+    over=Unwindowed(("oa-reorder-difftypes", "oa-reorder-sametypes"), on_page=True),
 )

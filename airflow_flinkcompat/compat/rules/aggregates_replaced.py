@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="aggregates-replaced",
@@ -10,6 +10,7 @@ RULE = metrics_rule(
     rows=(17, 20),
     flink=measured(Outcome.INCOMPATIBLE, "g-all-different", "g-one-sum-to-max"),
     says=lambda _: "no metric of the deployed query survives",
-    why="A partial reuse needs at least one metric that survives unchanged.",
+    rationale="A partial reuse needs at least one metric that survives unchanged.",
     example=selecting("customer, SUM(amount)", "customer, MIN(amount)"),
+    group=Unwindowed(("ga-global-mod", "ga-first-to-last")),
 )

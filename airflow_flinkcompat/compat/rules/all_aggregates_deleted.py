@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="all-aggregates-deleted",
@@ -10,6 +10,7 @@ RULE = metrics_rule(
     rows=(14, 15),
     flink=measured(Outcome.INCOMPATIBLE, "w-del-all-aggs", "g-del-all"),
     says=lambda _: "no metric is left",
-    why="Nothing survives that the stored state could serve.",
+    rationale="Nothing survives that the stored state could serve.",
     example=selecting("customer, SUM(amount), window_start", "customer, window_start"),
+    group=Unwindowed(("ga-del-all",)),
 )

@@ -1,24 +1,24 @@
 from collections.abc import Container, Iterable, Mapping
 
-from airflow_flinkcompat.compat.changes.clauses import setting
+from airflow_flinkcompat.compat.changes.format import format_setting
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.flink import restores as flink
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,
     Example,
-    Hit,
     Rule,
-    Scope,
+    RuleMatch,
+    RuleScope,
     Verdict,
     documented,
     inferred,
     measured,
 )
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, operators
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, operators
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
@@ -38,7 +38,7 @@ LATE_ADDED = measured(
 def _grouped(pair: PipelinePair) -> bool:
     """Whether a legacy group window stands on either side."""
     every = (*operators(pair.old), *operators(pair.new))
-    return any(isinstance(o, AggregateOperator) and o.kind == "group window aggregation" for o in every)
+    return any(isinstance(o, AggregateOperator) and o.kind == AggregateKind.GROUP_WINDOW for o in every)
 
 
 def on_vvr(pair: PipelinePair) -> Verdict | None:
@@ -58,8 +58,10 @@ def on_vvr(pair: PipelinePair) -> Verdict | None:
 
 
 def on_flink(pair: PipelinePair) -> Verdict | None:
-    """As measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an event-time
-    TUMBLE or HOP into a stateless sink.
+    """The verdict on Flink for a change of the fires of a window.
+
+    What was measured: one fire added, kept or removed, or an early one at another pace, and nothing else, on an
+    event-time TUMBLE or HOP into a stateless sink.
 
     A window that sends a result more than once also stores what it sent last, window fields included; lateness alone
     makes it do so. Whatever reads the updates plans another changelog.
@@ -118,7 +120,7 @@ def _takes_updates(pair: PipelinePair) -> bool:
     return nameless or (plain and not keyed(pair.old_program) and not keyed(pair.new_program))
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = (dict(p.settings) for p in (pair.old_pipeline, pair.new_pipeline))
     changed = sorted(key for key in {*old, *new} if key.startswith(PREFIX) and old.get(key) != new.get(key))
     verdicts: Mapping[str, Verdict | None] = {"vvr": on_vvr(pair), "flink": on_flink(pair)}
@@ -126,13 +128,13 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         return
     shown = changed or sorted(repeating(pair.new_pipeline))
     firing = fires(pair.old_pipeline) or fires(pair.new_pipeline)
-    yield Hit(
+    yield RuleMatch(
         "windows fire early or late"
         if firing
         else "windows may send a result more than once without early or late fire",
         tuple(f"setting/{key}" for key in changed),
-        ", ".join(setting(key, old.get(key)) for key in shown),
-        ", ".join(setting(key, new.get(key)) for key in shown),
+        ", ".join(format_setting(key, old.get(key)) for key in shown),
+        ", ".join(format_setting(key, new.get(key)) for key in shown),
         verdicts={engine: verdict or NO_EFFECT[engine] for engine, verdict in verdicts.items()},
     )
 
@@ -144,7 +146,7 @@ SET = f"SET '{EARLY}' = 'true';\nSET '{DELAYS[EARLY]}' = '500 ms';\n"
 RULE = Rule(
     code="early-or-late-fire",
     title="A group window that fires early or late",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Group Window Aggregate rows 16 and 21: before, after or changed"),
         "flink": measured(
@@ -160,10 +162,10 @@ RULE = Rule(
             "group-windows-late-removed",
         ),
     },
-    why="Results that leave before or after their window's end make it a retracting operator, which keeps other state. "
-    "Open-source Flink restored one fire by itself right, except where late fire was added: with late rows its rows "
-    "were wrong (group-windows-late-added).",
+    rationale="Results that leave before or after their window's end make it a retracting operator, which keeps other "
+    "state. Open-source Flink restored one fire by itself right, except where late fire was added: with late rows its "
+    "rows were wrong (group-windows-late-added).",
     example=Example(GROUPED.format(""), SET + GROUPED.format("")),
     find=find,
-    by_case=("flink",),
+    case_dependent=("flink",),
 )

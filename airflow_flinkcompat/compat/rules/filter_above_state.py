@@ -1,22 +1,22 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.compat.shapes.projections import on_vvr
+from airflow_flinkcompat.model import Outcome
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "filters" in pair.parts and not pair.others:
-        old, new = (side.region.filters for side in (pair.old, pair.new))
-        yield Hit(
+        old, new = (side.segment.filters for side in (pair.old, pair.new))
+        yield RuleMatch(
             "a condition above the state changed",
             pair.claim("filters"),
-            conditions(old),
-            conditions(new),
+            format_conditions(old),
+            format_conditions(new),
             verdicts={**projection_on_flink(pair), **on_vvr(pair)},
         )
 
@@ -24,15 +24,16 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="filter-above-state",
     title="A condition above the state changed",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "WHERE page: what follows keeps no state"),
         "flink": measured(Outcome.COMPATIBLE, "w-having-add"),
     },
-    why="HAVING and conditions over metrics decide which results leave; nothing is stored for them.",
+    rationale="HAVING and conditions over metrics decide which results leave; nothing is stored for them.",
     example=Example(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    plan_cover=PlanCover.ALWAYS,
 )

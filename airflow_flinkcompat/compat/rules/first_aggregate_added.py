@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="first-aggregate-added",
@@ -10,6 +10,7 @@ RULE = metrics_rule(
     rows=(15, 18),
     flink=measured(Outcome.INCOMPATIBLE, "g-add-to-none"),
     says=lambda _: "there was no metric before",
-    why="State without metrics has no accumulators a metric could go on from.",
+    rationale="State without metrics has no accumulators a metric could go on from.",
     example=selecting("customer, window_start", "customer, window_start, COUNT(*)"),
+    group=Unwindowed(("ga-add-first",)),
 )

@@ -1,9 +1,9 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import UNCHANGED, Example, Hit, Rule, Scope, Verdict, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rule import UNCHANGED, Example, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 COMES_OR_GOES = {
     "vvr": inferred(Outcome.COMPATIBLE, "judged where it is called"),
@@ -11,7 +11,7 @@ COMES_OR_GOES = {
 }
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("function"):
         name = difference.key.partition("/")[2]
         used = change.uses_function(name)
@@ -21,7 +21,7 @@ def find(change: Change) -> Iterable[Hit]:
         # Called by a side that does not declare it, it is another one there: built in, or from a catalog.
         with_its_calls = declared == used
         what = "comes or goes with its calls" if with_its_calls else "comes or goes while it is called"
-        yield Hit(
+        yield RuleMatch(
             f"function {name} {'is declared differently' if all(declared) else what}",
             (difference.key,),
             "" if difference.before is None else str(difference.before[2]),
@@ -34,7 +34,7 @@ DECLARATION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
 RULE = Rule(
     code="function-changed",
     title="A function that is used was declared differently",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": Verdict(
             Outcome.UNKNOWN,
@@ -44,7 +44,7 @@ RULE = Rule(
         ),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     },
-    why="The check sees a function's name, not its body.",
+    rationale="The check sees a function's name, not its body.",
     example=Example(
         DECLARATION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
         DECLARATION.format("Tidier") + windowed("customer, MAX(tidy(item))"),

@@ -2,12 +2,13 @@ import re
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.clauses import plain
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.sinks import Materialized, materialized
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import JoinForm
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
@@ -42,7 +43,7 @@ def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> V
     """
     gone, come = _changed(difference)
     names = {name for name, _ in (*gone, *come)}
-    if names == {"STATE_TTL"} and kinds == {"regular join"} and not gone:
+    if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
     if names == {"LOOKUP"} and not gone and {key for _, text in come for key in OPTION.findall(text)} <= RETRY:
         return RETRIED
@@ -61,14 +62,14 @@ def _places(change: Change) -> Iterator[tuple[Difference, set[str], bool]]:
         yield from ((difference, kinds, kept) for difference in (*pipeline.differences, *below))
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference, kinds, kept in _places(change):
         if difference.part.startswith(PLACES):
-            yield Hit(
+            yield RuleMatch(
                 f"the {difference.part} changed",
                 (difference.key,),
-                plain(difference.before),
-                plain(difference.after),
+                format_value(difference.before),
+                format_value(difference.after),
                 difference.before_span,
                 difference.after_span,
                 verdicts={"flink": on_flink(difference, kinds, kept)},
@@ -78,12 +79,12 @@ def find(change: Change) -> Iterable[Hit]:
 RULE = Rule(
     code="hint-changed",
     title="A hint changed",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "hints and dynamic table options are on no page"),
         "flink": inferred(Outcome.UNKNOWN, "few hints were measured"),
     },
-    why="A hint may set how long state lives, what a source reads, or which operators are planned.",
+    rationale="A hint may set how long state lives, what a source reads, or which operators are planned.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("/*+ STATE_TTL('orders' = '1d') */ customer, SUM(amount)"),

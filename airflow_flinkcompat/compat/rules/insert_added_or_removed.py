@@ -1,19 +1,19 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,
     Example,
-    Hit,
     Rule,
-    Scope,
+    RuleMatch,
+    RuleScope,
     Verdict,
     documented,
     inferred,
     measured,
 )
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.operators import Output, operators
 
 TABLES_TOO = Verdict(
@@ -38,52 +38,55 @@ def _in_a_set(change: Change) -> bool:
     )
 
 
-def _on_flink(output: Output, change: Change) -> Mapping[str, Verdict]:
+def _on_flink(own: bool, change: Change) -> Verdict | None:
     """What comes or goes as a job of its own leaves the other jobs alone; a query of a set is refused as measured."""
-    if any(id(output) in side for side in change.own_jobs) and change.pipelines:
-        return {"flink": REPLACED if change.removed and change.added else OWN_JOB}
-    return {} if _in_a_set(change) else {"flink": SEVERAL_SETS}
+    if own:
+        return REPLACED if change.removed and change.added else OWN_JOB
+    return None if _in_a_set(change) else SEVERAL_SETS
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     names = {output.sink for output in (*change.removed, *change.added)}
     names -= frozenset.intersection(*change.tables_of_sides)
     declared = [d for d in change.script_differences if d.key.startswith("table/")]
     claims = change.claim("inserts") + tuple(
         d.key for d in declared if d.part == "declared" and d.key.split("/")[1] in names
     )
+
+    def match(
+        message: str,
+        note: str,
+        on_vvr: Verdict | None,
+        own: bool,
+        *,
+        gone: Output | None = None,
+        come: Output | None = None,
+    ) -> RuleMatch:
+        """``note`` is what becomes of a job of its own that is surely no other one under a new sink."""
+        own = own and bool(change.pipelines)
+        verdicts = {"vvr": on_vvr, "flink": _on_flink(own, change)}
+        return RuleMatch(
+            message,
+            claims,
+            "" if gone is None else gone.sink,
+            "" if come is None else come.sink,
+            None if gone is None else gone.span,
+            None if come is None else come.span,
+            verdicts={engine: verdict for engine, verdict in verdicts.items() if verdict is not None},
+            notes={"flink": note} if own and not (change.removed and change.added) else {},
+        )
+
     # Where sinks are checked too, one that comes or goes is an operator with state.
     checked = sink_state_checked(change)
-    on_vvr = {} if checked is None else {"vvr": checked}
-    for output in change.removed:
-        on_flink = _on_flink(output, change)
-        note = ": its job is started no more, and what it stored is left behind" if _own(on_flink) else ""
-        verdicts = {**on_vvr, **({"vvr": TABLES_TOO} if declared else {}), **on_flink}
-        yield Hit(
-            f"the query into {output.sink} is gone{note if change.engine == 'flink' else ''}",
-            claims,
-            output.sink,
-            "",
-            output.span,
-            verdicts=verdicts,
-        )
-    for output in change.added:
+    for output, own in zip(change.removed, change.own_jobs[0], strict=True):
+        note = ": its job is started no more, and what it stored is left behind"
+        on_vvr = TABLES_TOO if declared else checked
+        yield match(f"the query into {output.sink} is gone", note, on_vvr, own, gone=output)
+    for output, own in zip(change.added, change.own_jobs[1], strict=True):
         stateful = bool(operators(output))
-        on_flink = _on_flink(output, change)
-        note = ": it is a new job, which starts without state" if _own(on_flink) else ""
-        yield Hit(
-            f"a query into {output.sink} with{'' if stateful else 'out'} state is new"
-            f"{note if change.engine == 'flink' else ''}",
-            claims,
-            "",
-            output.sink,
-            after_span=output.span,
-            verdicts={**on_vvr, **({"vvr": STATEFUL} if stateful else {}), **on_flink},
-        )
-
-
-def _own(verdicts: Mapping[str, Verdict]) -> bool:
-    return verdicts.get("flink") is OWN_JOB
+        said = f"a query into {output.sink} with{'' if stateful else 'out'} state is new"
+        note = ": it is a new job, which starts without state"
+        yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 
 
 SINKS = (
@@ -98,7 +101,7 @@ ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;
 RULE = Rule(
     code="insert-added-or-removed",
     title="A query was added to or deleted from the script",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
         "flink": measured(
@@ -108,9 +111,9 @@ RULE = Rule(
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    why="One more query changes the topology of the whole job. Outside of a statement set each query is a job of its "
-    "own: one that comes starts without state, one that goes leaves the others alone.",
+    rationale="One more query changes the topology of the whole job. Outside of a statement set each query is a job of "
+    "its own: one that comes starts without state, one that goes leaves the others alone.",
     example=Example(SINKS + BOTH, SINKS + ONE),
     find=find,
-    by_case=("vvr",),
+    case_dependent=("vvr",),
 )

@@ -1,36 +1,37 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.model import Outcome
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "insert columns" in pair.parts and not pair.others:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
         reason = sinks.stays(pair)
         verdicts = {"flink": inferred(Outcome.UNKNOWN, reason)} if reason else projection_on_flink(pair)
         claims = pair.claim("insert columns")
-        yield Hit("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
+        yield RuleMatch("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
 
 
 SINK = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
 RULE = Rule(
     code="insert-columns-changed",
     title="The INSERT's column list changed",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
         "flink": measured(Outcome.COMPATIBLE, "sinks-column-list"),
     },
-    why="The list says which column of the sink takes which value; nothing is stored for it.",
+    rationale="The list says which column of the sink takes which value; nothing is stored for it.",
     example=Example(
         SINK + "\n" + windowed("customer, SUM(amount)"),
         SINK + " (total, customer)\n" + windowed("SUM(amount), customer"),
     ),
     find=find,
-    by_case=("flink",),
+    case_dependent=("flink",),
+    plan_cover=PlanCover.ALWAYS,
 )

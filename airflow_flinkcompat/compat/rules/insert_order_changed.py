@@ -1,12 +1,17 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.flink import restores as flink
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, regions
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    Output,
+    operators,
+    segments,
+)
 from airflow_flinkcompat.plan.program import Program
 
 APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")}
@@ -29,7 +34,7 @@ def _shape(output: Output, program: Program) -> tuple[object, ...]:
         (flink.chain(o, program), flink.layout(o)) if isinstance(o, AggregateOperator) else o.kind
         for o in operators(output)
     ]
-    return (*kept, *(bool(region.filters) for region in regions(output)))
+    return (*kept, *(bool(segment.filters) for segment in segments(output)))
 
 
 def on_flink(change: Change) -> Mapping[str, Verdict]:
@@ -40,19 +45,19 @@ def on_flink(change: Change) -> Mapping[str, Verdict]:
     first = change.pipelines[0]
     if not any(pair.stateful for pair in change.pipelines):
         return STATELESS
-    if all(pair.old.region.origin == pair.new.region.origin == first.new.region.origin for pair in change.pipelines):
+    if all(pair.old.segment.origin == pair.new.segment.origin == first.new.segment.origin for pair in change.pipelines):
         return SHARED if not any(sinks.stays(pair) for pair in change.pipelines) else UNSURE
     return SWAPPED if len({_shape(pair.new, change.programs[1]) for pair in change.pipelines}) == 1 else {}
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     claims = change.claim("insert order")
     if claims:
         old, new = (
             ", ".join(pair.sink or "a bare SELECT" for pair in pairs)
             for pairs in (change.pipelines, sorted(change.pipelines, key=change.position))
         )
-        yield Hit("the queries stand in another order", claims, old, new, verdicts=on_flink(change))
+        yield RuleMatch("the queries stand in another order", claims, old, new, verdicts=on_flink(change))
 
 
 SINKS = (
@@ -65,7 +70,7 @@ TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
 RULE = Rule(
     code="insert-order-changed",
     title="Queries changed places in the script",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
         "flink": measured(
@@ -75,8 +80,8 @@ RULE = Rule(
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    why="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and source "
-    "positions where they look alike, and find no state where they do not.",
+    rationale="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and "
+    "source positions where they look alike, and find no state where they do not.",
     example=Example(SET.format(RAW, TOTALS), SET.format(TOTALS, RAW)),
     find=find,
 )

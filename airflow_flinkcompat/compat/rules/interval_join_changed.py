@@ -1,9 +1,8 @@
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.joins import (
+from airflow_flinkcompat.compat.rule_builders.joins import (
     at_submit,
     conditions_judge,
     join_rows,
@@ -11,7 +10,8 @@ from airflow_flinkcompat.compat.shapes.joins import (
     one_row_twice,
     sides,
 )
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, parts_rule
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm
 from airflow_flinkcompat.plan.origins import duration
 
@@ -38,7 +38,7 @@ def join(pair: OperatorPair, difference: Difference) -> Verdict:
     return unmeasured("ij-left-to-full was right on its rows: partners found before are not marked on both inputs")
 
 
-def shown(value: tuple[int, int] | None) -> str:
+def format_bounds(value: tuple[int, int] | None) -> str:
     return "no bounds" if value is None else f"from {duration(value[0])} to {duration(value[1])}"
 
 
@@ -46,7 +46,7 @@ CHANGED = documented(Outcome.INCOMPATIBLE, PAGE)
 OUTER = unmeasured("a condition of an outer interval join was not measured")
 ROWS = {
     "join": Row("another kind of join", CHANGED, join),
-    "bounds": Row("the bounds in time changed", CHANGED, bounds, show=shown),
+    "bounds": Row("the bounds in time changed", CHANGED, bounds, show=format_bounds),
     "times": Row(
         "other time columns",
         CHANGED,
@@ -72,7 +72,7 @@ RULE = parts_rule(
     rows=ROWS,
     vvr=CHANGED,
     flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
-    why="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; wider ones "
-    "ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
+    rationale="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; "
+    "wider ones ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
     example=Example(JOIN.format(5), JOIN.format(10)),
 )

@@ -1,8 +1,17 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
 
 MEASURED = (
@@ -14,11 +23,11 @@ OTHERWISE = inferred(
 )
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     forms = [side.form for side in (pair.old, pair.new) if isinstance(side, JoinOperator)]
     if len(set(forms)) == 2 and JoinForm.JOIN not in forms:
         claims = tuple(difference.key for difference in pair.differences)
-        yield Hit(
+        yield RuleMatch(
             f"a {forms[0].value} became a {forms[1].value}",
             claims,
             forms[0].value,
@@ -31,17 +40,19 @@ JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.i
 RULE = Rule(
     code="join-form-changed",
     title="A join became another kind of join",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
         "flink": measured(
             Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
         ),
     },
-    why="A join of time bounds, of versions, of windows and one of neither are different operators with other state.",
+    rationale="A join of time bounds, of versions, of windows and one of neither are different operators with other "
+    "state.",
     example=Example(
         JOIN.format(""),
         JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
     ),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

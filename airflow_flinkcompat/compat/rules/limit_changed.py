@@ -1,13 +1,13 @@
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import appends_only, right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused, row_types
-from airflow_flinkcompat.plan.operators import OtherOperator, Source
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, filters_row, parts_rule, refused, row_types
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn
 
-SORTED = "ORDER BY with LIMIT"
+SORTED = OtherKind.SORT_LIMIT
 PAGE = documented(Outcome.INCOMPATIBLE, "LIMIT page: LIMIT, OFFSET or schema")
 
 
@@ -19,9 +19,9 @@ def counts_only(pair: OperatorPair) -> bool:
     """The first rows of a table that only appends, whichever they are: none that was let through is taken back."""
     programs = (pair.pipeline.old_program, pair.pipeline.new_program)
     first = all(
-        appends_only(side.regions[0], program) for side, program in zip((pair.old, pair.new), programs, strict=True)
+        appends_only(side.segments[0], program) for side, program in zip((pair.old, pair.new), programs, strict=True)
     )
-    return first and pair.new.kind == "LIMIT" and "offset" not in pair.parts
+    return first and pair.new.kind == OtherKind.LIMIT and "offset" not in pair.parts
 
 
 def limit(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -54,7 +54,7 @@ def _in_table_order(pair: OperatorPair) -> bool:
     found = []
     for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
         assert isinstance(side, OtherOperator)
-        origin = side.regions[0].origin
+        origin = side.segments[0].origin
         table = next((t for t in program.tables if isinstance(origin, Source) and t.name == origin.table), None)
         names = [column.column for column in side.rows[0] if isinstance(column, SourceColumn)]
         if table is None or len(names) != len(side.rows[0]):
@@ -77,12 +77,12 @@ ROWS = {
 RULE = parts_rule(
     code="limit-changed",
     title="A LIMIT changed",
-    kinds=("LIMIT", SORTED),
+    kinds=(OtherKind.LIMIT, SORTED),
     rows=ROWS,
     vvr=PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7", "li-sort-n-down", "li-sort-key", "li-where-change"),
-    why="What is kept is how many rows went through, and under an ORDER BY which. A lower LIMIT asks for none that was "
-    "let go; a higher one does, once the old one was reached.",
+    rationale="What is kept is how many rows went through, and under an ORDER BY which. A lower LIMIT asks for none "
+    "that was let go; a higher one does, once the old one was reached.",
     example=Example(
         "SELECT customer, amount FROM orders LIMIT 100;",
         "SELECT customer, amount FROM orders LIMIT 200;",

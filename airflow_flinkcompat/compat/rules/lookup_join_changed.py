@@ -1,14 +1,14 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import plain
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink import lookups, sinks
-from airflow_flinkcompat.compat.flink.lookups import MAY_WAIT, LookupMode
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.part_rules import gathered_above, refused, row_types
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks
+from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, measured
+from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Source
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
@@ -40,7 +40,7 @@ def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
     if gathered_above(pair):
         return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
-    if not all(isinstance(side.regions[0].origin, Source) for side in (pair.old, pair.new)):
+    if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
         return unmeasured("only lookups from a source were measured")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unmeasured(MAY_WAIT)
@@ -57,16 +57,16 @@ def _same_types(pair: OperatorPair, difference: Difference) -> bool:
     return old == new
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
         return
     for difference in pair.differences:
         if difference.part.partition(" of input ")[0] not in ELSEWHERE:
-            yield Hit(
+            yield RuleMatch(
                 f"lookup join: its {difference.part} changed",
                 (difference.key,),
-                plain(difference.before),
-                plain(difference.after),
+                format_value(difference.before),
+                format_value(difference.after),
                 verdicts={"vvr": on_vvr(pair), "flink": on_flink(pair, difference)},
             )
 
@@ -84,16 +84,16 @@ JOIN = (
 RULE = Rule(
     code="lookup-join-changed",
     title="A lookup join changed",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
         "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
     },
-    why="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above goes on "
-    "from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an answer, as "
-    "they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. It is "
-    "asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
+    rationale="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above "
+    "goes on from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an "
+    "answer, as they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. "
+    "It is asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
     example=Example(JOIN.format("JOIN"), JOIN.format("LEFT JOIN")),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
 )

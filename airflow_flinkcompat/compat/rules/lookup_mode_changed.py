@@ -1,18 +1,18 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.flink import lookups
-from airflow_flinkcompat.compat.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
+from airflow_flinkcompat.compat.engines.flink import lookups
+from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred, measured
+from airflow_flinkcompat.model import Consequence, Outcome
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(map(lookups.is_lookup, (pair.old, pair.new))):
         return
     old, new = lookups.modes(pair)
     if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
-        yield Hit("lookup join: it is asynchronous no longer", (), f"{old.value} lookup", f"{new.value} lookup")
+        yield RuleMatch("lookup join: it is asynchronous no longer", (), f"{old.value} lookup", f"{new.value} lookup")
 
 
 SCRIPT = (
@@ -25,7 +25,7 @@ SCRIPT = (
 RULE = Rule(
     code="lookup-mode-changed",
     title="An asynchronous lookup became synchronous",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it"),
         "flink": measured(
@@ -35,9 +35,10 @@ RULE = Rule(
             consequence=Consequence.SILENTLY_WRONG,
         ),
     },
-    why="Rows that waited for an answer when the savepoint was taken are in the state of the asynchronous operator. A "
-    "synchronous lookup takes no notice of them: they are lost without an error. Where none waited, nothing is lost.",
+    rationale="Rows that waited for an answer when the savepoint was taken are in the state of the asynchronous "
+    "operator. A synchronous lookup takes no notice of them: they are lost without an error. Where none waited, "
+    "nothing is lost.",
     example=Example(SCRIPT.format("true"), SCRIPT.format("false")),
     find=find,
-    silent=("vvr",),
+    not_applicable=("vvr",),
 )

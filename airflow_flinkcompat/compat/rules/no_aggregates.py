@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule import PlanCover, measured
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="no-aggregates",
@@ -10,6 +10,8 @@ RULE = metrics_rule(
     rows=(8, 9),
     flink=measured(Outcome.COMPATIBLE, "w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
     says=lambda _: "neither side computes a metric; the keys seen so far are kept",
-    why="The state holds only which keys were seen in which window.",
+    rationale="The state holds only which keys were seen in which window.",
     example=selecting("customer", "customer, window_start"),
+    plan_cover=PlanCover.ALWAYS,
+    group=Unwindowed(("ga-noagg-unchanged",)),
 )

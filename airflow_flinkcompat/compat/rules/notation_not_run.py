@@ -1,18 +1,20 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
+from airflow_flinkcompat.model import Outcome, Reason
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for side, which in ((change.old, "deployed"), (change.new, "proposed")):
         found = side.not_run
         if found:
             spans = (found[0].span, None) if side is change.old else (None, found[0].span)
             what = "; ".join(dict.fromkeys(note.text for note in found))
-            yield Hit(f"{side.engine} {side.version} does not take the {which} program: {what}", (), "", "", *spans)
+            yield RuleMatch(
+                f"{side.engine} {side.version} does not take the {which} program: {what}", (), "", "", *spans
+            )
 
 
 MINUTE = """\
@@ -22,12 +24,12 @@ orders = t_env.from_path("orders").window(minute)
 RULE = Rule(
     code="notation-not-run",
     title="The engine does not take this notation",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "VVR is made of Flink", Reason.VERSION),
         "flink": inferred(Outcome.UNKNOWN, "old string expressions were refused by 2.3.0", Reason.VERSION),
     },
-    why="What the program says is understood, but this version of the engine cannot be told so: the old string "
+    rationale="What the program says is understood, but this version of the engine cannot be told so: the old string "
     "expressions went with Flink 1.16, and what only FLIP-11 has never came. Whatever runs is another program.",
     example=Example(
         PROGRAM + MINUTE + 'orders.group_by(col("w"), col("customer")).select(col("amount").sum).execute()\n',

@@ -1,7 +1,7 @@
-from airflow_flinkcompat.compat.outcome import Outcome
 from airflow_flinkcompat.compat.rule import measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.metric_rules import metrics_rule
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
+from airflow_flinkcompat.model import Outcome
 
 RULE = metrics_rule(
     code="only-aggregate-changed",
@@ -10,6 +10,7 @@ RULE = metrics_rule(
     rows=(16, 19),
     flink=measured(Outcome.INCOMPATIBLE, "w-one-agg-calc-change", "wc-one-agg-calc", "g-only-one-left-calc"),
     says=lambda _: "the only metric is computed differently, so nothing survives",
-    why="A partial reuse needs at least one metric that survives unchanged.",
+    rationale="A partial reuse needs at least one metric that survives unchanged.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount + 1)"),
+    group=Unwindowed(("ga-input-cast-double",)),
 )

@@ -1,13 +1,13 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import keeps_state
-from airflow_flinkcompat.compat.shapes.projections import coming_or_going
-from airflow_flinkcompat.plan.operators import JoinForm, Operator
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.part_rules import keeps_state
+from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import JoinForm, Operator, OtherKind
 
-NOT_UNDERSTOOD = frozenset({"query", JoinForm.JOIN.value})
+NOT_UNDERSTOOD = frozenset({"query", JoinForm.JOIN})
 """Operators that stand for what could not be taken apart: whether they keep anything is not known."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
 GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)
@@ -33,14 +33,14 @@ def on_flink(pair: PipelinePair) -> Verdict:
     kinds = {operator.kind for operator in pair.added if keeps_state(operator)}
     if not kinds:
         return NOTHING_KEPT
-    return LIMITED if kinds == {"LIMIT"} else EMPTY
+    return LIMITED if kinds == {OtherKind.LIMIT} else EMPTY
 
 
 def _kinds(operators: Iterable[Operator]) -> str:
     return ", ".join(operator.kind for operator in operators) or "none"
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     moved = (*pair.removed, *pair.added)
     # What could not be taken apart is told of as such (operator-not-covered).
     if "operators" not in pair.parts or any(operator.kind in NOT_UNDERSTOOD for operator in moved):
@@ -48,7 +48,7 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     # What stands above reads the operator's columns in place of its input's.
     claims = pair.claim("operators", *(("columns", "filters") if coming_or_going(pair) else ()))
     what = "stateful operators" if any(map(keeps_state, moved)) else "operators"
-    yield Hit(
+    yield RuleMatch(
         f"{what} came into or left the pipeline",
         claims,
         _kinds(pair.removed),
@@ -60,12 +60,12 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="operators-added-or-removed",
     title="A stateful operator came or went",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no row covers an operator that comes or goes inside a query"),
         "flink": GONE,
     },
-    why="Open-source Flink finds operators by their place in the topology: state whose operator is gone, or got "
+    rationale="Open-source Flink finds operators by their place in the topology: state whose operator is gone, or got "
     "another place, is refused. An operator that comes to a query without state is not: it restores, and begins empty. "
     "VVR's pages speak of changes within an operator.",
     example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),

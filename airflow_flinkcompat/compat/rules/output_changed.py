@@ -1,17 +1,26 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.flink import restores as flink
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import selecting
-from airflow_flinkcompat.compat.shapes.projections import on_vvr, seen_above
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import (
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.projections import on_vvr, seen_above
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Call, Expression, walk
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source
 from airflow_flinkcompat.plan.origins import window_field
 
@@ -66,8 +75,8 @@ def _unmeasured(pair: PipelinePair) -> str:
     if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
         return f"another projection of {kinds} was not measured"
-    shown = (part for side in (pair.old, pair.new) for part in (*side.columns, *side.region.filters))
-    calls = {part.function for whole in shown for part in walk(whole) if isinstance(part, Call)}
+    shown = (part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
+    calls = {part.function for whole in shown for part in walk(whole) if isinstance(part, FunctionCall)}
     own = sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
     # A Python or asynchronous function is an operator of its own.
     return f"a projection with {', '.join(own)} was not measured" if own else ""
@@ -82,7 +91,7 @@ def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
     if isinstance(old, Source) and isinstance(new, Source):
         read = (sinks.table(pair.old_program, old.table), sinks.table(pair.new_program, new.table))
         kept = any(table is None or table.primary_key for table in read)
-        return not kept and not any(side.region.functions or side.region.windows for side in (pair.old, pair.new))
+        return not kept and not any(side.segment.functions or side.segment.windows for side in (pair.old, pair.new))
     return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
 
 
@@ -103,16 +112,16 @@ PLAIN = frozenset({"FIELD", "ITEM"})
 """Ways of reaching into a value that the function catalogue does not list."""
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "columns" not in pair.parts or pair.others:
         return
     if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
         return
-    yield Hit(
+    yield RuleMatch(
         "the output computes its columns differently above the state",
         pair.claim("columns"),
-        values(pair.old.columns),
-        values(pair.new.columns),
+        format_expressions(pair.old.columns),
+        format_expressions(pair.new.columns),
         verdicts={**projection_on_flink(pair), **on_vvr(pair)},
     )
 
@@ -120,13 +129,14 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="output-changed",
     title="Output columns changed above the state",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
         "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
     },
-    why="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
+    rationale="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    plan_cover=PlanCover.ALWAYS,
 )

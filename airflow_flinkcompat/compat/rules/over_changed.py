@@ -1,11 +1,11 @@
-from airflow_flinkcompat.compat.changes.clauses import definition, plain, values
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window_definition
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.metric_pages import computed
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused
+from airflow_flinkcompat.compat.rule_builders.metric_rules import computed
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, filters_row, parts_rule, refused
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Frame
 from airflow_flinkcompat.plan.operators import OverOperator, Source
 from airflow_flinkcompat.plan.origins import duration
@@ -66,7 +66,7 @@ def keeps_no_rows(pair: OperatorPair) -> bool:
     return all(
         side.clock is TimeAttribute.PROCTIME
         and side.frame == Frame(side.frame.unit)
-        and isinstance(side.region.origin, Source)
+        and isinstance(side.segment.origin, Source)
         for side in sides(pair)
     )
 
@@ -77,17 +77,17 @@ def row(pair: OperatorPair, difference: Difference) -> Verdict:
     return wrong("oa-passthrough-add", consequence=None)
 
 
-def input_row(pair: OperatorPair, difference: Difference) -> Verdict:
+def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
         return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
     return unmeasured("which of its columns the planner keeps cannot be told")
 
 
-def shown(value: Frame) -> str:
+def format_frame(value: Frame) -> str:
     if value.other:
         return str(value.other).upper()
     ahead = "" if value.following == 0 else f" AND {bound(value.unit, value.following)} FOLLOWING"
-    ends = "" if value.window is None else f" within {definition(value.window)}"
+    ends = "" if value.window is None else f" within {format_window_definition(value.window)}"
     return f"{value.unit} {bound(value.unit, value.preceding)} PRECEDING{ahead}{ends}"
 
 
@@ -97,18 +97,18 @@ def bound(unit: str, far: int | None) -> str:
 
 UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a field that is not used")
 ROWS = {
-    "partition by": Row("PARTITION BY changed", partition_on_vvr, partition, reordered, values),
+    "partition by": Row("PARTITION BY changed", partition_on_vvr, partition, reordered, format_expressions),
     "order": Row("ORDER BY changed", LIKE, order),
     "clock": Row("another clock", LIKE, order),
-    "frame": Row("the frame changed", LIKE, frame, show=shown),
+    "frame": Row("the frame changed", LIKE, frame, show=format_frame),
     "row": Row("other columns are passed on", documented(Outcome.INCOMPATIBLE, f"{PAGE}: input schema"), row),
-    "input row": Row("other columns come in", UNREAD, input_row, lambda difference: True),
+    "all columns": Row("other columns come in", UNREAD, all_columns, lambda difference: True),
     "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
     "windows": Row(
         "the rows were assigned to other windows",
         unmeasured("no page speaks of it"),
         unmeasured("not measured"),
-        show=plain,
+        show=format_value,
     ),
 }
 OVER = """\
@@ -118,12 +118,12 @@ FROM orders;"""
 RULE = parts_rule(
     code="over-changed",
     title="An OVER aggregation changed",
-    kinds=(OverOperator.kind,),
+    kinds=(OverOperator.KIND,),
     of=OverOperator,
     rows=ROWS,
     vvr=LIKE,
     flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol", "oa-rows-2-to-4", "oa-range-wider", "oa-passthrough-add"),
-    why="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far back "
-    "needs none that is gone; the order of the partition keys says nothing.",
+    rationale="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far "
+    "back needs none that is gone; the order of the partition keys says nothing.",
     example=Example(OVER.format(5), OVER.format(10)),
 )

@@ -1,14 +1,14 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.model import Outcome, Reason
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     if change.ambiguous:
         names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
-        yield Hit(
+        yield RuleMatch(
             f"several queries write into {names} and it cannot be told which replaced which",
             change.claim("pairing"),
         )
@@ -19,15 +19,16 @@ PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
 RULE = Rule(
     code="pairing-ambiguous",
     title="It cannot be told which query replaced which",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
     },
-    why="An arbitrary pairing would be a guess.",
+    rationale="An arbitrary pairing would be a guess.",
     example=Example(
         SINK + PART.format("customer") + PART.format("item") + "END;",
         SINK + PART.format("UPPER(customer)") + PART.format("UPPER(item)") + "END;",
     ),
     find=find,
+    plan_cover=PlanCover.ONE_JOB,
 )

@@ -1,10 +1,11 @@
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import Row, filters_row, parts_rule, refused
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, filters_row, parts_rule, refused
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import OtherKind
 
 PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
 
@@ -41,8 +42,8 @@ ROWS = {
     ),
     "measures": Row("MEASURES changed", PAGE, right("mr-measures-change"), show=str),
     "within": Row("WITHIN changed", PAGE, within, show=str),
-    "partition": Row("PARTITION BY changed", PAGE, partition, reordered, values),
-    "partition order": Row("the order of PARTITION BY changed", PAGE, partition, reordered, values),
+    "partition": Row("PARTITION BY changed", PAGE, partition, reordered, format_expressions),
+    "partition order": Row("the order of PARTITION BY changed", PAGE, partition, reordered, format_expressions),
     "row": Row("other columns come in", PAGE, refused("mr-input-col-add")),
     "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
 }
@@ -56,11 +57,11 @@ SELECT * FROM orders MATCH_RECOGNIZE (
 RULE = parts_rule(
     code="pattern-changed",
     title="A pattern recognition changed",
-    kinds=("MATCH_RECOGNIZE",),
+    kinds=(OtherKind.MATCH_RECOGNIZE,),
     rows=ROWS,
     vvr=ROWS["text"].vvr if isinstance(ROWS["text"].vvr, Verdict) else PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "mr-define-change", "mr-pattern-quant-two", "mr-part-add", "mr-within-longer"),
-    why="Matches under way are kept with all columns of their rows, as the pattern stood when they began. What is "
-    "computed of a match when it is complete stands outside.",
+    rationale="Matches under way are kept with all columns of their rows, as the pattern stood when they began. What "
+    "is computed of a match when it is complete stands outside.",
     example=Example(MATCH.format(10), MATCH.format(20)),
 )

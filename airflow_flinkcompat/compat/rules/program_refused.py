@@ -1,26 +1,26 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.flink.ranking import expected
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
+from airflow_flinkcompat.compat.engines.flink.ranking import expected
 from airflow_flinkcompat.compat.refusals import refusals
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
+from airflow_flinkcompat.model import Outcome, Reason
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     old, new = map(refusals, change.programs)
     claims = change.claim("unread") if old or new else ()
     for refusal in new:
         said = f"Flink refuses the proposed {refusal.what}: {refusal.message}"
         verdicts = {"flink": OF_SQL} if refusal.what == "script" else {}
-        yield Hit(said, claims, after_span=refusal.span, verdicts=verdicts)
+        yield RuleMatch(said, claims, after_span=refusal.span, verdicts=verdicts)
     for refusal in old:
-        yield Hit(
+        yield RuleMatch(
             f"Flink refuses the deployed {refusal.what}: {refusal.message}",
             claims,
             before_span=refusal.span,
@@ -36,15 +36,15 @@ orders.window(minute).group_by(col("w"), col("customer")).select(col("customer")
 RULE = Rule(
     code="program-refused",
     title="Flink refuses the program",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ),
         "flink": expected("each rule was seen with PyFlink 2.3.0"),
     },
-    why="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state or "
-    "without it no job comes of it. The finding says what to write instead.",
+    rationale="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state "
+    "or without it no job comes of it. The finding says what to write instead.",
     example=Example(PROGRAM + MINUTE.format("lit(10).minutes"), PROGRAM + MINUTE.format("lit(10)"), language="python"),
     find=find,
     level=Level.REST,
-    by_case=("flink",),
+    case_dependent=("flink",),
 )

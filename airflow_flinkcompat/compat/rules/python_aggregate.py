@@ -2,9 +2,9 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, documented, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
 
@@ -20,10 +20,10 @@ def aggregates_in(output: Output, language: str) -> list[AggregateCall]:
     ]
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
     if old or new:
-        yield Hit(
+        yield RuleMatch(
             "a Python aggregate function takes part: the check cannot see into its state",
             (),
             listed(old) or "none",
@@ -35,12 +35,13 @@ DECLARATION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANGUAGE
 RULE = Rule(
     code="python-aggregate",
     title="A Python aggregate function (UDAF)",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
         "flink": inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
     },
-    why="The accumulator of a Python function is opaque bytes; nobody but the function knows whether they still fit.",
+    rationale="The accumulator of a Python function is opaque bytes; nobody but the function knows whether they still "
+    "fit.",
     example=Example(
         DECLARATION + windowed("customer, SUM(amount)"),
         DECLARATION + windowed("customer, SUM(amount), weighted(amount)"),

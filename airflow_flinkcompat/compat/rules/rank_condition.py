@@ -1,34 +1,34 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import conditions
+from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import regions_above
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
-from airflow_flinkcompat.compat.shapes.examples import ranked
-from airflow_flinkcompat.plan.operators import RankOperator, Region
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import RankKind, RankOperator, StatelessSegment
 
 KEPT = {
     "flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows", ids=("t-unchanged",))
 }
 
 
-def _of_window_top_n(region: Region) -> bool:
-    return isinstance(region.origin, RankOperator) and region.origin.kind == "window Top-N"
+def _of_window_top_n(segment: StatelessSegment) -> bool:
+    return isinstance(segment.origin, RankOperator) and segment.origin.kind == RankKind.WINDOW_TOP_N
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     for old, new, claims in regions_above(pair):
         before, after = (side.filters | side.window_filters for side in (old, new))
         kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
         if before != after or kept:
-            yield Hit(
+            yield RuleMatch(
                 "a condition stands beside that on the rank, on both sides"
                 if kept
                 else "a condition beside that on the rank changed",
                 claims,
-                conditions(before),
-                conditions(after),
+                format_conditions(before),
+                format_conditions(after),
                 verdicts=KEPT if kept else {},
             )
 
@@ -36,12 +36,13 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="rank-condition",
     title="A condition beside that on the rank",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "the page shows nothing but WHERE rk < N"),
         "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
     },
-    why="The page of Window Top-N knows a condition on the rank and no other beside it.",
+    rationale="The page of Window Top-N knows a condition on the rank and no other beside it.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

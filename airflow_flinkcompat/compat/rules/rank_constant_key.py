@@ -2,17 +2,17 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.model import Outcome
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None or "constant key" not in pair.parts:
         return
     old, new = ("a constant among the keys" if side.constant_key else "" for side in (ranking.old, ranking.new))
     word = "came into" if new else "went from"
-    yield Hit(f"a constant {word} the keys of a ranking", pair.claim("constant key"), old, new)
+    yield RuleMatch(f"a constant {word} the keys of a ranking", pair.claim("constant key"), old, new)
 
 
 LATEST = """\
@@ -22,13 +22,14 @@ WHERE place = 1;"""
 RULE = Rule(
     code="rank-constant-key",
     title="A constant among the keys of a ranking came or went",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "the pages count any added partition key; Flink's planner drops a constant"),
         "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, a projection below it may be gone"),
     },
-    why="Ranked rows are stored by the keys that tell them apart, and a constant tells nothing apart: Flink's planner "
-    "drops it. It may read the source through one projection less then, though, which makes another job of it.",
+    rationale="Ranked rows are stored by the keys that tell them apart, and a constant tells nothing apart: Flink's "
+    "planner drops it. It may read the source through one projection less then, though, which makes another job of it.",
     example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

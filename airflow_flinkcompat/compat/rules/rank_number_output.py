@@ -1,16 +1,28 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number, rankings
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+    together,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
-from airflow_flinkcompat.compat.shapes.examples import ranked
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import RankKind
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     read = [ranking for ranking in rankings(pair) if "number read" in ranking.pair.parts]
     shown = [any(map(is_number, side.columns)) for side in (pair.old, pair.new)]
     if not read and shown[0] == shown[1]:
@@ -21,35 +33,36 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
     on_flink = [flink_ranking.number(ranking) for ranking in read]
     on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
     verdicts = {"flink": together(on_flink)} if on_flink else {}
-    yield Hit(
+    yield RuleMatch(
         "the number of the rank came into what is read, or left it",
         (*claims, *(pair.claim("columns") if alone else ())),
-        values(pair.old.columns),
-        values(pair.new.columns),
+        format_expressions(pair.old.columns),
+        format_expressions(pair.new.columns),
         verdicts={"vvr": _on_vvr(kinds), **verdicts},
     )
 
 
 def _on_vvr(kinds: set[str]) -> Verdict:
-    if "window deduplication" in kinds:
+    if RankKind.WINDOW_DEDUPLICATION in kinds:
         return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
-    if "deduplication" in kinds:
+    if RankKind.DEDUPLICATION in kinds:
         return inferred(Outcome.COMPATIBLE, "the number of the only row kept is always 1")
-    page = "Window Top-N" if kinds == {"window Top-N"} else "Top-N page"
+    page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
     return documented(Outcome.COMPATIBLE, f"{page}: rank in or out of the result")
 
 
 RULE = Rule(
     code="rank-number-output",
     title="The number of the rank came into the output or left it",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank in or out of the result"),
         "flink": measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
     },
-    why="A row's number is counted when it leaves. Only a Top-N without a window stores one row more for it on "
+    rationale="A row's number is counted when it leaves. Only a Top-N without a window stores one row more for it on "
     "open-source Flink, which goes wrong when the number is taken out again.",
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    plan_cover=PlanCover.ALWAYS,
 )

@@ -1,25 +1,25 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
-from airflow_flinkcompat.compat.shapes.examples import ranked
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.model import Outcome
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None:
         return
     old, new = ranking.old.partition, ranking.new.partition
     if set(old) != set(new):
-        yield Hit(
+        yield RuleMatch(
             "the rows are ranked within other partitions",
             pair.claim("partition", "kind"),
-            f"PARTITION BY {values(old)}",
-            f"PARTITION BY {values(new)}",
+            f"PARTITION BY {format_expressions(old)}",
+            f"PARTITION BY {format_expressions(new)}",
             verdicts={
                 "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
                 "flink": flink_ranking.partition_changed(ranking),
@@ -30,12 +30,13 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 RULE = Rule(
     code="rank-partition-changed",
     title="A partition key of a ranking was added, deleted or computed differently",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
         "flink": measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
     },
-    why="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
+    rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
     example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

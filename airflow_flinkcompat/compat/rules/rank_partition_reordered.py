@@ -1,25 +1,25 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
-from airflow_flinkcompat.compat.shapes.examples import ranked
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.model import Outcome
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None:
         return
     old, new = ranking.old.partition, ranking.new.partition
     if old != new and set(old) == set(new):
-        yield Hit(
+        yield RuleMatch(
             "the same PARTITION BY keys stand in another order",
             pair.claim("partition"),
-            f"PARTITION BY {values(old)}",
-            f"PARTITION BY {values(new)}",
+            f"PARTITION BY {format_expressions(old)}",
+            f"PARTITION BY {format_expressions(new)}",
             verdicts={
                 "vvr": ranking.on_page(Outcome.COMPATIBLE, "reorder partition keys"),
                 "flink": flink_ranking.partition_reordered(ranking),
@@ -30,12 +30,12 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 RULE = Rule(
     code="rank-partition-reordered",
     title="Partition keys of a ranking changed places",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
         "flink": measured(Outcome.COMPATIBLE, "t-part-reorder"),
     },
-    why="The planner puts partition keys in an order of its own, so both orders make the same state.",
+    rationale="The planner puts partition keys in an order of its own, so both orders make the same state.",
     example=Example(
         ranked(
             inner="customer, region, SUM(amount) AS total",
@@ -49,5 +49,6 @@ RULE = Rule(
         ),
     ),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,10 +2,10 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, inferred
-from airflow_flinkcompat.compat.shapes.examples import ranked
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import RankOperator
 
 
@@ -13,11 +13,11 @@ def _ranks(rank: RankOperator) -> str:
     return f"rank {rank.last}" if rank.first == rank.last else f"ranks {rank.first} to {rank.last}"
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None or not pair.parts & {"first", "last"}:
         return
-    yield Hit(
+    yield RuleMatch(
         "other ranks are kept",
         pair.claim("first", "last", "kind"),
         _ranks(ranking.old),
@@ -32,12 +32,13 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 RULE = Rule(
     code="rank-range-changed",
     title="The N of a Top-N changed",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
         "flink": inferred(Outcome.UNKNOWN, "t-n and t-n-up were right at parallelism 1, tn-n-up and tn-n-down wrong"),
     },
-    why="Rows below the old N were never kept, so a larger N has nothing to show for them.",
+    rationale="Rows below the old N were never kept, so a larger N has nothing to show for them.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

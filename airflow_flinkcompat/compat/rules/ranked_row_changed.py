@@ -1,23 +1,33 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking, stores_no_row
-from airflow_flinkcompat.compat.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import ranked
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator
 
 
-def find(pair: OperatorPair) -> Iterable[Hit]:
+def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     ranking = Ranking.of(pair)
     if ranking is None:
         return
     other_row = "row" in pair.parts and not ranking.only_window_fields_moved
     if not other_row and not ranking.metrics_below_changed():
         return
-    yield Hit(
+    yield RuleMatch(
         "the ranked rows hold other columns" if other_row else "the aggregation below computes other metrics",
         pair.claim("selected", *(("row",) if other_row else ())),
         _shown(ranking.old, other_row),
@@ -27,8 +37,8 @@ def find(pair: OperatorPair) -> Iterable[Hit]:
 
 
 def _shown(rank: RankOperator, row: bool) -> str:
-    below = rank.region.origin
-    return values(rank.row if row or not isinstance(below, AggregateOperator) else below.aggregates)
+    below = rank.segment.origin
+    return format_expressions(rank.row if row or not isinstance(below, AggregateOperator) else below.aggregates)
 
 
 def _on_vvr(ranking: Ranking) -> Verdict:
@@ -44,15 +54,16 @@ def _on_vvr(ranking: Ranking) -> Verdict:
 RULE = Rule(
     code="ranked-row-changed",
     title="The rows that are ranked changed",
-    scope=Scope.OPERATOR,
+    scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
         "flink": measured(
             Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"
         ),
     },
-    why="A ranking stores whole rows: what the query reads of them, the keys and what they are ordered by, in the "
-    "order of the operator below. Another column, metric or order of metrics makes them other rows.",
+    rationale="A ranking stores whole rows: what the query reads of them, the keys and what they are ordered by, in "
+    "the order of the operator below. Another column, metric or order of metrics makes them other rows.",
     example=Example(ranked(), ranked("customer, total, item, window_start")),
     find=find,
+    plan_cover=PlanCover.ALWAYS,
 )

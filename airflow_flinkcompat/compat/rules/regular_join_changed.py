@@ -1,8 +1,8 @@
-from airflow_flinkcompat.compat.flink.ranking import wrong
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import wrong
 from airflow_flinkcompat.compat.rule import Example, documented, measured
-from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule, refused
+from airflow_flinkcompat.compat.rule_builders.joins import conditions_judge, join_rows, keys_judge
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, parts_rule, refused
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm
 
 PAGE = "Join page: type, condition or input schema"
@@ -32,8 +32,8 @@ RULE = parts_rule(
     rows=ROWS,
     vvr=documented(Outcome.INCOMPATIBLE, PAGE),
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
-    why="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond them "
-    "stands outside an inner join's state: open-source Flink goes on with a changed comparison; VVR's page knows no "
-    "such exception.",
+    rationale="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond "
+    "them stands outside an inner join's state: open-source Flink goes on with a changed comparison; VVR's page knows "
+    "no such exception.",
     example=Example(JOIN.format("a.item = b.item"), JOIN.format("a.item = b.item AND a.region = b.region")),
 )

@@ -1,12 +1,12 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.clauses import setting
-from airflow_flinkcompat.compat.flink import emission
-from airflow_flinkcompat.compat.flink import settings as flink_settings
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.changes.format import format_setting
+from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 ON_VVR = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "no page of the vendor's speaks of this setting", Reason.NOT_COVERED)
 ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "nobody measured a restore across it here", Reason.NOT_COVERED)
@@ -23,17 +23,17 @@ NOTES: Mapping[str, str] = {
 }
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("setting"):
         key = difference.key.partition("/")[2]
         if key.startswith(emission.PREFIX):
             continue  # judged by what each query makes of it
         on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
-        yield Hit(
+        yield RuleMatch(
             f"setting {key} changed{NOTES.get(key, '')}",
             (difference.key,),
-            setting(key, difference.before),
-            setting(key, difference.after),
+            format_setting(key, difference.before),
+            format_setting(key, difference.after),
             verdicts={"vvr": VVR.get(key, ON_VVR), "flink": on_flink or ON_FLINK},
         )
 
@@ -41,13 +41,14 @@ def find(change: Change) -> Iterable[Hit]:
 RULE = Rule(
     code="setting-changed",
     title="A setting changed",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={"vvr": ON_VVR, "flink": ON_FLINK},
-    why="Many settings change the operators a query is planned into, or how their state is laid out; only those that "
-    "were measured or documented are known not to.",
+    rationale="Many settings change the operators a query is planned into, or how their state is laid out; only those "
+    "that were measured or documented are known not to.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "SET 'table.exec.mini-batch.enabled' = 'true';\n" + windowed("customer, SUM(amount)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=find,
 )

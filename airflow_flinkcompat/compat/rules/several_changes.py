@@ -1,10 +1,10 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 
 def _target(difference: Difference, change: Change) -> str | None:
@@ -18,8 +18,9 @@ def _target(difference: Difference, change: Change) -> str | None:
 
 
 def items(change: Change) -> list[str]:
-    """What counts as one item each: a changed metric set, a changed sink target, a changed filter that reaches
-    state.
+    """What counts as one item each.
+
+    An item is a changed metric set, a changed sink target, or a changed filter that reaches state.
     """
     found: dict[str, None] = {}
     for pair in change.operators:
@@ -34,17 +35,17 @@ def items(change: Change) -> list[str]:
     return list(found)
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     found = items(change)
     if len(found) > 1:
-        yield Hit(f"{len(found)} things changed at once: {', '.join(found)}")
+        yield RuleMatch(f"{len(found)} things changed at once: {', '.join(found)}")
 
 
 SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO {0}\n"
 RULE = Rule(
     code="several-changes",
     title="Several changes at once",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": Verdict(
             Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
@@ -52,12 +53,12 @@ RULE = Rule(
         # Open-source Flink judges each difference by itself; several add nothing.
         "flink": inferred(Outcome.COMPATIBLE, "each change is judged by itself"),
     },
-    why="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is "
+    rationale="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is "
     "incompatible.",
     example=Example(
         SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
         SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
     ),
     find=find,
-    silent=("flink",),
+    not_applicable=("flink",),
 )

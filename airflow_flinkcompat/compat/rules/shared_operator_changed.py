@@ -1,14 +1,14 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.parts("sharing"):
-        yield Hit(
+        yield RuleMatch(
             "an operator that several queries of the job read became several, or several became one",
             (difference.key,),
             difference.before,
@@ -27,7 +27,7 @@ TOTAL = windowed("customer, SUM(amount)")
 RULE = Rule(
     code="shared-operator-changed",
     title="An operator that several queries share was taken apart, or several became one",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page says which query takes over a state that was shared"),
         "flink": Verdict(
@@ -37,11 +37,12 @@ RULE = Rule(
             consequence=Consequence.REFUSED_AT_SUBMIT,
         ),
     },
-    why="Queries of one statement set that compute the same share one operator. Once one of them computes something "
-    "else, the job holds one operator more, and it cannot be told whose state it takes.",
+    rationale="Queries of one statement set that compute the same share one operator. Once one of them computes "
+    "something else, the job holds one operator more, and it cannot be told whose state it takes.",
     example=Example(
         SINKS + SET.format(TOTAL, TOTAL),
         SINKS + SET.format(TOTAL, windowed("customer, SUM(amount), COUNT(item)")),
     ),
     find=find,
+    plan_cover=PlanCover.ONE_JOB,
 )

@@ -1,12 +1,12 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.parts import table_parts
-from airflow_flinkcompat.compat.flink import restores as flink
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = Verdict(
@@ -66,14 +66,14 @@ def sink_state_checked(change: Change) -> Verdict | None:
     return CHECKED if "false" in on else None
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for pair in change.pipelines:
         if "sink" in pair.parts:
             old, new = pair.old.sink, pair.new.sink
             claims = [*pair.claim("sink")]
             claims += [d.key for d in change.parts("declared") if d.key.split("/")[1] in (old, new)]
             checked = sink_state_checked(change)
-            yield Hit(
+            yield RuleMatch(
                 "results go to another table",
                 tuple(claims),
                 old or "a bare SELECT",
@@ -89,15 +89,15 @@ QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
 RULE = Rule(
     code="sink-changed",
     title="Another sink table",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(
             Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
         ),
         "flink": measured(Outcome.COMPATIBLE, "sinks-renamed"),
     },
-    why="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
+    rationale="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((SINK + QUERY).format("totals"), (SINK + QUERY).format("sums")),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
 )

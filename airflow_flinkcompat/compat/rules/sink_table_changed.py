@@ -1,12 +1,24 @@
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink import restores as flink
-from airflow_flinkcompat.compat.flink import sinks
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+    together,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import (
     MEASURED_OPTIONS,
@@ -14,8 +26,8 @@ from airflow_flinkcompat.compat.rules.sink_changed import (
     options_changed,
     sink_state_checked,
 )
-from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, shown
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
+from airflow_flinkcompat.model import Outcome
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
@@ -53,14 +65,14 @@ def _on_stateless(difference: Difference) -> Verdict:
     return UNKNOWN
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
         if place != "table" or not writers or difference.part == "declared":
             continue
-        before, after = shown(difference)
-        yield Hit(
+        before, after = format_difference(difference)
+        yield RuleMatch(
             f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),
             before,
@@ -78,17 +90,19 @@ SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT INTO tot
 RULE = Rule(
     code="sink-table-changed",
     title="A sink table's declaration changed",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
         "flink": measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
     },
-    why="The columns of a sink follow the query; its options are its own business unless it keeps state.",
+    rationale="The columns of a sink follow the query; its options are its own business unless it keeps state.",
     example=Example(
         SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
         SINK.format("customer STRING, total BIGINT, start_time TIMESTAMP(3)")
         + windowed("customer, SUM(amount), window_start"),
     ),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    plan_cover=PlanCover.COLUMNS_OF_STATELESS_SINKS,
+    table_api_cover=TableApiCover.ONE_WINDOW,
 )

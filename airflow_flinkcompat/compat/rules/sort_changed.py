@@ -1,9 +1,8 @@
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
-from airflow_flinkcompat.compat.shapes.part_rules import (
+from airflow_flinkcompat.compat.rule_builders.part_rules import (
     Row,
     by_processing_time,
     filters_row,
@@ -11,7 +10,8 @@ from airflow_flinkcompat.compat.shapes.part_rules import (
     parts_rule,
     refused,
 )
-from airflow_flinkcompat.plan.operators import OtherOperator
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator
 from airflow_flinkcompat.plan.types import TimeAttribute
 
 PAGE = "Temporal sort page"
@@ -19,7 +19,7 @@ KEYS = documented(Outcome.INCOMPATIBLE, f"{PAGE}: sort fields or direction")
 
 
 def clocks(pair: OperatorPair) -> tuple[object, object]:
-    old, new = (dict(side.detail).get("clock") for side in (pair.old, pair.new))  # type: ignore[union-attr]
+    old, new = (dict(side.attributes).get("clock") for side in (pair.old, pair.new))  # type: ignore[attr-defined]
     return old, new
 
 
@@ -40,7 +40,7 @@ def keys(pair: OperatorPair, difference: Difference) -> Verdict:
 def _sorted_by_columns(side: object) -> bool:
     if not isinstance(side, OtherOperator):
         return False
-    detail = dict(side.detail)
+    detail = dict(side.attributes)
     return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
 
 
@@ -79,12 +79,12 @@ ROWS = {
 RULE = parts_rule(
     code="sort-changed",
     title="A sort by time changed",
-    kinds=("temporal sort",),
+    kinds=(OtherKind.TEMPORAL_SORT,),
     rows=ROWS,
     vvr=KEYS,
     flink=measured(Outcome.COMPATIBLE, "so-key-add", "so-key-swap", "so-key-dir"),
-    why="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, by "
-    "whatever the query says then; VVR's page calls any other sort key incompatible.",
+    rationale="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, "
+    "by whatever the query says then; VVR's page calls any other sort key incompatible.",
     example=Example(
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time;",
         "SELECT customer, amount, order_time FROM orders ORDER BY order_time, amount;",

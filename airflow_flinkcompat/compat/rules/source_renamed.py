@@ -1,10 +1,10 @@
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.parts import Difference, table_parts
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 UNLIKE = {
     "flink": Verdict(
@@ -22,14 +22,14 @@ def _reads(change: Change) -> Iterator[Difference]:
                 yield difference
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
     for difference in _reads(change):
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
         alike = old is not None and new is not None and table_parts(old) == table_parts(new)
         names = (difference.before, difference.after)
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
-        yield Hit(
+        yield RuleMatch(
             "another table is read",
             (difference.key, *declared),
             str(difference.before),
@@ -43,18 +43,19 @@ def find(change: Change) -> Iterable[Hit]:
 RULE = Rule(
     code="source-renamed",
     title="Another source table",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
         "flink": measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name"),
     },
-    why="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",
+    rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"
         "  WATERMARK FOR order_time AS order_time) WITH ('connector' = 'kafka', 'topic' = 'orders');\n"
         + windowed("customer, SUM(amount)").replace("TABLE orders", "TABLE purchases"),
+        outcomes={"flink": Outcome.UNKNOWN},
     ),
     find=find,
-    by_case=("flink",),
+    case_dependent=("flink",),
 )

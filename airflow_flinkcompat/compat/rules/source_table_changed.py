@@ -2,15 +2,25 @@ import re
 from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.clauses import plain
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, documented, inferred, measured, together
-from airflow_flinkcompat.compat.shapes.columns import retyped_on_flink, retyped_on_vvr, uses
-from airflow_flinkcompat.compat.shapes.examples import windowed
-from airflow_flinkcompat.plan.expressions import Call, Expression, Literal
-from airflow_flinkcompat.plan.nodes import Watermark
-from airflow_flinkcompat.plan.operators import operators, sources
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+    together,
+)
+from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, retyped_on_vvr, uses
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
+from airflow_flinkcompat.plan.nodes import WatermarkStrategy
+from airflow_flinkcompat.plan.operators import JoinForm, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -122,17 +132,17 @@ def refined(change: Change, table: str, difference: Difference) -> str:
     return difference.part
 
 
-def delay_of(watermark: Watermark) -> Expression | None:
+def delay_of(watermark: WatermarkStrategy) -> Expression | None:
     """The column a watermark runs behind by a constant; None where it is computed in another way."""
     match watermark.expression:
         case SourceColumn() as column:
             return column
-        case Call("-", (SourceColumn() as column, Literal())):
+        case FunctionCall("-", (SourceColumn() as column, Literal())):
             return column
     return None
 
 
-def shown(difference: Difference) -> tuple[str, str]:
+def format_difference(difference: Difference) -> tuple[str, str]:
     """Only what differs, where a part is a mapping."""
     old, new = difference.before, difference.after
     if isinstance(old, dict) and isinstance(new, dict):
@@ -140,10 +150,10 @@ def shown(difference: Difference) -> tuple[str, str]:
         old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
     if difference.part == "watermark":
         return tuple(  # type: ignore[return-value]
-            "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {plain(mark.expression)}"
+            "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {format_value(mark.expression)}"
             for mark in (old, new)
         )
-    return plain(old), plain(new)
+    return format_value(old), format_value(new)
 
 
 def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
@@ -155,7 +165,7 @@ def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, .
 def _joined(change: Change, table: str) -> bool:
     """Whether a regular join reads the table: it stores its rows by their key."""
     return any(
-        operator.kind == "regular join" and any(region.origin == source for region in operator.regions)
+        operator.kind == JoinForm.REGULAR and any(segment.origin == source for segment in operator.segments)
         for pair in change.pipelines
         for operator in (*operators(pair.old), *operators(pair.new))
         for source in (*sources(pair.old), *sources(pair.new))
@@ -192,13 +202,13 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         if place != "table" or table not in change.source_tables or difference.part == "declared":
             continue
-        before, after = shown(difference)
-        yield Hit(
+        before, after = format_difference(difference)
+        yield RuleMatch(
             f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),
             before,
@@ -212,16 +222,17 @@ def find(change: Change) -> Iterable[Hit]:
 RULE = Rule(
     code="source-table-changed",
     title="A source table's declaration changed",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
-    why="The vendor checks a source's connector and the fields that are used; open-source Flink restores a source "
-    "whatever its options say, as far as they were measured.",
+    rationale="The vendor checks a source's connector and the fields that are used; open-source Flink restores a "
+    "source whatever its options say, as far as they were measured.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE orders (\n"
         "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
         "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
         ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
+        outcomes={"vvr": Outcome.COMPATIBLE, "flink": Outcome.UNKNOWN},
     ),
     find=find,
 )

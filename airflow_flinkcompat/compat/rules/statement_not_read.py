@@ -1,17 +1,17 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan.program import REFUSED
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     for i, program in enumerate(change.programs):
         for problem in (problem for problem in program.problems if problem.reason != REFUSED):
             spans = (problem.span, None) if i == 0 else (None, problem.span)
-            yield Hit(
+            yield RuleMatch(
                 f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",
                 change.claim("unread"),
                 "",
@@ -19,18 +19,18 @@ def find(change: Change) -> Iterable[Hit]:
                 *spans,
             )
     for problem in change.failures:
-        yield Hit(problem.message, (), before_span=problem.span)
+        yield RuleMatch(problem.message, (), before_span=problem.span)
 
 
 RULE = Rule(
     code="statement-not-read",
     title="A statement could not be read",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
     },
-    why="What was not read may hold anything.",
+    rationale="What was not read may hold anything.",
     example=Example(windowed("customer, SUM(amount)"), "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)")),
     find=find,
     level=Level.REST,

@@ -1,8 +1,17 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Basis, Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 SEVERAL = dict.fromkeys(
     ("vvr", "flink"),
@@ -10,11 +19,11 @@ SEVERAL = dict.fromkeys(
 )
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     claims = change.claim("statement set")
     if claims:
         single = all(len(program.pipelines) == 1 for program in change.programs)
-        yield Hit(
+        yield RuleMatch(
             "a STATEMENT SET was put around or taken from the queries", claims, verdicts={} if single else SEVERAL
         )
 
@@ -23,16 +32,17 @@ SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
 RULE = Rule(
     code="statement-set-changed",
     title="A STATEMENT SET around the queries",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "the queries stay the same"),
         "flink": measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
     },
-    why="A set around one query plans the same job.",
+    rationale="A set around one query plans the same job.",
     example=Example(
         SINK + "INSERT INTO raw SELECT customer FROM orders;",
         SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
     ),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    table_api_cover=TableApiCover.ONE_QUERY,
 )

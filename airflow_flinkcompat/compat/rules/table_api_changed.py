@@ -1,13 +1,13 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
-from airflow_flinkcompat.compat.changes.notations import operations
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
-from airflow_flinkcompat.compat.flink.notations import standing
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured
-from airflow_flinkcompat.compat.flink.within import merged
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred
+from airflow_flinkcompat.compat.changes.query_form import operations
+from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.table_api_same_form import merged
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, TableApiCover, inferred
+from airflow_flinkcompat.model import Outcome, Reason
 
 RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
 AS_IT_WAS = right(
@@ -15,30 +15,30 @@ AS_IT_WAS = right(
 )
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
-    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), standing(pair)
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
+    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), api_change_verdict(pair)
     if not claims and verdict is None:
         return
     old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
     if verdict is None:
         rest = AS_IT_WAS if same_places(pair) else merged(pair)
         said = "other conditions, columns or views between the operations of the Table API"
-        yield Hit(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
     elif not pair.moved:
-        old, new = ("; ".join(map(values, side.arriving)) for side in pair.written)
+        old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
         said = "other columns that nobody reads come into an operation of the Table API"
         order = RESTED if same_order(pair) else unmeasured("on Flink, such an order decided over that of the keys")
-        yield Hit(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
     elif all(pair.steps):
         said = "the query goes through other operations of the Table API"
-        yield Hit(said, claims, old, new, verdicts={"flink": verdict})
+        yield RuleMatch(said, claims, old, new, verdicts={"flink": verdict})
     else:
-        yield Hit("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
+        yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
 
 
 def same_order(pair: PipelinePair) -> bool:
     """Whether the columns that come in on both sides come in the same order."""
-    for old, new in zip(*(side.arriving for side in pair.written), strict=False):
+    for old, new in zip(*(side.input_columns for side in pair.query_forms), strict=False):
         if [column for column in old if column in new] != [column for column in new if column in old]:
             return False
     return True
@@ -64,16 +64,16 @@ t_env.execute_sql("""
 RULE = Rule(
     code="table-api-changed",
     title="The query goes through other operations of the Table API",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it", Reason.NOT_COVERED),
         "flink": inferred(Outcome.UNKNOWN, "not among the moves that were measured", Reason.NOT_COVERED),
     },
-    why="Flink plans the Table API otherwise than SQL that says the same. SQL leaves out columns that nobody reads, "
-    "the Table API does not: what a table computes stays as an operator of its own below a window unless a select"
-    " in front leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT "
-    "and $SUM0 of SUM and AVG over rows, the Table API does not: such state is misread. What was restored right "
-    "is one aggregation by one key, straight from a table; whatever else moves is unknown.",
+    rationale="Flink plans the Table API otherwise than SQL that says the same. SQL leaves out columns that nobody "
+    "reads, the Table API does not: what a table computes stays as an operator of its own below a window unless a "
+    "select in front leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT "
+    "and $SUM0 of SUM and AVG over rows, the Table API does not: such state is misread. What was restored right is one "
+    "aggregation by one key, straight from a table; whatever else moves is unknown.",
     example=Example(
         PROGRAM
         + """\
@@ -90,5 +90,6 @@ t_env.execute_sql("""
         language="python",
     ),
     find=find,
-    by_case=("vvr", "flink"),
+    case_dependent=("vvr", "flink"),
+    table_api_cover=TableApiCover.OWN,
 )

@@ -1,21 +1,21 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Consequence, Outcome
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,
     Example,
-    Hit,
     Level,
     Rule,
-    Scope,
+    RuleMatch,
+    RuleScope,
     Verdict,
     documented,
     inferred,
     measured,
 )
-from airflow_flinkcompat.compat.shapes.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
+from airflow_flinkcompat.model import Consequence, Outcome
 
 
 def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
@@ -28,8 +28,8 @@ def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
 CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
-    old, new = ([call for region in side for call, _ in region.functions] for side in pair.regions)
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old, new = ([call for segment in side for call, _ in segment.functions] for side in pair.segments)
     if not old and not new:
         return
     same = old == new
@@ -37,11 +37,11 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
         key for operators in pair.operators for key in operators.claim("table functions")
     )
     word = "stands on both sides" if same else "was added" if not old else "was deleted" if not new else "changed"
-    yield Hit(
+    yield RuleMatch(
         f"a table function {word}: the check cannot see into it",
         claims,
-        values(old),
-        values(new),
+        format_expressions(old),
+        format_expressions(new),
         verdicts=kept_on_flink(pair) if same else CHANGED if pair.stateful else {},
     )
 
@@ -49,15 +49,16 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="table-function",
     title="A table function (UDTF)",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 23"),
         "flink": inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
     },
-    why="Nobody but the function knows how many rows it makes of one, and of which value.",
+    rationale="Nobody but the function knows how many rows it makes of one, and of which value.",
     example=Example(
         windowed("customer, SUM(amount)"),
         windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=find,
     level=Level.OPAQUE,

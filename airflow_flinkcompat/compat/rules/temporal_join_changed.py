@@ -1,10 +1,10 @@
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.rule import Example, Verdict, documented, measured
-from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
+from airflow_flinkcompat.compat.rule_builders.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, parts_rule
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm
 
 PAGE = "Temporal join page: type, condition or input schema"
@@ -51,7 +51,8 @@ RULE = parts_rule(
     rows=ROWS,
     vvr=CHANGED,
     flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
-    why="Rows of the left input wait for the watermark, versions of the right one for the rows that need them. Whether "
-    "rows without a version are handed on, and what is asked of a row and its version, is decided when they leave.",
+    rationale="Rows of the left input wait for the watermark, versions of the right one for the rows that need them. "
+    "Whether rows without a version are handed on, and what is asked of a row and its version, is decided when they "
+    "leave.",
     example=Example(JOIN.format("rates.rate"), JOIN.format("(rates.rate + rates.other)")),
 )

@@ -1,13 +1,13 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.outcome import Outcome, Reason
-from airflow_flinkcompat.compat.rule import Example, Hit, Level, Rule, Scope, inferred
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan import Program, functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Call, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, walk
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 
@@ -15,16 +15,16 @@ OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTO
 """What the plan itself calls, and no catalogue lists."""
 
 
-def undeclared(program: Program, output: Output) -> list[Call]:
+def undeclared(program: Program, output: Output) -> list[FunctionCall]:
     """Calls above an aggregation that nobody declares and that read no metric: they may be aggregates themselves."""
-    if not isinstance(output.region.origin, AggregateOperator):
+    if not isinstance(output.segment.origin, AggregateOperator):
         return []
     declared = {function.name.lower() for function in program.functions}
     return [
         part
-        for whole in (*output.columns, *output.region.filters, *output.region.window_filters)
+        for whole in (*output.columns, *output.segment.filters, *output.segment.window_filters)
         for part in walk(whole)
-        if isinstance(part, Call)
+        if isinstance(part, FunctionCall)
         and part.function.lower() not in declared
         and functions.lookup(part.function.upper()) is None
         and part.function not in OPERATORS
@@ -34,31 +34,31 @@ def undeclared(program: Program, output: Output) -> list[Call]:
     ]
 
 
-def _doubted(program: Program, output: Output) -> list[AggregateCall | Call]:
+def _doubted(program: Program, output: Output) -> list[AggregateCall | FunctionCall]:
     return [*aggregates_in(output, "undeclared"), *undeclared(program, output)]
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = _doubted(pair.old_program, pair.old), _doubted(pair.new_program, pair.new)
     if old or new:
         names = ", ".join(sorted({call.function for call in (*old, *new)}))
-        yield Hit(
+        yield RuleMatch(
             f"nobody declares {names}: say what it is, for instance --function {names.split(', ')[0]}=aggregate:java",
             (),
-            values(old),
-            values(new),
+            format_expressions(old),
+            format_expressions(new),
         )
 
 
 RULE = Rule(
     code="undeclared-aggregate",
     title="An aggregate function nobody declares",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
     },
-    why="It may be a Python function, whose state the check cannot see into, or an ordinary Java one.",
+    rationale="It may be a Python function, whose state the check cannot see into, or an ordinary Java one.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
     find=find,
     level=Level.OPAQUE,

@@ -1,37 +1,38 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, inferred, measured
-from airflow_flinkcompat.compat.shapes.examples import windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, TableApiCover, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.model import Outcome
 
 FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, functions were not")}
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     if change.opaque or any(program.problems for program in change.programs):
         return  # what was not read may use anything
     for difference in change.script_differences:
         place, _, name = difference.key.partition("/")
         if place == "table" and name.rpartition("/")[0] not in change.used_tables:
-            yield Hit(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
+            yield RuleMatch(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
         elif place == "function" and not any(change.uses_function(name)):
-            yield Hit(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
+            yield RuleMatch(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
 
 
 RULE = Rule(
     code="unused-declaration",
     title="A declaration nothing uses",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
         "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
     },
-    why="The planner sees only what a query reads or writes.",
+    rationale="The planner sees only what a query reads or writes.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
     ),
     find=find,
-    by_case=("flink",),
+    case_dependent=("flink",),
+    table_api_cover=TableApiCover.ALWAYS,
 )

@@ -1,32 +1,35 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Example, Hit, Rule, Scope, documented, measured
-from airflow_flinkcompat.compat.shapes.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, TableApiCover, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
+from airflow_flinkcompat.model import Outcome
 
 
-def find(change: Change) -> Iterable[Hit]:
+def find(change: Change) -> Iterable[RuleMatch]:
     if change.opaque or any(program.problems for program in change.programs):
         return  # what was not taken apart may read the view
     for difference in change.parts("view"):
         name = difference.key.partition("/")[2]
-        yield Hit(f"view {name} is written differently; what it means is judged where it is read", (difference.key,))
+        yield RuleMatch(
+            f"view {name} is written differently; what it means is judged where it is read", (difference.key,)
+        )
 
 
 RULE = Rule(
     code="view-rewritten",
     title="A view was added, deleted, renamed or rewritten",
-    scope=Scope.SCRIPT,
+    scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
         "flink": measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
     },
-    why="A view is unfolded into the queries that read it; only what they compute then counts.",
+    rationale="A view is unfolded into the queries that read it; only what they compute then counts.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
         + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
     ),
     find=find,
+    table_api_cover=TableApiCover.ALWAYS,
 )

@@ -1,12 +1,12 @@
 from collections.abc import Iterable
 
-from airflow_flinkcompat.compat.changes.clauses import values
+from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number
-from airflow_flinkcompat.compat.outcome import Outcome
-from airflow_flinkcompat.compat.rule import Hit, Rule, Scope, documented, measured
+from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, TableApiCover, documented, measured
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
-from airflow_flinkcompat.compat.shapes.examples import selecting
+from airflow_flinkcompat.model import Outcome
 
 
 def only_window_fields(pair: PipelinePair) -> bool:
@@ -15,13 +15,13 @@ def only_window_fields(pair: PipelinePair) -> bool:
     return old != new and computed_columns(pair.old) == computed_columns(pair.new)
 
 
-def find(pair: PipelinePair) -> Iterable[Hit]:
+def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if pair.operators and not pair.others and only_window_fields(pair):
-        yield Hit(
+        yield RuleMatch(
             "only window fields came into or left the output",
             pair.claim("columns"),
-            values(pair.old.columns),
-            values(pair.new.columns),
+            format_expressions(pair.old.columns),
+            format_expressions(pair.new.columns),
             verdicts=projection_on_flink(pair),
         )
 
@@ -29,13 +29,15 @@ def find(pair: PipelinePair) -> Iterable[Hit]:
 RULE = Rule(
     code="window-field-output",
     title="A window field was added to or deleted from the output",
-    scope=Scope.PIPELINE,
+    scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
         "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
     },
-    why="Window fields are known for every window; showing them needs no state.",
+    rationale="Window fields are known for every window; showing them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     find=find,
-    by_case=("flink",),
+    case_dependent=("flink",),
+    plan_cover=PlanCover.ALWAYS,
+    table_api_cover=TableApiCover.ONE_WINDOW,
 )

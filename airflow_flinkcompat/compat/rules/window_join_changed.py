@@ -1,10 +1,10 @@
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.changes.parts import Difference
-from airflow_flinkcompat.compat.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.outcome import Outcome
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Verdict, inferred, measured
-from airflow_flinkcompat.compat.shapes.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
-from airflow_flinkcompat.compat.shapes.part_rules import Row, parts_rule
+from airflow_flinkcompat.compat.rule_builders.joins import conditions_judge, join_rows, keys_judge, one_row_twice, sides
+from airflow_flinkcompat.compat.rule_builders.part_rules import Row, parts_rule
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import JoinForm
 
 NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
@@ -41,7 +41,7 @@ RULE = parts_rule(
     rows=ROWS,
     vvr=NO_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
-    why="The rows of a window wait for its end, and only then are joined: which rows without a partner are handed on "
-    "and what else is asked of a pair is decided there. Another window, key or row is another state.",
+    rationale="The rows of a window wait for its end, and only then are joined: which rows without a partner are "
+    "handed on and what else is asked of a pair is decided there. Another window, key or row is another state.",
     example=Example(JOIN.format(1), JOIN.format(5)),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from airflow_flinkcompat.deploy.flink.remedies import Origin
+from airflow_flinkcompat.deploy.flink.error_hints import Origin
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 
 GROUPS = (

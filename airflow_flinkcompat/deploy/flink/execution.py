@@ -6,24 +6,24 @@ import logging
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.flink.rest import RestClient
 from airflow_flinkcompat.deploy.flink.statements import relocate, resolve_settings
-from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup, Redactor, resolve_placeholders
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import (
+    AnyPlaceholder,
+    Lookup,
+    Redactor,
+    placeholders,
+    redactor_of,
+    resolve_placeholders,
+)
 from airflow_flinkcompat.sql import ScriptError, Statement
 
 _log = logging.getLogger(__name__)
 _FAILED = 500  # what the SQL Gateway answers where a statement failed
 _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
-
-
-class TargetError(DeployError):
-    """The target refused a script, or an operation on a job failed."""
-
-
-class SubmissionUnknown(TargetError):
-    """The SQL Gateway did not answer a statement to its end: whether it took effect is not known."""
 
 
 class ScriptRunner:
@@ -50,7 +50,7 @@ class ScriptRunner:
         """
         try:
             resolved = resolve_placeholders(sql, self.resolve)
-            self.learn(resolved.redactor)
+            self.register(resolved.redactor)
             return session.execute(resolved.text, config)
         except ScriptError as error:  # a placeholder that is none, or stands in the wrong place
             raise TargetError(f"{statement.span}: {error}") from None
@@ -65,7 +65,7 @@ class ScriptRunner:
         """Settings with their placeholders resolved. Raises ScriptRefused, TargetError."""
         resolved = resolve_settings(settings, self.resolve)
         for each in resolved.values():
-            self.learn(each.redactor)
+            self.register(each.redactor)
         return {key: each.text for key, each in resolved.items()}
 
     def resolve(self, placeholder: AnyPlaceholder) -> str:
@@ -75,7 +75,15 @@ class ScriptRunner:
         except LookupError:
             raise TargetError(f"{placeholder} cannot be resolved: there is no such connection or attribute") from None
 
-    def learn(self, redactor: Redactor) -> None:
+    def register_placeholders(self, job: JobSpec) -> None:
+        """Have what the placeholders of a job stand for masked, as far as it can be had."""
+        for placeholder in placeholders("\n".join((job.script, *job.settings.values()))):
+            try:
+                self.register(redactor_of((placeholder,), self.resolve))
+            except Exception as error:  # whatever a lookup raises: the start, if there is one, says what is missing
+                _log.debug("%s is not resolved, so not masked: %s", placeholder, type(error).__name__)
+
+    def register(self, redactor: Redactor) -> None:
         """Have more values masked in every message of the clients from now on."""
         for name in set(redactor.too_short) - self._warned:
             self._warned.add(name)

@@ -36,15 +36,22 @@ class SqlGateway(RestClient):
 
     name = "the SQL Gateway"
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
         """As ``RestClient.call``; raises GatewayError."""
         try:
-            return super().call(method, path, body, idempotent=idempotent)
+            return super().call(method, path, body, **more)
         except ApiError as error:
             raise GatewayError(str(error), error.status, error.reason) from None
 
     def info(self) -> tuple[str, str]:
-        """Product name and version, e.g. ``("Apache Flink", "2.3.0")``."""
+        """The product behind the Gateway and its version.
+
+        Returns:
+            The name and the version, e.g. ``("Apache Flink", "2.3.0")``.
+
+        Raises:
+            GatewayError: Nothing answers there, or something that is no SQL Gateway.
+        """
         answer = self.get(f"{_API}/info")
         try:
             return str(answer["productName"]), str(answer["version"])
@@ -53,7 +60,17 @@ class SqlGateway(RestClient):
 
     @contextmanager
     def session(self, properties: Mapping[str, str] | None = None) -> Iterator[Session]:
-        """A session with these properties, closed at the end. Jobs that it started go on."""
+        """Open a session and close it at the end; jobs that it started go on.
+
+        Args:
+            properties: Flink's options by key, in force for the whole session.
+
+        Yields:
+            The session.
+
+        Raises:
+            GatewayError: The Gateway does not answer or opens no session.
+        """
         answer = self.call("POST", f"{_API}/sessions", {"properties": dict(properties or {})})
         path = f"{_API}/sessions/{answer['sessionHandle']}"
         try:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import condense
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
+from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 
-# States that a job never leaves (FINISHED, also after stop-with-savepoint).
-TERMINAL = frozenset({"FINISHED", "FAILED", "CANCELED"})
 _OK, _NOT_FOUND = 200, 404
 _UNKNOWN_JOB = "FlinkJobNotFoundException"
 _UNKNOWN = re.compile(rf"{_UNKNOWN_JOB}|Job \w+ not found")
@@ -29,42 +27,60 @@ class JobManagerError(ApiError):
     """The JobManager refused a call, did not answer, or an operation on a job failed."""
 
 
-@dataclass(frozen=True)
-class JobStatus:
-    """One look at a job. ``failure`` is the root cause of its latest failure, also of one it restarted after.
-
-    ``tasks_running``: every task runs, so none of them is still restoring its state.
-    """
-
-    job_id: str
-    name: str
-    state: str
-    tasks_running: bool = False
-    completed_checkpoints: int = 0
-    failure: str | None = None
-
-    @property
-    def terminal(self) -> bool:
-        return self.state in TERMINAL
-
-
 class JobManager(RestClient):
     """Client of one JobManager."""
 
     name = "the JobManager"
     _recovers: bool | None = None
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
         """As ``RestClient.call``; raises JobManagerError."""
         try:
-            return super().call(method, path, body, idempotent=idempotent)
+            return super().call(method, path, body, **more)
         except ApiError as error:
             # Of a job it does not know, some of its pages answer 500.
             status = _NOT_FOUND if _UNKNOWN_JOB in error.reason else error.status
             raise JobManagerError(str(error), status, error.reason) from None
 
+    def version(self) -> str:
+        """Flink's version.
+
+        Returns:
+            The version, e.g. ``2.3.0``.
+
+        Raises:
+            JobManagerError: Nothing answers there, or something that is no JobManager.
+        """
+        try:
+            return str(self.get("config")["flink-version"])
+        except (KeyError, TypeError):
+            raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
+
+    def upload_jar(self, name: str, content: bytes) -> str:
+        """Upload a jar.
+
+        Args:
+            name: The name of the file.
+            content: The jar itself.
+
+        Returns:
+            The id under which the cluster keeps the jar.
+
+        Raises:
+            JobManagerError: The JobManager refuses or does not answer.
+        """
+        files = {"jarfile": (name, content, "application/x-java-archive")}
+        return str(self.call("POST", "jars/upload", files=files)["filename"]).rpartition("/")[2]
+
     def jobs(self) -> dict[str, JobStatus]:
-        """Every job the cluster remembers, by id: name and state only."""
+        """Every job the cluster remembers.
+
+        Returns:
+            The jobs by id, with name and state only.
+
+        Raises:
+            JobManagerError: Nothing answers there, or something that is no JobManager.
+        """
         try:
             rows = self.get("jobs/overview")["jobs"]
         except (KeyError, TypeError):
@@ -72,7 +88,17 @@ class JobManager(RestClient):
         return {row["jid"]: JobStatus(row["jid"], row["name"], row["state"]) for row in rows}
 
     def status(self, job_id: str) -> JobStatus | None:
-        """The job as it is now; None when the cluster does not know it, and is not about to recover it either."""
+        """The job as it is now; a job that the cluster is about to recover is waited for.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+
+        Returns:
+            The job; None when the cluster does not know it.
+
+        Raises:
+            JobManagerError: The JobManager does not answer.
+        """
         if (found := self._status(job_id)) is not None or not self.recovers():
             return found
         try:
@@ -81,7 +107,14 @@ class JobManager(RestClient):
             return None
 
     def recovers(self) -> bool:
-        """Whether jobs outlive the JobManager (high availability); so it is where that is kept secret."""
+        """Whether jobs outlive the JobManager (high availability); so it is where that is kept secret.
+
+        Returns:
+            True where high availability is configured, or the JobManager does not show its options.
+
+        Raises:
+            JobManagerError: The JobManager does not answer.
+        """
         if self._recovers is None:
             try:
                 options = {row["key"]: row["value"] for row in self.get("jobmanager/config")}
@@ -111,7 +144,7 @@ class JobManager(RestClient):
         states = [vertex["status"] for vertex in job.get("vertices", ())]
         history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
         return JobStatus(
-            job_id,
+            JobRef(job_id),
             job["name"],
             state,
             # A task that has finished (a bounded source, say) restored long ago.
@@ -121,12 +154,26 @@ class JobManager(RestClient):
         )
 
     def restored_from(self, job_id: str) -> str | None:
-        """The savepoint or checkpoint this job was last restored from; None when it began empty."""
+        """The state this job was last restored from.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+
+        Returns:
+            The path of a savepoint or checkpoint; None when the job began empty.
+        """
         restored = (self.checkpoints(job_id).get("latest") or {}).get("restored") or {}
         return restored.get("external_path")
 
     def checkpoints(self, job_id: str) -> dict[str, Any]:
-        """The checkpoint statistics of a job as REST gives them; empty for a batch job or one it does not know."""
+        """The checkpoint statistics of a job.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+
+        Returns:
+            The answer of Flink's ``/jobs/:jobid/checkpoints``; empty for a batch job or one that is not known.
+        """
         try:
             return dict(self.get(f"jobs/{job_id}/checkpoints"))
         except JobManagerError as error:
@@ -134,11 +181,19 @@ class JobManager(RestClient):
                 return {}
             raise
 
-    def ask_to_stop(self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL") -> None:
-        """Ask the job to stop with a savepoint; open windows stay open (never drains).
+    def trigger_stop_with_savepoint(
+        self, job_id: str, directory: str | None, trigger_id: str, format_type: str = "CANONICAL"
+    ) -> None:
+        """Ask the job to stop with a savepoint; open windows stay open (it never drains).
 
-        ``trigger_id`` (32 hex digits) is the caller's: asking again under it is the same stop, also when the job has
-        ended by it. ``directory`` None is the cluster's ``execution.checkpointing.savepoint-dir``.
+        Asking again under the same trigger id is the same stop, also when the job has ended by it.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            directory: Path or URI of the folder for the savepoint; None: the cluster's
+                ``execution.checkpointing.savepoint-dir``.
+            trigger_id: The caller's name of this stop, 32 hex digits.
+            format_type: Flink's format of the savepoint, ``CANONICAL`` or ``NATIVE``.
         """
         body = {"drain": False, "formatType": format_type, "triggerId": trigger_id}
         if directory:
@@ -146,9 +201,18 @@ class JobManager(RestClient):
         self.call("POST", f"jobs/{job_id}/stop", body, idempotent=True)
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
-        """The savepoint of a stop that was asked for; None while it is at work. Raises JobManagerError: it failed.
+        """The savepoint of a stop that was asked for.
 
-        The error's status is 404 when this JobManager knows nothing of it (it was started anew, say).
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            trigger_id: The name under which the stop was asked for.
+
+        Returns:
+            The savepoint's path; None while the stop is at work.
+
+        Raises:
+            JobManagerError: The stop failed. The status is 404 when this JobManager knows nothing of it (it was started
+                anew, say).
         """
         answer = self.get(f"jobs/{job_id}/savepoints/{trigger_id}")
         if answer["status"]["id"] != "COMPLETED":
@@ -156,9 +220,21 @@ class JobManager(RestClient):
         return str(self._succeeded(answer["operation"], "the stop with savepoint")["location"])
 
     def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
-        """Stop the job and wait for its end; the savepoint's path. Raises JobManagerError, also for the time-out."""
+        """Stop the job with a savepoint and wait for its end.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            directory: As in :meth:`trigger_stop_with_savepoint`.
+            timeout: Seconds the savepoint may take, and then as many again the end of the job.
+
+        Returns:
+            The savepoint's path.
+
+        Raises:
+            JobManagerError: The stop failed, or took longer.
+        """
         trigger_id = uuid.uuid4().hex
-        self.ask_to_stop(job_id, directory, trigger_id)
+        self.trigger_stop_with_savepoint(job_id, directory, trigger_id)
         try:
             savepoint = poll(lambda: self.stop_result(job_id, trigger_id), lambda seen: seen is None, timeout=timeout)
         except Overdue:
@@ -167,28 +243,69 @@ class JobManager(RestClient):
         return str(savepoint)
 
     def final_savepoint(self, job_id: str) -> str | None:
-        """The savepoint by which a job ended, by its own history; None when it did not, or is not known any more."""
+        """The savepoint by which a job ended, by its own history.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+
+        Returns:
+            The savepoint's path; None when the job did not end by one, or is not known any more.
+        """
         found = (self.checkpoints(job_id).get("latest") or {}).get("savepoint") or {}
         return found.get("external_path") if found.get("checkpoint_type") == "SYNC_SAVEPOINT" else None
 
     def request_checkpoint(self, job_id: str) -> None:
-        """Ask for a checkpoint now, beside the job's own interval; does not wait for it. Raises JobManagerError."""
+        """Ask for a checkpoint now, beside the job's own interval; its end is not waited for.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+
+        Raises:
+            JobManagerError: The JobManager refuses or does not answer.
+        """
         body = {"checkpointType": "CONFIGURED", "triggerId": uuid.uuid4().hex}
         self.call("POST", f"jobs/{job_id}/checkpoints", body, idempotent=True)
 
     def cancel(self, job_id: str, *, timeout: float = 120.0) -> None:
-        """Cancel the job and wait until it ended. Raises JobManagerError."""
+        """Cancel the job and wait until it ended.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            timeout: Seconds the end may take.
+
+        Raises:
+            JobManagerError: The JobManager refuses or does not answer, or the end took longer.
+        """
         self.call("PATCH", f"jobs/{job_id}?mode=cancel", idempotent=True)
         self.wait_terminal(job_id, timeout=timeout)
 
     def dispose_savepoint(self, path: str, *, timeout: float = 120.0) -> None:
-        """Delete a savepoint. Raises JobManagerError: it is not there, or not the cluster's to delete."""
+        """Delete a savepoint.
+
+        Args:
+            path: The savepoint's path, as Flink named it.
+            timeout: Seconds the deletion may take.
+
+        Raises:
+            JobManagerError: The savepoint is not there or not the cluster's to delete, or the deletion took longer.
+        """
         body = {"savepoint-path": path, "triggerId": uuid.uuid4().hex}
         request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
         self._operation(f"savepoint-disposal/{request}", "the disposal of the savepoint", timeout)
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
-        """Wait until the job ended; its state. A job the cluster has forgotten ended too. Raises JobManagerError."""
+        """Wait until the job ended.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            timeout: Seconds the end may take.
+
+        Returns:
+            The job's last state; ``FINISHED`` for a job that the cluster has forgotten.
+
+        Raises:
+            JobManagerError: The end took longer, or the JobManager does not answer.
+        """
 
         def look() -> str:
             job = self.jobs().get(job_id) or self.status(job_id)

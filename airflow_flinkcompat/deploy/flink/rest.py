@@ -16,7 +16,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
-from airflow_flinkcompat.deploy.flink.remedies import Origin, is_refused_by_proxy, tls_failure
+from airflow_flinkcompat.deploy.flink.error_hints import Origin, is_refused_by_proxy, tls_failure
 from airflow_flinkcompat.secrets import Redactor
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class ApiError(DeployError):
 
     @property
     def unanswered(self) -> bool:
-        """Whether the server itself said nothing, so that the call may have taken effect or may yet."""
+        """Whether the server itself said nothing (no answer, or one of a proxy that found none)."""
         return self.status is None or self.status in _UNAVAILABLE
 
 
@@ -81,8 +81,29 @@ class Endpoint:
         return frozenset(filter(None, (*tokens, *encoded, *(_text(password) for _, password in pairs))))
 
 
-class RestClient:
-    """JSON over HTTP to one endpoint. ``retry_wait`` bounds the pause between two attempts (seconds)."""
+class Closing:
+    """What is closed at the end of a ``with``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class RestClient(Closing):
+    """JSON over HTTP to one endpoint.
+
+    Args:
+        endpoint: The server, or its URL.
+        transport: What carries the requests; None: the network.
+        retry_wait: The longest pause between two attempts, in seconds.
+    """
 
     name = "the REST API"
 
@@ -112,22 +133,24 @@ class RestClient:
             trust_env=not is_loopback(httpx.URL(self.endpoint.url).host),
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         self._client.close()
 
     def get(self, path: str) -> Any:
         return self.call("GET", path, idempotent=True)
 
-    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        idempotent: bool = False,
+        **more: Any,
+    ) -> Any:
         """The JSON answer (None for an empty one). Raises ApiError.
+
+        ``more`` goes to the HTTP client: ``files`` to upload, another ``timeout``.
 
         An idempotent call is repeated after any transport error and 502 to 504, another one only when it never
         reached the server.
@@ -140,7 +163,7 @@ class RestClient:
             retry_error_callback=_last_error,
         )
         try:
-            response = repeating(self._send, method, path, body)
+            response = repeating(self._send, method, path, body, more)
             return response.json() if response.content else None
         except httpx.HTTPStatusError as error:
             status, reason = error.response.status_code, said(error.response, self.redactor)
@@ -167,8 +190,14 @@ class RestClient:
             why = f"{type(error).__name__}: {condense(str(error), self.redactor)}"
             raise ApiError(f"{self.name} at {self.endpoint.place} does not give {path} ({why})") from None
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
-        return self._client.request(method, path.lstrip("/"), json=body).raise_for_status()
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        more: Mapping[str, Any],
+    ) -> httpx.Response:
+        return self._client.request(method, path.lstrip("/"), json=body, **more).raise_for_status()
 
 
 def said(response: httpx.Response, redactor: Callable[[str], str] = redact) -> str:

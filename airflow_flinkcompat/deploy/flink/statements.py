@@ -10,6 +10,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.secrets import (
     Lookup,
     PlaceholderError,
@@ -18,7 +19,7 @@ from airflow_flinkcompat.secrets import (
     placeholder_faults,
     resolve_value,
 )
-from airflow_flinkcompat.sql import ScriptError, Span, Statement, parse_script
+from airflow_flinkcompat.sql import ScriptError, Statement, parse_script
 from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
 
 # Where a start begins is decided here alone, never by a script. The old spellings still work in Flink.
@@ -171,6 +172,12 @@ def planned_sql(job: Statement) -> str:
 
 def _as_one_statement(text: str) -> str:
     return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
+
+
+def prepare_job(job: JobSpec) -> Prepared:
+    """Check that a job can be deployed, its settings first. Raises ScriptRefused, as ``check_settings`` and ``prepare``."""
+    check_settings(job.settings)
+    return prepare(job.script, job.source)
 
 
 def check_settings(settings: Mapping[str, str]) -> None:

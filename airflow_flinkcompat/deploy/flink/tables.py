@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.gateway import Session
+from airflow_flinkcompat.deploy.target import TablePath
 from airflow_flinkcompat.sql import nodes, parse_statement
 
 _SCAN = re.compile(r"LogicalTableScan\(table=\[\[(?P<path>.*?)\]\](?P<rest>.*)$")
 _HINT_OPTIONS = re.compile(r"OPTIONS [^{]*\{(?P<options>[^}]*)\}")
 # What the planner has pushed into a scan stands behind its path: ``metadata=[timestamp]``.
 _PUSHED_DOWN = re.compile(r", \w+=\[.*")
-TablePath = tuple[str, str, str]
 
 
 class TableError(DeployError):

@@ -26,6 +26,8 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
+from airflow_flinkcompat.model import JobSpec
 
 _log = logging.getLogger(__name__)
 SCHEMA = "flinkcompat-ledger/1"
@@ -61,16 +63,15 @@ class LedgerEntry:
     settings: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Mapping[str, Any], ...] = ()
     catalog: str = ""
-    # What the script is written in (see compat.Side), what only the environment of a program knows, and the texts
-    # beside it, by path.
+    # What the script is written in, what only the environment of a program knows, and the texts beside it, by path.
     language: str = "sql"
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     engine: str = ""
     engine_version: str | None = None
     sha256: str = ""
-    job_id: str | None = None
-    savepoint: str | None = None
+    job_id: JobRef | None = None
+    savepoint: Snapshot | None = None
     start_mode: str | None = None
     # Where the sources of that start begin, one row each: path of the table, choice, options, words.
     offsets: tuple[Mapping[str, Any], ...] = ()
@@ -82,10 +83,11 @@ class LedgerEntry:
     hand_over: Mapping[str, Any] | None = None
     # Of a step of a run that has more to do: how long (seconds) it may be at work before it writes the next one.
     claim_seconds: float | None = None
-    # What a stop is asked for under, so that asking again is the same stop.
+    # What a start, or a stop, is asked for under, so that asking again is the same one.
+    request_id: str | None = None
     trigger_id: str | None = None
     # The former job's last checkpoint before it was stopped, and what its savepoint holds, by vertex.
-    checkpoint: str | None = None
+    checkpoint: Snapshot | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
     # Of a failed start: the entry whose script is started again.
     rolls_back_to: int | None = None
@@ -98,6 +100,36 @@ class LedgerEntry:
     at: str = ""
     schema: str = SCHEMA
 
+    @classmethod
+    def about(cls, kind: str, job: JobSpec, **more: Any) -> LedgerEntry:
+        """An entry that holds a job.
+
+        Args:
+            kind: The kind of entry.
+            job: What is deployed; its source is not kept.
+            **more: Further fields.
+
+        Returns:
+            The entry, as it can be appended.
+        """
+        row = {name: value for name, value in job.to_dict().items() if name != "source"}
+        return cls(kind, sha256=job.digest(), **{**row, "functions": tuple(row["functions"]), **more})
+
+    @property
+    def job(self) -> JobSpec:
+        """The job that the entry holds, named after the entry. Raises InputError: it holds none that can be."""
+        return JobSpec.from_dict({**asdict(self), "source": f"deployed #{self.number}"})
+
+    @property
+    def job_ref(self) -> JobRef:
+        """How the target names the job, of an entry that says so."""
+        return JobRef(str(self.job_id))
+
+    @property
+    def starts_under(self) -> str:
+        """The request id of a start; entries of earlier releases name the job alone, by the same id."""
+        return str(self.request_id or self.job_id)
+
     @property
     def written(self) -> datetime:
         """When it was written; of one that is in the ledger."""
@@ -109,12 +141,26 @@ class LedgerEntry:
         return self.kind in HEADS
 
     def to_dict(self) -> dict[str, Any]:
-        """As stored: JSON values only."""
+        """The entry as it is stored; :meth:`from_dict` reads it back.
+
+        Returns:
+            JSON values, one key per field.
+        """
         return {**asdict(self), "settings": dict(self.settings), "functions": [dict(row) for row in self.functions]}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
-        """Read back; fields of a later version are passed over. Raises ValueError."""
+        """The entry that :meth:`to_dict` wrote; fields of a later version are passed over.
+
+        Args:
+            row: The entry as JSON values.
+
+        Returns:
+            The entry.
+
+        Raises:
+            ValueError: The row is of another schema, or lacks the kind or the number.
+        """
         if row.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
         known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
@@ -125,7 +171,16 @@ class LedgerEntry:
 
 
 class Ledger:
-    """The entries of one deployment. ``options`` go to the file system (credentials of an object store, say)."""
+    """The entries of one deployment.
+
+    Args:
+        root: Path or URI of the folder that holds the ledgers of all deployments.
+        deployment: The name of the deployment: 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first.
+        **options: Options of the file system (credentials of an object store, say).
+
+    Raises:
+        LedgerError: The deployment cannot have this name.
+    """
 
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
         if not _NAME.fullmatch(deployment) or deployment == _REPORTS:
@@ -138,13 +193,26 @@ class Ledger:
         self.directory = self._store.directory
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Every entry, oldest first. Raises LedgerError: one is missing or cannot be read (none is passed over)."""
+        """Every entry; none is passed over.
+
+        Returns:
+            The entries, oldest first.
+
+        Raises:
+            LedgerError: An entry is missing or cannot be read.
+        """
         return tuple(reversed(list(self._newest_first(None))))
 
     def head(self) -> LedgerEntry | None:
-        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows. None before the first one.
+        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows.
 
-        Read from the newest backwards: damage in older entries is not noticed. Raises LedgerError.
+        The ledger is read from the newest entry backwards: damage in older entries is not noticed.
+
+        Returns:
+            The entry; None before the first one.
+
+        Raises:
+            LedgerError: An entry that was looked at is missing or cannot be read.
         """
         return next((entry for entry in self._newest_first(_NEWEST) if entry.is_head), None)
 
@@ -167,10 +235,18 @@ class Ledger:
         return tuple(found)
 
     def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
-        """Write the entry under the next number and return it as stored (number, time; message masked).
+        """Write an entry under the next number.
 
-        With ``after`` it is written only if entry ``after`` (0: none) is still the last one. Raises LedgerConflict when
-        it is not, LedgerError when nothing can be written.
+        Args:
+            entry: The entry; its number is not used.
+            after: The entry is written only if the one of this number (0: none) is still the last; None: in any case.
+
+        Returns:
+            The entry as stored, with number and time, the message masked.
+
+        Raises:
+            LedgerConflict: Another entry came first.
+            LedgerError: Nothing can be written.
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
@@ -194,7 +270,18 @@ class Ledger:
         )
 
     def store_report(self, report: Mapping[str, Any], markdown: str) -> str:
-        """Keep a report, as JSON and Markdown; returns the JSON's path. The same report is kept once."""
+        """Keep a report, as JSON and Markdown; the same report is kept once.
+
+        Args:
+            report: The report as JSON values.
+            markdown: The same report for readers.
+
+        Returns:
+            The path or URI of the JSON.
+
+        Raises:
+            LedgerError: Nothing can be written.
+        """
         content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
         digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
         # Markdown first: who finds the JSON finds both.
@@ -204,7 +291,17 @@ class Ledger:
         return str(self.directory / _REPORTS / f"{digest}.json")
 
     def read_report(self, path: str) -> tuple[dict[str, Any], str]:
-        """A kept report and its Markdown, by what ``store_report`` returned. Raises LedgerError."""
+        """A report that was kept.
+
+        Args:
+            path: What :meth:`store_report` returned.
+
+        Returns:
+            The report as JSON values, and its Markdown.
+
+        Raises:
+            LedgerError: The path names no report of this deployment, or it cannot be read.
+        """
         name = path.replace("\\", "/").rsplit("/", 1)[-1]
         if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
             raise LedgerError(f"{path!r} is no report of {self.deployment}")

@@ -9,11 +9,11 @@ from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.flink.jobmanager import TERMINAL, JobManager, JobManagerError, JobStatus
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, check_settings, prepare
 from airflow_flinkcompat.deploy.ledger.history import ADOPTED, Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.redeploy.run import as_mapping
+from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.secrets import PLACEHOLDER, is_secret_key
 
@@ -35,7 +35,7 @@ class Adoption:
 
 
 def adopt(
-    jobmanager: JobManager, ledger: Ledger, side: Side, job_id: str, *, owner: str, former_ended: bool = False
+    jobmanager: JobManager, ledger: Ledger, side: Side, job_id: JobRef, *, owner: str, former_ended: bool = False
 ) -> Adoption:
     """Record that ``job_id`` is the deployment and runs ``side``, as its user states; the job is not touched.
 
@@ -51,18 +51,9 @@ def adopt(
     _refuse_others(jobmanager, ledger, progress, job_id, former_ended)
     side = _versioned(jobmanager, side)
     compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, details)
-    entry = LedgerEntry(
-        kind=ADOPTED,
-        script=side.script,
-        settings=dict(side.settings),
-        functions=tuple(as_mapping(function) for function in side.functions),
-        catalog=side.catalog,
-        language=side.language,
-        variables=dict(side.variables),
-        files=dict(side.files),
-        engine=side.engine,
-        engine_version=side.engine_version,
-        sha256=side.sha256,
+    entry = LedgerEntry.about(
+        ADOPTED,
+        side,
         job_id=job_id,
         message=f"script as stated by {owner}, not verified",
         owner=owner,
@@ -91,7 +82,7 @@ def _job_name(side: Side) -> str | None:
     return dict(side.program.settings).get(JOB_NAME)
 
 
-def _running(jobmanager: JobManager, job_id: str) -> tuple[Mapping[str, Any], JobStatus]:
+def _running(jobmanager: JobManager, job_id: JobRef) -> tuple[Mapping[str, Any], JobStatus]:
     """What the JobManager says of the job. Raises DeployRefused."""
     if not _JOB_ID.fullmatch(job_id):
         raise DeployRefused(f"{job_id!r} is no job id: one has 32 hexadecimal digits, in lower case")

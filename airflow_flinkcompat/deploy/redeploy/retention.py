@@ -6,6 +6,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import STOPPED
 from airflow_flinkcompat.deploy.redeploy.run import Run
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot
 
 DISPOSED = "disposed"
 
@@ -17,6 +18,9 @@ def dispose_old(run: Run) -> None:
     """
     keep = run.options.keep_savepoints
     if keep is None:
+        return
+    if not isinstance(run.target, SavepointStore):
+        run.log(f"old savepoints were not disposed of: where they lie {CANNOT_TELL}")
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
@@ -31,7 +35,7 @@ def dispose_old(run: Run) -> None:
         run.log(f"old savepoints were not disposed of: {error}")
 
 
-def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[str, ...]:
+def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
     """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first."""
     gone = {entry.savepoint for entry in entries if entry.kind == DISPOSED}
     taken = dict.fromkeys(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -16,7 +15,8 @@ from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import DEPLOYING, STOPPED, is_open, is_step
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.target import StartMode, Target
+from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Start, Target, Verb
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 T = TypeVar("T")
 _AGAIN_SECONDS = 5.0
@@ -37,33 +37,6 @@ class StartFailed(DeployError):
 
 class RolledBack(StartFailed):
     """The new job did not start, and the former script runs again from its savepoint; the message says why."""
-
-
-class Deployable(Protocol):
-    """The proposed side, as ``compat.Side`` has it."""
-
-    @property
-    def script(self) -> str: ...
-    @property
-    def settings(self) -> Mapping[str, str]: ...
-    @property
-    def functions(self) -> Sequence[Any]: ...
-    @property
-    def catalog(self) -> str: ...
-    @property
-    def engine(self) -> str: ...
-    @property
-    def engine_version(self) -> str | None: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def language(self) -> str: ...
-    @property
-    def variables(self) -> Mapping[str, str]: ...
-    @property
-    def files(self) -> Mapping[str, str]: ...
-    @property
-    def sha256(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +67,14 @@ class Options:
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
     def claimed(self, entry: LedgerEntry) -> float:
-        """How long (seconds) another run's last entry keeps out a run with these options."""
+        """How long another run's last entry keeps out a run with these options.
+
+        Args:
+            entry: The ledger's last entry, of an unfinished run.
+
+        Returns:
+            Seconds since the entry was written.
+        """
         if self.claim_seconds is not None:
             return self.claim_seconds
         return _CLAIM_SECONDS if entry.claim_seconds is None else entry.claim_seconds
@@ -107,7 +87,7 @@ class Wait:
     Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
     """
 
-    job_id: str
+    job_id: JobRef
     since: float
     until: float
     trigger_id: str | None = None
@@ -128,7 +108,7 @@ class Run:
 
     target: Target
     ledger: Ledger
-    side: Deployable
+    side: JobSpec
     mode: StartMode
     context: Mapping[str, Any]
     owner: str
@@ -144,31 +124,32 @@ class Run:
 
     def template(self) -> LedgerEntry:
         """An entry about the proposed side."""
-        return LedgerEntry(
-            kind="",
-            script=self.side.script,
-            settings=dict(self.side.settings),
-            functions=tuple(as_mapping(function) for function in self.side.functions),
-            catalog=self.side.catalog,
-            language=self.side.language,
-            variables=dict(self.side.variables),
-            files=dict(self.side.files),
-            engine=self.side.engine,
-            engine_version=self.side.engine_version,
-            sha256=self.side.sha256,
-            start_mode=str(self.mode),
-            owner=self.owner,
-            **self.context,
-        )
+        return LedgerEntry.about("", self.side, start_mode=str(self.mode), owner=self.owner, **self.context)
 
     def template_of(self, head: LedgerEntry) -> LedgerEntry:
         """An entry about the side that is in force."""
         return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in _KEPT})
 
-    def runs(self, job_id: str | None) -> bool:
+    def runs(self, job_id: JobRef | None) -> bool:
         """Whether the cluster knows a job that has not ended; what nobody named does not run."""
         status = self.target.status(job_id) if job_id else None
         return status is not None and not status.terminal
+
+    def validate(self, job: JobSpec, start: Start) -> None:
+        """Have the target judge a job, and say what it did not. Raises TargetError, ScriptRefused."""
+        if unjudged := self.target.validate(job, start):
+            self.log(f"{job.source}: {unjudged}")
+
+    def job_of(self, entry: LedgerEntry) -> JobRef | None:
+        """The job of an entry: as it names it, or as the target knows the start that was asked for under its id."""
+        if entry.job_id is not None or entry.request_id is None:
+            return entry.job_id
+        return self.target.poll(Operation(Verb.START, entry.request_id)).job
+
+    def status_of(self, entry: LedgerEntry) -> JobStatus | None:
+        """The job of an entry now; None when there is none, or it is unknown."""
+        job = self.job_of(entry)
+        return None if job is None else self.target.status(job)
 
     def starts_as(self, entry: LedgerEntry) -> bool:
         """Whether an entry's start is such as this run is to make: with state, or without."""
@@ -232,18 +213,12 @@ class Run:
 
 def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:
     written = replace(stored, number=wanted.number, at=wanted.at, message=wanted.message)
-    return bool(wanted.job_id) and written == wanted
+    return bool(wanted.job_id or wanted.request_id) and written == wanted
 
 
 def new_id() -> str:
     """An id of Flink's kind: 32 hex digits."""
     return uuid4().hex
-
-
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    """A declared function as JSON values; where it was declared is not kept."""
-    row = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else dict(value)
-    return {key: item for key, item in row.items() if key != "span"}
 
 
 def age_of(entry: LedgerEntry) -> float:

@@ -4,7 +4,7 @@ Validate → claim in the ledger → stop with savepoint → start → verify �
 goes on from the same savepoint, and when the stop fails the job, from its last checkpoint. Every step is an entry,
 written before and after it is done, so a run that dies in between is taken up where it stopped, by what the cluster
 says became of it: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is
-the exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``leftovers``).
+the exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_flinkcompat.compat.handovers.record import HandOver, fingerprint
-from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.flink.execution import TargetError
+from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY, ScriptRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerEntry
@@ -27,28 +26,27 @@ from airflow_flinkcompat.deploy.ledger.steps import (
 )
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.redeploy import retention
-from airflow_flinkcompat.deploy.redeploy.leftovers import (
+from airflow_flinkcompat.deploy.redeploy.recovery import (
     anything_runs,
     check_strangers,
-    done,
-    old_state,
+    former_state,
+    previous_result,
     unfinished_start,
     validated,
 )
 from airflow_flinkcompat.deploy.redeploy.run import (
-    Deployable,
     Options,
     Run,
     Wait,
     age_of,
-    as_mapping,
     short,
 )
 from airflow_flinkcompat.deploy.redeploy.sourcing import planned, require_savepoint
-from airflow_flinkcompat.deploy.redeploy.starting import roll_back, start, way_back
+from airflow_flinkcompat.deploy.redeploy.starting import roll_back, rollback_hint, start
 from airflow_flinkcompat.deploy.redeploy.stopping import Ended, Stopped, stop
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.target import EngineInfo, StartMode, Target
+from airflow_flinkcompat.deploy.target import EngineInfo, MasksSecrets, Start, Target
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ _log = logging.getLogger(__name__)
 def deploy(
     target: Target,
     ledger: Ledger,
-    side: Deployable,
+    side: JobSpec,
     *,
     start_mode: StartMode | str = StartMode.AUTO_FIRST,
     checked_old_sha256: str | None,
@@ -64,29 +62,51 @@ def deploy(
     report_path: str | None = None,
     approved_by: str | None = None,
     owner: str | None = None,
-    hand_over: HandOver | None = None,
+    hand_over: Cutover | None = None,
     offsets: SourceOffsets | str | Mapping[str, str] | None = None,
     options: Options | None = None,
     resumed: Wait | None = None,
     asked_at: datetime | None = None,
     log: Callable[[str], None] = _log.info,
 ) -> LedgerEntry:
-    """Deploy ``side`` and return its ``deployed`` ledger entry.
+    """Deploy ``side``: stop what runs, start the new job and verify it.
 
-    ``checked_old_sha256`` is the hash of the old side that the change was checked against; None: nothing was deployed
-    then. ``owner`` names this run: the same name may take up its own unfinished run at once, and is told what its
-    finished one came to; None: this process, for every call a new run. With nothing deployed the start is stateless;
-    ``savepoint`` is refused then. A stateless restart stops with a savepoint too, so that nothing is lost.
-    ``checkpoint`` is for a compatible change only.
-    ``hand_over`` is the record of the backfill this job goes on from: its start is stateless, and the record, kept in
-    the ledger, is of this very script. ``offsets``: where the sources begin, one choice for all or by table:
-    ``as-stored`` (the only one with state), ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or
-    ``script``, by the script's own options, which is what a stateless start does by default. ``resumed`` is the wait
-    that an earlier call of this run ended in; ``asked_at`` is when a person asked for this run last (cleared it, say):
-    what was rolled back before is tried anew.
+    With nothing deployed the start is stateless. A stateless restart stops with a savepoint too, so that nothing is
+    lost.
 
-    Raises DeployRefused (nothing touched), RolledBack (the former script runs again), StartFailed (nothing runs),
-    Waiting (see ``Options.patience``), or another DeployError (call again: what was begun is taken up).
+    Args:
+        target: Where the job runs.
+        ledger: The ledger of the deployment.
+        side: The job to deploy.
+        start_mode: ``savepoint`` (refused where nothing is deployed), ``checkpoint`` (the former job's latest retained
+            one, for a compatible change only), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            else savepoint.
+        checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed
+            then.
+        outcome: The outcome of that check, for the ledger.
+        report_path: Where its report is kept, for the ledger.
+        approved_by: Who approved the change, for the ledger.
+        owner: The name of this run: the same name may take up its own unfinished run at once, and is told what its
+            finished one came to. None: this process, every call being a new run.
+        hand_over: The record of the backfill this job goes on from. The start is stateless then, and the record, which
+            the ledger keeps, must be of this very script.
+        offsets: Where the sources begin, one choice for all or by table: ``as-stored`` (the only one with state),
+            ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own options,
+            which is what a stateless start does by default.
+        options: Time-outs and places; the defaults where None.
+        resumed: The wait that an earlier call of this run ended in.
+        asked_at: When a person asked for this run last (cleared it, say): what was rolled back before is tried anew.
+        log: Is told what happens, a line each.
+
+    Returns:
+        The ``deployed`` entry of the ledger.
+
+    Raises:
+        DeployRefused: Nothing was touched, unless the message says how to go back.
+        RolledBack: The new job did not start, and the former script runs again.
+        StartFailed: The new job did not start, and nothing runs.
+        Waiting: A wait takes longer than ``Options.patience``.
+        DeployError: Another step failed; call again: what was begun is taken up.
     """
     context = {
         "outcome": outcome,
@@ -111,10 +131,11 @@ def deploy(
     _check_languages(run, progress.head)
     run.last = progress.last
     # A run that takes up another one's start resolves nothing, and is told of that job's failure all the same.
-    target.learn_secrets(side.script, side.settings)
-    if progress.head is not None:
-        target.learn_secrets(progress.head.script, progress.head.settings)
-    if owner is not None and (finished := done(run, entries, checked_old_sha256, asked_at)):
+    if isinstance(target, MasksSecrets):
+        target.register_secrets(side)
+        if progress.head is not None:
+            target.register_secrets(JobSpec(progress.head.script, progress.head.settings))
+    if owner is not None and (finished := previous_result(run, entries, checked_old_sha256, asked_at)):
         return finished
     if hand_over is not None:
         _check_hand_over(run, progress.head, hand_over)
@@ -126,7 +147,7 @@ def deploy(
     except (TargetError, ScriptRefused, DeployRefused) as error:
         if (stopped := progress.stopped) is None or progress.head is None or anything_runs(run, progress):
             raise
-        raise type(error)(f"{error}\n{way_back(run, stopped.savepoint, progress.head)}") from None
+        raise type(error)(f"{error}\n{rollback_hint(run, stopped.savepoint, progress.head)}") from None
     retention.dispose_old(run)
     return entry
 
@@ -145,8 +166,8 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
         run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
     beginnings = planned(run, head, settings) if begins else ()
     if not begins and not validated(run, progress):
-        run.target.validate(run.side.script, settings, source=run.side.source)
-    stopped = old_state(run, progress, taken_up)
+        run.validate(replace(run.side, settings=settings), Start())
+    stopped = former_state(run, progress, taken_up)
     require_savepoint(beginnings, head, stopped)
     check_strangers(run, progress, taken_up)
     template = run.template()
@@ -188,12 +209,10 @@ def _check_mode(run: Run, head: LedgerEntry | None, outcome: str | None) -> None
         )
 
 
-def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: HandOver) -> None:
-    functions = [as_mapping(function) for function in run.side.functions]
+def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: Cutover) -> None:
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
-    sha256 = fingerprint(run.side.script, run.side.settings, functions, run.side.catalog)
-    check_hand_over(hand_over, sha256, resumes)
+    check_hand_over(hand_over, run.side, resumes)
     for line in hand_over.lines():
         run.log(line)
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from upath import UPath
 
-from airflow_flinkcompat.compat.handovers.record import HandOver
+from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.sources.choices import Offset
-from airflow_flinkcompat.deploy.sources.offsets import Beginning, check_hand_over, decide, trial, untold
-from airflow_flinkcompat.deploy.sources.reading import SourceTable
+from airflow_flinkcompat.deploy.sources.offsets import Beginning, check_hand_over, decide, trial, unknown_beginnings
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, Sources, SourceTable, SourceTables, Start
+from airflow_flinkcompat.model import JobSpec
 
 
 def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
     """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
-    seen = run.target.sources(run.side.script, settings, source=run.side.source)
+    job = replace(run.side, settings=settings)
+    seen = _sources(run, job)
     if seen.unknown and run.offsets.choices:
         raise DeployRefused(
             f"where the sources begin cannot be chosen, because what the job reads is not known: {seen.unknown}"
@@ -26,12 +29,12 @@ def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> 
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
         former = _former(run, head)
-    record = HandOver.from_dict(given) if (given := run.context.get("hand_over")) else None
-    found = untold(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
+    record = Cutover.from_dict(given) if (given := run.context.get("hand_over")) else None
+    found = unknown_beginnings(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
     if record is not None:
         check_hand_over(record, run.offsets, found)
     if options := trial(found):
-        run.target.validate(run.side.script, settings, source=run.side.source, tables=options)
+        run.validate(job, Start(tables=options))
     return found
 
 
@@ -41,7 +44,15 @@ def _former(run: Run, head: LedgerEntry | None) -> tuple[SourceTable, ...]:
         raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
     _require_reach(run)
     settings = run.job_settings(head.settings)
-    return run.target.sources(head.script, settings, source=f"ledger entry {head.number}").tables
+    return _sources(run, JobSpec(head.script, settings, source=f"ledger entry {head.number}")).tables
+
+
+def _sources(run: Run, job: JobSpec) -> Sources:
+    """Validate the job, and what it reads, where the target tells."""
+    if isinstance(run.target, SourceTables):
+        return run.target.sources(job)
+    run.validate(job, Start())
+    return Sources(unknown=f"what a job reads {CANNOT_TELL}")
 
 
 def require_savepoint(beginnings: Sequence[Beginning], head: LedgerEntry | None, stopped: Stopped | None) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
-from airflow_flinkcompat.deploy.redeploy.leftovers import came_back
+from airflow_flinkcompat.deploy.redeploy.recovery import came_back
 from airflow_flinkcompat.deploy.redeploy.run import (
     RolledBack,
     Run,
@@ -18,10 +18,17 @@ from airflow_flinkcompat.deploy.redeploy.run import (
     new_id,
 )
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped
-from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, Refused, proved, submit
+from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, StartRefused, proved, submit
 from airflow_flinkcompat.deploy.sources.offsets import Beginning, settle, with_state
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown
-from airflow_flinkcompat.deploy.target import StartMode
+from airflow_flinkcompat.deploy.target import (
+    CallerNamesJobs,
+    ClusterOptions,
+    JobHistories,
+    ManualStart,
+    Snapshot,
+)
+from airflow_flinkcompat.model import StartMode
 
 _WHOLE = (
     " The savepoint cannot be read: put a whole copy of it in its place first, or start stateless with ended jobs "
@@ -64,18 +71,18 @@ def start(
         template = replace(template, offsets=begun if from_nothing else with_state(stopped.savepoint))
         for row in template.offsets:
             run.log(row["words"])
-        taken_up = run.append(replace(template, kind=STARTING, job_id=new_id()))
-    taken = {name: getattr(taken_up, name) for name in ("start_mode", "savepoint", "job_id", "offsets")}
+        taken_up = run.append(replace(template, kind=STARTING, **_request(run)))
+    taken = {name: getattr(taken_up, name) for name in ("start_mode", "savepoint", "job_id", "request_id", "offsets")}
     template = replace(template, **taken)
     try:
         if taken_up.kind == STARTING:
-            submit(run, template, run.side.source, earlier, head)
-            template = replace(run.append(replace(template, kind=STARTED)), number=0, at="")
+            job_id = submit(run, template, run.side.source, earlier, head)
+            template = replace(run.append(replace(template, kind=STARTED, job_id=job_id)), number=0, at="")
         proof = proved(run, template, stopped, head, earlier)
-    except Refused as error:
+    except StartRefused as error:
         raise _failed(run, template, str(error), head) from None
     settings = {
-        "cluster": run.target.cluster_options(),
+        "cluster": run.target.cluster_options() if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
         "script": set_options(run.side.script, run.side.source),
     }
@@ -103,8 +110,8 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     itself = failed.job_id == head.job_id
     run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
     try:
-        left = _end(run, failed.job_id, again=True)
-    except ApiError as error:
+        left = _end(run, failed, again=True)
+    except DeployError as error:
         raise DeployError(
             f"{failed.message}.\nRolling back to entry {head.number} has to wait: {error}\n"
             f"Run this again when it answers: the way back is written down, and goes on from {failed.savepoint}"
@@ -119,10 +126,10 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     template = replace(template, offsets=with_state(failed.savepoint))
     earlier = begun
     if begun is None:
-        begun = run.append(replace(template, kind=ROLLING_BACK, job_id=new_id(), message=failed.message))
-    template = replace(template, job_id=begun.job_id)
+        begun = run.append(replace(template, kind=ROLLING_BACK, **_request(run), message=failed.message))
+    template = replace(template, job_id=begun.job_id, request_id=begun.request_id)
     try:
-        submit(run, template, f"ledger entry {head.number}", earlier, head)
+        template = replace(template, job_id=submit(run, template, f"ledger entry {head.number}", earlier, head))
         proof = proved(run, template, Stopped(), None, earlier)
     except NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
@@ -132,8 +139,8 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
         )
         run.append(replace(template, kind=ROLLED_BACK, message=message))
         return RolledBack(message)
-    except Refused as error:
-        left = _end(run, template.job_id)
+    except StartRefused as error:
+        left = _end(run, template)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(replace(template, kind=FAILED, message=message))
         runs = f"{left}, beside it nothing" if left else "Nothing"
@@ -153,7 +160,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
 
 def _back_by_itself(run: Run, head: LedgerEntry, failed: LedgerEntry) -> StartFailed:
     """The former job runs again after its stop: it goes on from a later state than that savepoint, and stays."""
-    left = "" if failed.job_id == head.job_id else _end(run, failed.job_id, again=True)
+    left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
         raise DeployError(
             f"{failed.message}.\nThe former job {head.job_id} runs again by itself, and {left}: two jobs write to one "
@@ -177,25 +184,32 @@ def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | No
     )
     if rolls_back and head is not None:
         return roll_back(run, head, entry, None)
-    left = _end(run, template.job_id)
+    left = _end(run, entry)
     addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
-    return StartFailed(f"{reason}.{addition}\n{way_back(run, template.savepoint, head)}")
+    return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, template.savepoint, head)}")
 
 
-def _end(run: Run, job_id: str | None, again: bool = False) -> str:
-    """End a job that must not go on; what is left of it when that fails, else empty.
+def _request(run: Run) -> dict[str, Any]:
+    """What a start is asked for under, and its job where the target names it after that."""
+    request_id = new_id()
+    named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
+    return {"request_id": request_id, "job_id": named}
 
-    With ``again`` raises ApiError where the cluster does not answer: it can be asked again later.
+
+def _end(run: Run, entry: LedgerEntry, again: bool = False) -> str:
+    """End the job of an entry, which must not go on; what is left of it when that fails, else empty.
+
+    With ``again`` raises DeployError where the cluster does not answer: it can be asked again later.
     """
-    if job_id is None:
-        return ""
+    job_id = entry.job_id
     try:
-        if run.runs(job_id):
+        job_id = run.job_of(entry)
+        if job_id is not None and run.runs(job_id):
             run.target.cancel(job_id)
     except DeployError as error:
-        if again and isinstance(error, ApiError) and error.unanswered:
+        if again and error.unanswered:
             raise
-        return f"job {job_id} could not be cancelled ({error})"
+        return f"job {job_id or f'of request {entry.request_id}'} could not be cancelled ({error})"
     return ""
 
 
@@ -209,13 +223,17 @@ def _doubled(run: Run, head: LedgerEntry, failed: LedgerEntry) -> str:
             "with checkpoints had not committed it."
         )
     try:
-        ran = run.target.ever_ran(str(job_id)) if job_id else False
-        status = run.target.status(str(job_id)) if ran else None
+        job_id = run.job_of(failed)
+        shown = run.target.ever_ran(job_id) if job_id and isinstance(run.target, JobHistories) else None
+        ran = shown if job_id else False
+        status = run.target.status(job_id) if ran and job_id else None
     except DeployError:
         ran, status = None, None
     if ran is False:
         return "No task of the new job ever ran, so no row was written twice."
-    completed = status.completed_checkpoints if status else "an unknown number of"
+    completed = "an unknown number of"
+    if status is not None and status.completed_checkpoints is not None:
+        completed = str(status.completed_checkpoints)
     return (
         f"The new job ran before it was ended, and completed {completed} checkpoints: what it wrote after the "
         "savepoint may be written a second time by the job that runs now. A keyed upsert sink hides that; a sink that "
@@ -223,7 +241,7 @@ def _doubled(run: Run, head: LedgerEntry, failed: LedgerEntry) -> str:
     )
 
 
-def way_back(run: Run, savepoint: str | None, head: LedgerEntry | None) -> str:
+def rollback_hint(run: Run, savepoint: Snapshot | None, head: LedgerEntry | None) -> str:
     """What runs now, where the state is, and what to type."""
     name = run.ledger.deployment
     if head is None:
@@ -237,11 +255,11 @@ def way_back(run: Run, savepoint: str | None, head: LedgerEntry | None) -> str:
 
 
 def _commands(run: Run, template: LedgerEntry, head: LedgerEntry) -> str:
+    by_hand = ""
+    if isinstance(run.target, ManualStart) and template.savepoint is not None:
+        statements = f"the statements of {run.ledger.directory / f'{head.number:06d}.json'}"
+        by_hand = f"; or by hand, {run.target.manual_start(template.savepoint, statements)}"
     return (
         f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
-        f"'{template.start_mode or StartMode.SAVEPOINT}' "
-        "(it starts from there); or by hand, in one session of the SQL Gateway:\n"
-        f"  SET 'execution.state-recovery.path' = '{template.savepoint}';\n"
-        "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
-        f"  and the statements of {run.ledger.directory / f'{head.number:06d}.json'}"
+        f"'{template.start_mode or StartMode.SAVEPOINT}' (it starts from there){by_hand}"
     )

@@ -8,30 +8,38 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from upath import UPath
-
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.flink.evidence import TakenState, same_place
-from airflow_flinkcompat.deploy.flink.jobmanager import JobStatus
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.steps import FAILED, STOPPED, STOPPING, Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StartFailed, Wait, new_id
-from airflow_flinkcompat.deploy.target import StartMode
+from airflow_flinkcompat.deploy.target import (
+    CANNOT_TELL,
+    CheckpointStatistics,
+    JobRef,
+    JobStatus,
+    ManualStart,
+    OffsetStatistics,
+    Operation,
+    RetainedCheckpoints,
+    SavepointStore,
+    Snapshot,
+    TakenState,
+    Verb,
+    same_snapshot,
+)
+from airflow_flinkcompat.model import StartMode
 
-_BEGINS = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 _BEGIN_SECONDS = 60.0
 # Between two looks at a stop: nothing of the deployment runs from its end on, until somebody sees that.
 _LOOK_SECONDS = 0.05
-_SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
 
 @dataclass(frozen=True)
 class Stopped:
     """What the former job left: where its state is, what REST showed of it, and where its sources stood before."""
 
-    savepoint: str | None = None
+    savepoint: Snapshot | None = None
     state: TakenState | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
 
@@ -51,7 +59,7 @@ def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress)
 
     Raises StartFailed: it could not be stopped; Ended: it failed over that; DeployRefused: it keeps no checkpoint.
     """
-    job_id = str(head.job_id)
+    job_id = head.job_ref
     _settle(run, job_id)
     before = progress.latest(STOPPING, STOPPED, FAILED)
     if before is not None and before.kind == STOPPING and before.job_id == job_id and _fits(run, before):
@@ -77,9 +85,13 @@ def _fits(run: Run, stopping: LedgerEntry) -> bool:
     return stopping.trigger_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(stopping.job_id)
 
 
-def last_checkpoint(run: Run, job_id: str, state: str = "CANCELED") -> TakenState:
+def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> TakenState:
     """The checkpoint that outlives a job which ends, or ended, in this state. Raises DeployRefused."""
-    taken = run.target.taken_state(job_id, "completed")
+    if not isinstance(run.target, RetainedCheckpoints):
+        raise DeployRefused(
+            f"which checkpoint outlives job {job_id} {CANNOT_TELL}: use start mode {StartMode.SAVEPOINT} this time"
+        )
+    taken = taken_state(run, job_id, "completed")
     if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id, state):
         raise DeployRefused(
             f"job {job_id} keeps no checkpoint that outlives it: set "
@@ -89,15 +101,21 @@ def last_checkpoint(run: Run, job_id: str, state: str = "CANCELED") -> TakenStat
     return taken
 
 
-def _intent(run: Run, template: LedgerEntry, job_id: str) -> LedgerEntry:
+def taken_state(run: Run, job_id: JobRef, kind: str) -> TakenState | None:
+    """The latest ``completed`` checkpoint or ``savepoint`` of a job, where the target shows them."""
+    return run.target.taken_state(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
+
+
+def _intent(run: Run, template: LedgerEntry, job_id: JobRef) -> LedgerEntry:
     """Write down what is about to be done, under an id by which the cluster can be asked about it."""
     if run.mode is StartMode.CHECKPOINT:
         taken: TakenState | None = last_checkpoint(run, job_id)
         trigger_id = None
     else:
-        taken, trigger_id = run.target.taken_state(job_id, "completed"), new_id()
+        taken, trigger_id = taken_state(run, job_id, "completed"), new_id()
+    offsets = run.target.source_offsets(job_id) if isinstance(run.target, OffsetStatistics) else {}
     known = {
-        "offsets": dict(run.target.source_offsets(job_id)),
+        "offsets": dict(offsets),
         "directory": _directory(run, trigger_id) if trigger_id else None,
     }
     entry = replace(template, kind=STOPPING, job_id=job_id, trigger_id=trigger_id, state=known)
@@ -105,15 +123,16 @@ def _intent(run: Run, template: LedgerEntry, job_id: str) -> LedgerEntry:
 
 
 def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry) -> Stopped:
-    job_id, trigger_id = str(stopping.job_id), str(stopping.trigger_id)
+    job_id, trigger_id = stopping.job_ref, str(stopping.trigger_id)
     directory = stopping.state.get("directory")
+    operation = Operation(Verb.STOP, trigger_id, job_id, directory=directory)
     try:
         if run.runs(job_id):
-            run.target.ask_to_stop(job_id, directory, trigger_id)
+            run.target.stop(job_id, trigger_id, directory)
         wait = Wait(job_id, time.time(), 0, trigger_id)
         timeout = run.options.stop_timeout
         savepoint = run.wait(
-            lambda: _result(run, job_id, trigger_id, directory), lambda s: s is None, timeout, wait, _LOOK_SECONDS
+            lambda: run.target.poll(operation).snapshot, lambda s: s is None, timeout, wait, _LOOK_SECONDS
         )
     except Overdue:
         raise DeployError(
@@ -121,25 +140,25 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
             f"is still at work, into {directory or 'the place the cluster is set to'}: nothing else was done. Run this "
             "again to wait for it (the same stop, not a second one)"
         ) from None
-    except _StopFailed as error:
+    except StopFailed as error:
         raise _not_stopped(run, template, stopping, head, str(error)) from None
     return Stopped(savepoint, saved_state(run, job_id, savepoint))
 
 
-def _settle(run: Run, job_id: str) -> None:
+def _settle(run: Run, job_id: JobRef) -> None:
     """Wait until all tasks of the job run, or none will: one that only begins (recovered, say) refuses to stop."""
 
     def begins(status: JobStatus | None) -> bool:
-        return status is not None and status.state in _BEGINS and not status.tasks_running
+        return status is not None and status.starting
 
     with suppress(Overdue):  # the cluster says itself why it cannot be stopped
         poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
 
 
-def saved_state(run: Run, job_id: str, savepoint: str | None) -> TakenState | None:
+def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> TakenState | None:
     """What the cluster shows of the savepoint by which a job ended; None while its statistics are older than that."""
-    taken = run.target.taken_state(job_id, "savepoint")
-    return taken if taken is not None and same_place(taken.path, savepoint) else None
+    taken = taken_state(run, job_id, "savepoint")
+    return taken if taken is not None and same_snapshot(taken.path, savepoint) else None
 
 
 class Ended(Exception):
@@ -150,55 +169,11 @@ class Ended(Exception):
         self.failed = failed
 
 
-class _StopFailed(DeployError):
-    """The cluster says that the stop failed, and there is no savepoint of it."""
-
-
-def _result(run: Run, job_id: str, trigger_id: str, directory: str | None) -> str | None:
-    """The savepoint once the job has ended by it; None while it is at work. Raises _StopFailed."""
-    try:
-        savepoint = run.target.stop_result(job_id, trigger_id)  # first: while it is at work, this one look is enough
-        return savepoint if savepoint is not None and not run.runs(job_id) else None
-    except DeployError as error:
-        if isinstance(error, ApiError) and error.unanswered:
-            raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
-        if run.runs(job_id):
-            raise _StopFailed(str(error)) from None
-        # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its savepoint.
-        _await_statistics(run)
-        final = run.target.final_savepoint(job_id)
-        if final and (directory is None or trigger_id in final):  # another one is of an earlier stop
-            return final
-        found, doubt = find_savepoint(directory)
-        if found:
-            return found
-        raise _StopFailed(f"{error}{doubt}") from None
-
-
-def find_savepoint(directory: str | None) -> tuple[str | None, str]:
-    """The complete savepoint in a folder that one stop had for itself, and what to say where nobody could look."""
-    if directory is None:
-        return None, ""
-    try:
-        files = UPath(directory).glob("savepoint-*/_metadata")
-        found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
-        looked = bool(found) or UPath(directory).parent.parent.exists()
-    except Exception as error:  # whatever a store's client raises: this machine cannot look there
-        return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
-    if not looked:
-        return None, f". Whether {directory} holds a savepoint could not be seen from here"
-    # A job that was recovered after its savepoint is stopped a second time: the later one counts.
-    latest = [path for time, path in found if time == found[-1][0]]
-    if len(latest) > 1:
-        return None, f". Which of these savepoints is the later one cannot be told: {', '.join(latest)}"
-    return (latest[0] if latest else None), ""
-
-
 def _not_stopped(
     run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry, reason: str
 ) -> StartFailed | Ended:
     """Record that the former job could not be stopped, and say what is to be known of it."""
-    status = run.target.status(str(stopping.job_id))
+    status = run.target.status(stopping.job_ref)
     state = status.state if status else "unknown to the cluster"
     message = f"job {stopping.job_id} could not be stopped with a savepoint and is {state}: {reason}"
     failed = replace(template, kind=FAILED, job_id=stopping.job_id, message=message.rstrip("."))
@@ -215,34 +190,34 @@ def _not_stopped(
     )
     if checkpoint is None:
         return StartFailed(f"{message}What is left is a stateless start, with ended jobs allowed")
-    return StartFailed(
-        f"{message}To go on from it by hand, in one session of the SQL Gateway:\n"
-        f"  SET 'execution.state-recovery.path' = '{checkpoint}';\n"
-        "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
-        "  and the statements that `flinkcompat ledger show` prints; then `flinkcompat ledger adopt` the job"
-    )
+    by_hand = "start the script that `flinkcompat ledger show` prints"
+    if isinstance(run.target, ManualStart):
+        by_hand = run.target.manual_start(checkpoint, "the statements that `flinkcompat ledger show` prints")
+    return StartFailed(f"{message}To go on from it by hand, {by_hand}; then `flinkcompat ledger adopt` the job")
 
 
-def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[str | None, str]:
+def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[Snapshot | None, str]:
     """The checkpoint left by a job that ended without a savepoint, and what is known of it."""
-    job_id = str(stopping.job_id)
+    job_id = stopping.job_ref
     if status is None:  # the cluster has forgotten it
         if stopping.checkpoint is None:
             return None, "it had no checkpoint before the stop"
         return stopping.checkpoint, f"its latest checkpoint was {stopping.checkpoint} (a later one would lie beside it)"
+    if not isinstance(run.target, RetainedCheckpoints):
+        return None, f"which of its checkpoints are left {CANNOT_TELL}"
     if not run.target.keeps_checkpoints(job_id, status.state):
         option = "execution.checkpointing.externalized-checkpoint-retention"
         return None, f"its checkpoints went with it, because '{option}' does not keep them"
-    taken = _last_completed(run, job_id)
+    taken = run.target.last_checkpoint(job_id)
     return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
 
 
 def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
     """Cancel the job and take its latest retained checkpoint."""
-    job_id = str(stopping.job_id)
+    job_id = stopping.job_ref
     if run.runs(job_id):
         run.target.cancel(job_id)
-    taken = _last_completed(run, job_id)
+    taken = run.target.last_checkpoint(job_id) if isinstance(run.target, RetainedCheckpoints) else None
     if taken is None:  # forgotten by the cluster: the one that was written down
         return Stopped(stopping.checkpoint)
     return Stopped(taken.path, taken)
@@ -252,21 +227,7 @@ def savepoint_root(run: Run) -> str | None:
     """Where this deployment's savepoints go; None: the cluster names no place."""
     if run.options.savepoint_directory is not None:
         return run.options.savepoint_directory
-    options = run.target.cluster_options()
-    return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
-
-
-def _last_completed(run: Run, job_id: str) -> TakenState | None:
-    """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
-    _await_statistics(run)
-    return run.target.taken_state(job_id, "completed")
-
-
-def _await_statistics(run: Run) -> None:
-    """Until what the cluster shows of checkpoints is not older than this call."""
-    called = time.monotonic()
-    age = run.target.statistics_age()
-    poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
+    return run.target.savepoint_root() if isinstance(run.target, SavepointStore) else None
 
 
 def _directory(run: Run, trigger_id: str) -> str | None:

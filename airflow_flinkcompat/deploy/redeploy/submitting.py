@@ -7,17 +7,23 @@ import time
 from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.evidence import TakenState
-from airflow_flinkcompat.deploy.flink.execution import SubmissionUnknown
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.redeploy.past import Past, number_of
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, Run, Wait, Waiting, age_of
+from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory, number_of
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, saved_state
-from airflow_flinkcompat.deploy.redeploy.verify import Proof, Unproven, VerificationFailed, verify_start
+from airflow_flinkcompat.deploy.redeploy.verify import Unproven, VerificationFailed, Verified, verify_start
 from airflow_flinkcompat.deploy.sources.offsets import tables
-from airflow_flinkcompat.deploy.target import Start, StartMode
+from airflow_flinkcompat.deploy.target import (
+    JobHistories,
+    JobHistory,
+    JobRef,
+    Operation,
+    Start,
+    TakenState,
+    Verb,
+)
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 # Between two submissions of one job; the client itself has tried several times before.
 _PAUSE_SECONDS = 2.0
@@ -25,11 +31,11 @@ _PAUSE_SECONDS = 2.0
 _STATE_REFUSED = re.compile(r"Cannot map checkpoint/savepoint state|Max parallelism mismatch")
 
 
-class Refused(DeployError):
+class StartRefused(DeployError):
     """The job does not run from the state it was given, for certain."""
 
 
-class NotYet(Refused):
+class NotYet(StartRefused):
     """The time is over, and the job neither proved itself nor failed."""
 
 
@@ -38,59 +44,68 @@ def _given(entry: LedgerEntry) -> Start:
     return Start(None if stateless else entry.savepoint, tables(entry.offsets))
 
 
-def submit(run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | None, head: LedgerEntry | None) -> None:
-    """Have the job of an entry accepted, unless the cluster knows it already. Raises Refused.
+def submit(
+    run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | None, head: LedgerEntry | None
+) -> JobRef:
+    """Have the job of an entry accepted, unless the cluster knows it already; the job. Raises StartRefused.
 
     ``earlier``: the entry by which another run began it, None where its id was made a moment ago. While a submission
     without an answer may still be at work, a refusal of the next one is none, or that job would come beside another:
     only what the state itself is refused for holds for both.
     """
-    job_id = str(template.job_id)
+    operation = Operation(Verb.START, template.starts_under)
+    name = f"job {template.job_id or f'of request {template.starts_under}'}"
     given = _given(template)
-    settings = run.job_settings(template.settings)
+    job = JobSpec(template.script, run.job_settings(template.settings), source=source)
     asked = earlier is not None
     at_work = 0.0 if earlier is None else IN_FLIGHT_SECONDS + run.options.submit_timeout - age_of(earlier)
     at_work_until = time.time() + at_work
 
-    def submitted() -> DeployError | None:
-        """None once the cluster has the job; else why that is not known."""
+    def submitted() -> JobRef | DeployError:
+        """The job once the cluster has it; else why that is not known."""
         nonlocal asked, at_work_until
-        if asked and run.target.status(job_id) is not None:
-            return None
+        if asked and (known := run.target.poll(operation).job) is not None:
+            return known
         if asked:  # time has passed since the former job was seen to have ended
-            _check_former(run, head, job_id)
+            _check_former(run, head, name)
         asked = True
-        run.log(f"starting job {job_id} from {given.savepoint or 'an empty state'}")
+        run.log(f"starting {name} from {given.savepoint or 'an empty state'}")
         try:
-            run.target.submit(template.script, settings, given, job_id=job_id, source=source)
+            started = run.target.start(job, given, operation.request_id).job
         except DeployError as error:
-            unanswered = isinstance(error, SubmissionUnknown) or (isinstance(error, ApiError) and error.unanswered)
             over = time.time() >= at_work_until or _STATE_REFUSED.search(str(error))
-            if not unanswered and over and _answers(run):
-                raise Refused(f"the job was refused: {error}") from None
-            if unanswered:
+            if not error.unanswered and over and _answers(run):
+                raise StartRefused(f"the job was refused: {error}") from None
+            if error.unanswered:
                 at_work_until = time.time() + IN_FLIGHT_SECONDS
-            run.log(f"{'no answer' if unanswered else 'an earlier submission may still be at work'}: {error}")
+            run.log(f"{'no answer' if error.unanswered else 'an earlier submission may still be at work'}: {error}")
             return error
-        return None
+        return started or DeployError(f"{name} was asked for, and the target does not name it yet")
 
     try:
-        poll(submitted, lambda unknown: unknown is not None, timeout=run.options.submit_timeout, every=_PAUSE_SECONDS)
+        found = poll(
+            submitted,
+            lambda seen: isinstance(seen, DeployError),
+            timeout=run.options.submit_timeout,
+            every=_PAUSE_SECONDS,
+        )
     except Overdue as overdue:
         raise DeployError(
-            f"{overdue.last}\nWhether job {job_id} was accepted is not known yet, so nothing else is started. The "
+            f"{overdue.last}\nWhether {name} was accepted is not known yet, so nothing else is started. The "
             f"state of {run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. "
-            "Run this again when the SQL Gateway answers: the same job is submitted under the same id, so there is "
+            "Run this again when the cluster answers: the same job is submitted under the same id, so there is "
             "never a second one"
         ) from None
+    assert not isinstance(found, DeployError)
+    return found
 
 
-def _check_former(run: Run, head: LedgerEntry | None, job_id: str) -> None:
+def _check_former(run: Run, head: LedgerEntry | None, successor: str) -> None:
     """Raises DeployError: the former job came back, with a JobManager that recovered it, say."""
     if head is not None and run.runs(head.job_id):
         raise DeployError(
-            f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, so job "
-            f"{job_id} was not submitted beside it. Run this again: the former one is stopped once more, and its "
+            f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop, so "
+            f"{successor} was not submitted beside it. Run this again: the former one is stopped once more, and its "
             "successor starts from that savepoint"
         )
 
@@ -106,21 +121,21 @@ def _answers(run: Run) -> bool:
 
 def proved(
     run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None, earlier: LedgerEntry | None
-) -> Proof:
-    """Wait for the job's proof; ``earlier`` as in ``submit``. Raises Refused, Waiting."""
+) -> Verified:
+    """Wait for the job's proof; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
 
     def state() -> TakenState | None:
         # Right after the stop the cluster may have shown older statistics.
         if former.state is not None or head is None:
             return former.state
-        return saved_state(run, str(head.job_id), template.savepoint)
+        return saved_state(run, head.job_ref, template.savepoint)
 
-    job_id = str(template.job_id)
+    job_id = template.job_ref
     given = _given(template)
     wait = Wait(job_id, time.time(), 0)
     left, patience = run.left(run.options.start_timeout, wait), run.options.patience
     resumed = run.resumed
-    past = None if earlier is None else _past(run, job_id, given, earlier)
+    history = None if earlier is None else _start_history(run, job_id, given, earlier)
     try:
         return verify_start(
             run.target,
@@ -132,7 +147,7 @@ def proved(
             timeout=left if patience is None else min(left, patience),
             log=run.log,
             proven_since=resumed.proven_since if resumed and resumed.job_id == job_id else None,
-            past=past,
+            history=history,
         )
     except Unproven as error:
         if patience is None or left <= patience:
@@ -143,17 +158,21 @@ def proved(
             str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)
         ) from None
     except VerificationFailed as error:
-        raise Refused(str(error)) from None
+        raise StartRefused(str(error)) from None
 
 
-def _past(run: Run, job_id: str, given: Start, earlier: LedgerEntry) -> Past:
+def _start_history(run: Run, job_id: JobRef, given: Start, earlier: LedgerEntry) -> StartHistory:
     """Judges a start of an earlier call, by what became of it since."""
-    return Past(
+    return StartHistory(
         job_id,
         given.savepoint,
         lambda: number_of(given.savepoint, run.ledger.entries()),
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,
         settle_seconds=run.options.settle_seconds,
-        course=lambda: run.target.course(job_id),
+        job_history=lambda: _job_history(run, job_id),
     )
+
+
+def _job_history(run: Run, job_id: JobRef) -> JobHistory | None:
+    return run.target.job_history(job_id) if isinstance(run.target, JobHistories) else None

@@ -11,11 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.evidence import TakenState, compare_offsets, compare_state, same_place
-from airflow_flinkcompat.deploy.flink.jobmanager import JobStatus
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.redeploy.past import Past
-from airflow_flinkcompat.deploy.target import Start, Target
+from airflow_flinkcompat.deploy.redeploy.comparison import compare_offsets, compare_state
+from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory
+from airflow_flinkcompat.deploy.target import (
+    CANNOT_TELL,
+    CheckpointStatistics,
+    JobRef,
+    JobStatus,
+    OffsetStatistics,
+    Start,
+    Strength,
+    TakenState,
+    Target,
+    same_snapshot,
+)
 
 # A job whose interval is longer than this is asked for a checkpoint, instead of being waited for.
 _OWN_CHECKPOINT_SECONDS = 4.0
@@ -38,7 +48,7 @@ class Unproven(VerificationFailed):
 
 
 @dataclass(frozen=True)
-class Proof:
+class Verified:
     """How the job was last seen, what was compared with what its predecessor left, a line each, and what came later."""
 
     status: JobStatus
@@ -48,7 +58,7 @@ class Proof:
 
 def verify_start(
     target: Target,
-    job_id: str,
+    job_id: JobRef,
     start: Start,
     *,
     settle_seconds: float,
@@ -57,19 +67,38 @@ def verify_start(
     state: Callable[[], TakenState | None] = lambda: None,
     offsets: Mapping[str, int] | None = None,
     proven_since: float | None = None,
-    past: Past | None = None,
+    history: StartHistory | None = None,
     clock: Callable[[], float] = time.time,
-) -> Proof:
+) -> Verified:
     """Wait until the job has proved itself.
 
     Proof: every task runs, a checkpoint of its own completed, the restored path is the savepoint (or there is none for
-    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's ``state`` (asked for last) was
-    dropped and no source stands before ``offsets``. A job over bounded input may end by itself (FINISHED).
-    ``proven_since`` (since the epoch) is when an earlier call saw the settle time begin; ``past`` judges a start of an
-    earlier call that is not as it was any more: failures after its settle time do not undo it. Raises
-    VerificationFailed (Unproven: the time is over); other DeployErrors mean that the target could not be asked.
+    a stateless start), nothing failed for ``settle_seconds`` after that, no operator's state was dropped and no source
+    stands before its offset. A job over bounded input may end by itself (FINISHED).
+
+    Args:
+        target: Where the job runs.
+        job_id: The id of the job, 32 hex digits.
+        start: The state that the job was given.
+        settle_seconds: How long nothing may fail, in seconds.
+        timeout: Seconds the proof may take.
+        log: Is told what is seen, a line each.
+        state: Gives the state that the former job left, None where it is not known; it is asked for last.
+        offsets: Next offset by source partition that the former job left.
+        proven_since: When an earlier call saw the settle time begin, in seconds since the epoch.
+        history: Judges a start of an earlier call that is not as it was any more: failures after its settle time do not
+            undo it.
+        clock: The time now, in seconds since the epoch.
+
+    Returns:
+        How the job was last seen, and what was compared.
+
+    Raises:
+        VerificationFailed: The job does not run from the state it was given.
+        Unproven: The time is over and nothing is proved.
+        DeployError: The target cannot be asked.
     """
-    watch = _Watch(target, job_id, start, settle_seconds, log, clock, past, proven_since=proven_since)
+    watch = _Watch(target, job_id, start, settle_seconds, log, clock, history, proven_since=proven_since)
     try:
         status = poll(watch.look, lambda seen: seen is None, timeout=timeout)
     except Overdue:
@@ -79,20 +108,43 @@ def verify_start(
             watch.proven_since,
         ) from None
     assert status is not None
-    lines = [f"restored from {start.savepoint}" if start.savepoint else "started from an empty state"]
-    lines.append(f"{status.completed_checkpoints} checkpoints completed, no failure for {settle_seconds:g} s")
+    lines = [_began(start, watch.strength)]
+    completed = f"checkpoints: {CANNOT_TELL}"
+    if status.completed_checkpoints is not None:
+        completed = f"{status.completed_checkpoints} checkpoints completed"
+    lines.append(f"{completed}, no failure for {settle_seconds:g} s")
     lines += watch.later
     if start.savepoint:
-        found = (
-            compare_state(state(), target.taken_state(job_id, "completed")),
-            compare_offsets(offsets or {}, target.source_offsets(job_id)),
-        )
+        found = (_compared_state(target, job_id, state), _compared_offsets(target, job_id, offsets or {}))
         lines += [line for said, _ in found for line in said]
         if wrong := "; ".join(wrong for _, wrong in found if wrong):
             raise VerificationFailed(f"the job {job_id} is {status.state}, but {wrong}")
     for line in lines:
         log(line)
-    return Proof(status, tuple(lines), watch.later)
+    return Verified(status, tuple(lines), watch.later)
+
+
+def _began(start: Start, strength: Strength) -> str:
+    """With which state it began, and how that is known."""
+    given = start.savepoint or "an empty state"
+    if strength is Strength.UNKNOWN:
+        return f"asked to start from {given}; what it was restored from {CANNOT_TELL}"
+    said = f"restored from {given}" if start.savepoint else f"started from {given}"
+    return said if strength is Strength.OBSERVED else f"{said}, as the platform declares (not observed)"
+
+
+def _compared_state(
+    target: Target, job_id: JobRef, state: Callable[[], TakenState | None]
+) -> tuple[tuple[str, ...], str]:
+    if not isinstance(target, CheckpointStatistics):
+        return (f"state sizes: {CANNOT_TELL}",), ""
+    return compare_state(state(), target.taken_state(job_id, "completed"))
+
+
+def _compared_offsets(target: Target, job_id: JobRef, before: Mapping[str, int]) -> tuple[tuple[str, ...], str]:
+    if not isinstance(target, OffsetStatistics):
+        return (f"source offsets: {CANNOT_TELL}",), ""
+    return compare_offsets(before, target.source_offsets(job_id))
 
 
 @dataclass
@@ -100,17 +152,19 @@ class _Watch:
     """One verification as it goes on."""
 
     target: Target
-    job_id: str
+    job_id: JobRef
     start: Start
     settle_seconds: float
     log: Callable[[str], None]
     clock: Callable[[], float]
-    past: Past | None = None
+    history: StartHistory | None = None
     later: tuple[str, ...] = ()
     missing: str = "it was never seen"
     running_since: float | None = None
     proven_since: float | None = None
     failed_since: float | None = None
+    # A history that proves the start is the target's own word, too.
+    strength: Strength = Strength.OBSERVED
     asked: bool = False
 
     def look(self) -> JobStatus | None:
@@ -141,8 +195,8 @@ class _Watch:
 
     def _proved_before(self, status: JobStatus) -> bool:
         """Whether it proved itself before it became what it is now. Raises DeployError: that cannot be told."""
-        if self.past is not None:
-            self.later = self.past.proved(status) or ()
+        if self.history is not None:
+            self.later = self.history.proved(status) or ()
         return bool(self.later)
 
     def _fail(self, status: JobStatus) -> None:
@@ -161,19 +215,24 @@ class _Watch:
                 return f"it is {status.state}, and not every task runs (are there slots for all of them?)"
             if self.running_since is None:
                 self.running_since = self.clock()
-            if not status.completed_checkpoints:
+            if status.completed_checkpoints == 0:
                 self._ask_for_checkpoint()
                 return "its tasks run, and no checkpoint has completed"
-        restored = self.target.restored_from(self.job_id)
-        if not same_place(restored, self.start.savepoint) and not self._proved_before(status):
+        proof = self.target.restored_from(self.job_id)
+        self.strength = proof.strength
+        if proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, self.start.savepoint):
+            return ""
+        if not self._proved_before(status):
             raise VerificationFailed(
-                f"the job {self.job_id} was restored from {restored or 'nothing'} instead of "
+                f"the job {self.job_id} was restored from {proof.snapshot or 'nothing'} instead of "
                 f"{self.start.savepoint or 'nothing'}"
             )
         return ""
 
     def _ask_for_checkpoint(self) -> None:
         assert self.running_since is not None
+        if not isinstance(self.target, CheckpointStatistics):
+            return
         if self.asked or self.clock() - self.running_since < _OWN_CHECKPOINT_SECONDS:
             return
         self.asked = True

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart
-from airflow_flinkcompat.compat.source_starts import CONNECTORS, ISO, MILLIS, by_itself, options_that_count
+from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.compat.startup_offsets import CONNECTORS, ISO, MILLIS, by_itself, options_that_count
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.flink.tables import TablePath
 from airflow_flinkcompat.deploy.sources.choices import Choice, Offset, SourceOffsets, iso
 from airflow_flinkcompat.deploy.sources.positions import COMMITTED, PositionsUnknown, read_positions, specific_offsets
-from airflow_flinkcompat.deploy.sources.reading import SourceTable
+from airflow_flinkcompat.deploy.target import SourceTable, TablePath
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INSTEAD = f"Choose earliest, latest or a moment for it, or {Offset.SCRIPT}"
@@ -54,13 +53,13 @@ def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
-def untold(reason: str) -> tuple[Beginning, ...]:
+def unknown_beginnings(reason: str) -> tuple[Beginning, ...]:
     """Of a job whose sources nobody can name, all of which begin by the script's own options."""
     words = f"every source begins by the script's own options; which ones there are is not known: {reason}"
     return (Beginning(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
-def check_hand_over(record: HandOver, offsets: SourceOffsets, beginnings: Sequence[Beginning]) -> None:
+def check_hand_over(record: Cutover, offsets: SourceOffsets, beginnings: Sequence[Beginning]) -> None:
     """Whether the sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
     for source in record.sources:
         begun = next((each for each in beginnings if source.table in _names(each.path)), None)
@@ -77,7 +76,7 @@ def check_hand_over(record: HandOver, offsets: SourceOffsets, beginnings: Sequen
 def decide(
     sources: Sequence[SourceTable],
     offsets: SourceOffsets,
-    record: HandOver | None = None,
+    record: Cutover | None = None,
     former: Sequence[SourceTable] = (),
 ) -> tuple[Beginning, ...]:
     """Where each source of a start without state begins; as-stored ones get their options once the job has stopped.

@@ -59,7 +59,7 @@ class TableLike(exp.Expression):
 
 
 class LikeOption(exp.Expression):
-    """``this``: ``INCLUDING`` | ``EXCLUDING`` | ``OVERWRITING``, ``kind``: ``ALL``, ``OPTIONS``, ``WATERMARKS`` …"""
+    """``this``: ``INCLUDING`` | ``EXCLUDING`` | ``OVERWRITING``, ``kind``: ``ALL``, ``OPTIONS`` or another part."""
 
     arg_types = {"this": True, "kind": True}
 

@@ -50,7 +50,7 @@ class ResetOption(exp.Expression):
 
 
 class Drop(exp.Expression):
-    """``DROP kind this``. ``kind``: ``TABLE``, ``VIEW``, ``FUNCTION``, ``DATABASE``, ``CATALOG``, ``MODEL`` …
+    """``DROP kind this``. ``kind``: ``TABLE``, ``VIEW``, ``FUNCTION``, ``DATABASE``, ``CATALOG`` or ``MODEL``.
 
     ``this``: exp.Table (the name). ``behavior``: ``CASCADE`` | ``RESTRICT`` | None; ``temporary``, ``system``,
     ``exists``: bool.

@@ -4,7 +4,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import ScriptRefused
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare, relocate, resolve_settings
-from airflow_flinkcompat.sql import Span
+from airflow_flinkcompat.model import Span
 
 DDL = (
     "CREATE TABLE s (a INT) WITH ('connector' = 'datagen');\nCREATE TABLE k (a INT) WITH ('connector' = 'blackhole');\n"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 
 from airflow_flinkcompat.deploy import DeployError, Endpoint
-from airflow_flinkcompat.deploy.flink.remedies import Origin
+from airflow_flinkcompat.deploy.flink.error_hints import Origin
+from tests.deploy.deployment_fixture import DeploymentFixture, wire
 from tests.deploy.failures import Cases
 from tests.deploy.servers import rest_server
-from tests.deploy.stage import Stage, wire
 
 case = Cases("failures", "Failures around redeploys")
 
 
 # ------------------------------------------------------------------------------------------------- the SQL Gateway
 @case("Gateway down before the validation")
-def gateway_down_before(stage: Stage) -> str:
+def gateway_down_before(stage: DeploymentFixture) -> str:
     with wire(stage.flink.gateway_url) as way:
         target = stage.reached_by(gateway=way.url)
         way.shut()
@@ -29,10 +29,10 @@ def gateway_down_before(stage: Stage) -> str:
 
 
 @case("Gateway down after the stop")
-def gateway_down_after(stage: Stage) -> str:
+def gateway_down_after(stage: DeploymentFixture) -> str:
     with wire(stage.flink.gateway_url) as way:
         target = stage.reached_by(gateway=way.url)
-        target.before["submit"] = way.shut
+        target.before["start"] = way.shut
         kind, message = stage.fails(target)
         assert kind is DeployError
         starting = stage.ledger.entries()[-1]
@@ -48,7 +48,7 @@ def gateway_down_after(stage: Stage) -> str:
 
 
 @case("Gateway wants credentials")
-def gateway_401(stage: Stage) -> str:
+def gateway_401(stage: DeploymentFixture) -> str:
     with rest_server(authorization="Bearer another") as server:
         target = stage.reached_by(gateway=Endpoint(server.url, headers={"Authorization": "Bearer planted-token"}))
         _, message = stage.fails(target)
@@ -60,7 +60,7 @@ def gateway_401(stage: Stage) -> str:
 
 
 @case("JobManager wants credentials")
-def jobmanager_401(stage: Stage) -> str:
+def jobmanager_401(stage: DeploymentFixture) -> str:
     with rest_server(authorization="Bearer another") as server:
         target = stage.reached_by(
             jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=Origin(credentials=True))
@@ -75,7 +75,7 @@ def jobmanager_401(stage: Stage) -> str:
 
 # -------------------------------------------------------------------------------------------------------- the wire
 @case("slow connections")
-def slow_wires(stage: Stage) -> str:
+def slow_wires(stage: DeploymentFixture) -> str:
     with wire(stage.flink.gateway_url, delay=0.2) as slow, wire(stage.flink.jobmanager_url, delay=0.2) as slower:
         entry = stage.run(stage.reached_by(slow.url, slower.url))
     stage.goes_on(entry.job_id)
@@ -83,7 +83,7 @@ def slow_wires(stage: Stage) -> str:
 
 
 @case("answers that come after the time-out")
-def answer_too_late(stage: Stage) -> str:
+def answer_too_late(stage: DeploymentFixture) -> str:
     with wire(stage.flink.gateway_url) as way:
         target = stage.reached_by(gateway=Endpoint(way.url, timeout=1.5))
 
@@ -94,7 +94,7 @@ def answer_too_late(stage: Stage) -> str:
         def late() -> None:
             way.lose = slow
 
-        target.before["submit"] = late
+        target.before["start"] = late
         with suppress(DeployError):  # after three submissions nobody has answered yet
             stage.run(target)
         way.lose, way.delay = lambda _: False, 0.0
@@ -104,7 +104,7 @@ def answer_too_late(stage: Stage) -> str:
     return f"deployed; {stage.kinds.count('starting')} start was written down"
 
 
-def _unheard_submission(stage: Stage, how: str) -> str:
+def _unheard_submission(stage: DeploymentFixture, how: str) -> str:
     """The answer to the new job is lost once."""
     with wire(stage.flink.gateway_url) as way:
         setattr(way, how, lambda piece: b"INSERT INTO" in piece and b"EXPLAIN" not in piece and not way.lost)
@@ -117,16 +117,16 @@ def _unheard_submission(stage: Stage, how: str) -> str:
 
 
 @case("connection closed after the job was sent")
-def submission_without_answer(stage: Stage) -> str:
+def submission_without_answer(stage: DeploymentFixture) -> str:
     return _unheard_submission(stage, "lose")
 
 
 @case("connection half-closed after the job was sent")
-def submission_half_closed(stage: Stage) -> str:
+def submission_half_closed(stage: DeploymentFixture) -> str:
     return _unheard_submission(stage, "half_close")
 
 
-def _unheard_stop(stage: Stage, how: str) -> str:
+def _unheard_stop(stage: DeploymentFixture, how: str) -> str:
     """The answer to the stop is lost twice."""
     with wire(stage.flink.jobmanager_url) as way:
         setattr(way, how, lambda piece: b"triggerId" in piece and b"drain" in piece and way.lost < 2)
@@ -138,24 +138,24 @@ def _unheard_stop(stage: Stage, how: str) -> str:
 
 
 @case("connection closed after the stop was asked for")
-def stop_without_answer(stage: Stage) -> str:
+def stop_without_answer(stage: DeploymentFixture) -> str:
     return _unheard_stop(stage, "lose")
 
 
 @case("connection half-closed after the stop was asked for")
-def stop_half_closed(stage: Stage) -> str:
+def stop_half_closed(stage: DeploymentFixture) -> str:
     return _unheard_stop(stage, "half_close")
 
 
 @case("JobManager that half-closes every connection, from the stop on")
-def always_half_closed(stage: Stage) -> str:
+def always_half_closed(stage: DeploymentFixture) -> str:
     with wire(stage.flink.jobmanager_url) as way:
         target = stage.reached_by(jobmanager=way.url)
 
         def half_close() -> None:
             way.half_close = lambda _: True
 
-        target.before["ask_to_stop"] = half_close
+        target.before["stop"] = half_close
         _, message = stage.fails(target)
         assert f"the JobManager at {way.url} does not answer" in message
         assert stage.kinds == ["deploying", "stopping"]
@@ -167,7 +167,7 @@ def always_half_closed(stage: Stage) -> str:
 
 
 @case("SQL Gateway that reads and never answers")
-def never_answers(stage: Stage) -> str:
+def never_answers(stage: DeploymentFixture) -> str:
     with wire(stage.flink.gateway_url, delay=3600) as way:
         _, message = stage.fails(stage.reached_by(gateway=Endpoint(way.url, timeout=1.5)))
     assert f"the SQL Gateway at {way.url} does not answer" in message
@@ -176,7 +176,7 @@ def never_answers(stage: Stage) -> str:
 
 
 @case("JobManager that reads and never answers")
-def jobmanager_never_answers(stage: Stage) -> str:
+def jobmanager_never_answers(stage: DeploymentFixture) -> str:
     with wire(stage.flink.jobmanager_url, delay=3600) as way:
         _, message = stage.fails(stage.reached_by(jobmanager=Endpoint(way.url, timeout=1.5)))
     assert f"the JobManager at {way.url} does not answer" in message

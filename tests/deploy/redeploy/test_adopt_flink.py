@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import JobManager, Ledger, LocalFlink, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.deploy import JobManager, Ledger, Options, SqlGatewayTarget, Start, deploy
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
 pytestmark = pytest.mark.slow
@@ -25,7 +27,7 @@ def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_pat
         SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target,
         JobManager(local_flink.jobmanager_url) as jobmanager,
     ):
-        target.submit(old.script, {**SETTINGS, "pipeline.name": "by hand"}, Start(), job_id=job_id)
+        target.start(JobSpec(old.script, {**SETTINGS, "pipeline.name": "by hand"}), Start(), job_id)
         wait_for(lambda: files.rows() == ['ann,3,"2026-01-01 00:00:00"'], "minute 0 is written")
         adoption = adopt(jobmanager, ledger, old, job_id, owner="ann")
         assert adoption.warnings == ()

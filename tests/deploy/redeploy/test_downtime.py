@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, LocalFlink
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.local_flink import LocalFlink
 from benchmarks.downtime import measure
 
 

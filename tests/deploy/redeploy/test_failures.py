@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, LocalFlink, RolledBack, Start, StartFailed
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, Start, StartFailed
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
+from tests.deploy.deployment_fixture import OPTIONS, DeploymentFixture
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kills import Attempt
 from tests.deploy.redeploy.failing_connections import case
-from tests.deploy.stage import OPTIONS, Stage
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +32,7 @@ KEEPS_NOTHING = {"restart-strategy.type": "disable", RETENTION: "NO_EXTERNALIZED
 
 
 # -------------------------------------------------------------------------------------------------- the savepoints
-def _savepoint_cannot_be_written(stage: Stage, place: Path, **options: Any) -> str:
+def _savepoint_cannot_be_written(stage: DeploymentFixture, place: Path, **options: Any) -> str:
     kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri(), **options))
     assert kind is StartFailed
     assert f"job {stage.first.job_id} could not be stopped with a savepoint and is " in message
@@ -38,7 +40,7 @@ def _savepoint_cannot_be_written(stage: Stage, place: Path, **options: Any) -> s
     return message
 
 
-def _goes_on(stage: Stage, message: str) -> str:
+def _goes_on(stage: DeploymentFixture, message: str) -> str:
     assert "It goes on as before; nothing was started. Mend the cause, then deploy again" in message
     stage.goes_on(stage.first.job_id)
     assert stage.run().kind == "deployed", "with the cause mended the same run goes through"
@@ -46,7 +48,7 @@ def _goes_on(stage: Stage, message: str) -> str:
 
 
 @case("savepoint folder that cannot be written")
-def unwritable(stage: Stage) -> str:
+def unwritable(stage: DeploymentFixture) -> str:
     place = stage.root / "no-folder"
     place.write_text("a file")
     message = _savepoint_cannot_be_written(stage, place)
@@ -55,7 +57,7 @@ def unwritable(stage: Stage) -> str:
 
 
 @case("savepoint folder that is full", **{"restart-strategy.type": "exponential-delay"})
-def full(stage: Stage) -> str:
+def full(stage: DeploymentFixture) -> str:
     """Flink restarts the job then, from its latest checkpoint."""
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place)
@@ -63,7 +65,7 @@ def full(stage: Stage) -> str:
 
 
 @case("savepoint folder that is full, and a job that may not restart", **GIVES_UP)
-def full_for_good(stage: Stage) -> str:
+def full_for_good(stage: DeploymentFixture) -> str:
     """It fails for good, and is started again from the checkpoint that Flink would have restarted it from."""
     with _full(stage.root / "full") as place:
         kind, message = stage.fails(options=replace(OPTIONS, savepoint_directory=place.as_uri()))
@@ -85,7 +87,7 @@ def full_for_good(stage: Stage) -> str:
 
 
 @case("savepoint folder that is full, and a job that may not restart, by a run that is not to roll back", **GIVES_UP)
-def full_for_good_by_hand(stage: Stage) -> str:
+def full_for_good_by_hand(stage: DeploymentFixture) -> str:
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place, roll_back=False)
     assert "is FAILED" in message
@@ -97,7 +99,7 @@ def full_for_good_by_hand(stage: Stage) -> str:
 
 
 @case("savepoint folder that is full, and a job that may not restart and keeps no checkpoint", **KEEPS_NOTHING)
-def full_with_nothing_left(stage: Stage) -> str:
+def full_with_nothing_left(stage: DeploymentFixture) -> str:
     with _full(stage.root / "full") as place:
         message = _savepoint_cannot_be_written(stage, place)
     assert "is FAILED" in message
@@ -124,19 +126,19 @@ def _full(place: Path) -> Iterator[Path]:
             subprocess.run(["umount", place], check=True)
 
 
-def _dies(stage: Stage, when: str, **more: Any) -> None:
+def _dies(stage: DeploymentFixture, when: str, **more: Any) -> None:
     """A run that dies right before or after it submits the new job."""
     target = stage.reached_by()
 
     def die() -> None:
         raise KeyboardInterrupt
 
-    getattr(target, when)["submit"] = die
+    getattr(target, when)["start"] = die
     with pytest.raises(KeyboardInterrupt):
         stage.run(target, **more)
 
 
-def _no_savepoint(stage: Stage, harm: Callable[[Path], object], reason: str, remedy: str) -> str:
+def _no_savepoint(stage: DeploymentFixture, harm: Callable[[Path], object], reason: str, remedy: str) -> str:
     """What a retry says whose savepoint was harmed between stop and start; with it whole again, another one starts."""
     _dies(stage, "before")
     (savepoint,) = stage.savepoints
@@ -165,7 +167,7 @@ def _no_savepoint(stage: Stage, harm: Callable[[Path], object], reason: str, rem
 
 
 @case("savepoint deleted between stop and retry")
-def savepoint_deleted(stage: Stage) -> str:
+def savepoint_deleted(stage: DeploymentFixture) -> str:
     return _no_savepoint(
         stage,
         shutil.rmtree,
@@ -175,7 +177,7 @@ def savepoint_deleted(stage: Stage) -> str:
 
 
 @case("savepoint that is cut off between stop and retry")
-def savepoint_truncated(stage: Stage) -> str:
+def savepoint_truncated(stage: DeploymentFixture) -> str:
     def cut(savepoint: Path) -> None:
         os.truncate(savepoint / "_metadata", 100)
 
@@ -183,7 +185,7 @@ def savepoint_truncated(stage: Stage) -> str:
 
 
 @case("savepoint that holds something else at the retry")
-def savepoint_overwritten(stage: Stage) -> str:
+def savepoint_overwritten(stage: DeploymentFixture) -> str:
     def overwrite(savepoint: Path) -> None:
         (savepoint / "_metadata").write_bytes(b"no savepoint at all, " * 100)
 
@@ -194,15 +196,17 @@ def savepoint_overwritten(stage: Stage) -> str:
 
 # ------------------------------------------------------------------------------------------------------ the cluster
 @case("new job that failed over by itself, long before its start is taken up")
-def failed_over_since(stage: Stage) -> str:
+def failed_over_since(stage: DeploymentFixture) -> str:
     side = Side(stage.changed.script, {**stage.changed.settings, "restart-strategy.type": "exponential-delay"})
     _dies(stage, "after", side=side)
     (job_id,) = stage.running
     jobmanager = stage.target._jobmanager
-    wait_for(lambda: stage.target.course(job_id).completed > 4, "its settle time is over")
+    wait_for(lambda: stage.target.job_history(job_id).completed > 4, "its settle time is over")
     with _full(stage.root / "full") as place, pytest.raises(DeployError):
         jobmanager.stop_with_savepoint(job_id, place.as_uri())
-    wait_for(lambda: stage.target.course(job_id).restores == 2, "it is restored once more, from its own checkpoint")
+    wait_for(
+        lambda: stage.target.job_history(job_id).restores == 2, "it is restored once more, from its own checkpoint"
+    )
     entry = stage.run(side=side, options=replace(OPTIONS, start_timeout=1))
     assert (entry.kind, entry.job_id) == ("deployed", job_id)
     (later,) = (line for line in entry.evidence if line.startswith("after its settle time it failed 1 time"))
@@ -212,7 +216,7 @@ def failed_over_since(stage: Stage) -> str:
 
 
 @case("slots missing")
-def slots_missing(stage: Stage) -> str:
+def slots_missing(stage: DeploymentFixture) -> str:
     """Another job takes them all between the stop and the start, and gives them back before the old script returns."""
     target, filler = stage.reached_by(), new_id()
     script = """CREATE TABLE s (a INT) WITH ('connector' = 'datagen', 'rows-per-second' = '1');
@@ -228,12 +232,12 @@ def slots_missing(stage: Stage) -> str:
 
     def take() -> None:
         wait_for(lambda: stage.running == () and overview()["slots-available"] > 0, "the old job's slot is free")
-        target.before["submit"] = give_back
+        target.before["start"] = give_back
         settings = {"parallelism.default": str(overview()["slots-available"]), "pipeline.name": "filler"}
-        stage.target.submit(script, settings, Start(), job_id=filler)
+        stage.target.start(JobSpec(script, settings), Start(), filler)
         wait_for(lambda: overview()["slots-available"] == 0, "no slot is left")
 
-    target.before["submit"] = take
+    target.before["start"] = take
     kind, message = stage.fails(target, options=replace(OPTIONS, start_timeout=8))
     assert kind is RolledBack
     # Which of the two depends on how long the cluster lets a job wait.
@@ -246,7 +250,7 @@ def slots_missing(stage: Stage) -> str:
     return message
 
 
-def _ended_before(stage: Stage, state: str) -> str:
+def _ended_before(stage: DeploymentFixture, state: str) -> str:
     kind, message = stage.fails()
     assert kind is DeployRefused
     assert f"job {stage.first.job_id} of {stage.name} (ledger entry 1) is {state}" in message
@@ -258,13 +262,13 @@ def _ended_before(stage: Stage, state: str) -> str:
 
 
 @case("job cancelled by someone else")
-def cancelled_before(stage: Stage) -> str:
+def cancelled_before(stage: DeploymentFixture) -> str:
     stage.target.cancel(str(stage.first.job_id))
     return _ended_before(stage, "CANCELED")
 
 
 @case("job stopped by someone else")
-def stopped_before(stage: Stage) -> str:
+def stopped_before(stage: DeploymentFixture) -> str:
     savepoint = stage.target._jobmanager.stop_with_savepoint(str(stage.first.job_id))
     message = _ended_before(stage, "FINISHED")
     assert savepoint in message, "what it left is named"
@@ -272,16 +276,16 @@ def stopped_before(stage: Stage) -> str:
 
 
 @case("job failed")
-def failed_before(stage: Stage) -> str:
+def failed_before(stage: DeploymentFixture) -> str:
     stage.files.source.joinpath("3.csv").write_text("ann,many,2026-01-01 00:01:00\n")
     wait_for(lambda: stage.running == (), "the job fails")
     return _ended_before(stage, "FAILED")
 
 
 @case("job cancelled by someone else right before the stop")
-def cancelled_while_stopping(stage: Stage) -> str:
+def cancelled_while_stopping(stage: DeploymentFixture) -> str:
     target = stage.reached_by()
-    target.before["ask_to_stop"] = lambda: stage.target.cancel(str(stage.first.job_id))
+    target.before["stop"] = lambda: stage.target.cancel(str(stage.first.job_id))
     kind, message = stage.fails(target)
     assert kind is StartFailed
     assert f"job {stage.first.job_id} could not be stopped with a savepoint and is CANCELED" in message
@@ -296,9 +300,9 @@ def cancelled_while_stopping(stage: Stage) -> str:
 
 
 @case("new job cancelled by someone else while it is verified")
-def cancelled_while_verified(stage: Stage) -> str:
+def cancelled_while_verified(stage: DeploymentFixture) -> str:
     target = stage.reached_by()
-    target.after["submit"] = lambda: [stage.target.cancel(job_id) for job_id in stage.running]
+    target.after["start"] = lambda: [stage.target.cancel(job_id) for job_id in stage.running]
     kind, message = stage.fails(target)
     assert kind is RolledBack
     assert re.search(r"the job \w{32} is CANCELED after its start", message)
@@ -310,7 +314,7 @@ def cancelled_while_verified(stage: Stage) -> str:
 
 
 @case("two runs at once")
-def two_runs(stage: Stage) -> str:
+def two_runs(stage: DeploymentFixture) -> str:
     attempt = Attempt(
         stage.flink.gateway_url,
         stage.flink.jobmanager_url,

@@ -11,9 +11,9 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, StartFailed
 from airflow_flinkcompat.deploy.flink.polling import poll
+from tests.deploy.deployment_fixture import OPTIONS, DeploymentFixture, RecoveringFlink
 from tests.deploy.failures import Cases
 from tests.deploy.jobs import SETTINGS, Side, wait_for
-from tests.deploy.stage import OPTIONS, RecoveringFlink, Stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -22,13 +22,13 @@ PATIENT = replace(OPTIONS, start_timeout=240, stop_timeout=240)
 NO_ANSWER = re.compile(r"does not answer|answered 503|is not known yet")
 
 
-def _recovering(stage: Stage) -> RecoveringFlink:
+def _recovering(stage: DeploymentFixture) -> RecoveringFlink:
     assert isinstance(stage.flink, RecoveringFlink)
     return stage.flink
 
 
 def _killed(
-    stage: Stage, when: str, call: str, until: Callable[[], object] = lambda: None, **more: object
+    stage: DeploymentFixture, when: str, call: str, until: Callable[[], object] = lambda: None, **more: object
 ) -> list[str]:
     """What a run is told whose JobManager is killed before or after a call, and what its retries come to.
 
@@ -64,7 +64,7 @@ def _killed(
     return [told[0], f"after {known[-1]}", told[-1]]
 
 
-def _goes_on(stage: Stage, told: list[str], *ends: str) -> str:
+def _goes_on(stage: DeploymentFixture, told: list[str], *ends: str) -> str:
     """One job runs, the ledger's; its rows are whole; one savepoint or another is where it says."""
     head = stage.ledger.head()
     assert head is not None
@@ -75,38 +75,38 @@ def _goes_on(stage: Stage, told: list[str], *ends: str) -> str:
 
 
 @case("in a stop that was asked for")
-def in_a_stop(stage: Stage) -> str:
-    told = _killed(stage, "after", "ask_to_stop")
+def in_a_stop(stage: DeploymentFixture) -> str:
+    told = _killed(stage, "after", "stop")
     return _goes_on(stage, told, "deployed")
 
 
 @case("in a stop whose savepoint was complete")
-def after_the_savepoint(stage: Stage) -> str:
+def after_the_savepoint(stage: DeploymentFixture) -> str:
     def complete() -> None:
         wait_for(lambda: stage.savepoints, "the savepoint is complete")
 
-    return _goes_on(stage, _killed(stage, "after", "ask_to_stop", complete), "deployed")
+    return _goes_on(stage, _killed(stage, "after", "stop", complete), "deployed")
 
 
 @case("after the stop, before the start")
-def after_the_stop(stage: Stage) -> str:
-    told = _killed(stage, "before", "submit")
+def after_the_stop(stage: DeploymentFixture) -> str:
+    told = _killed(stage, "before", "start")
     assert len(stage.savepoints) == 1
     return _goes_on(stage, told, "deployed")
 
 
 @case("right after the start")
-def after_the_start(stage: Stage) -> str:
-    return _goes_on(stage, _killed(stage, "after", "submit"), "deployed", "RolledBack")
+def after_the_start(stage: DeploymentFixture) -> str:
+    return _goes_on(stage, _killed(stage, "after", "start"), "deployed", "RolledBack")
 
 
 @case("while the new job is verified")
-def while_verified(stage: Stage) -> str:
+def while_verified(stage: DeploymentFixture) -> str:
     return _goes_on(stage, _killed(stage, "before", "restored_from"), "deployed", "RolledBack")
 
 
 @case("when the new job, which restarts for ever, is to be cancelled")
-def before_the_way_back(stage: Stage) -> str:
+def before_the_way_back(stage: DeploymentFixture) -> str:
     more = "customer STRING, total BIGINT, since TIMESTAMP(3), most BIGINT"
     script = stage.files.script(select="customer, SUM(amount), window_start, MAX(amount)", columns=more)
     refused = Side(script, {**SETTINGS, "restart-strategy.type": "exponential-delay"})

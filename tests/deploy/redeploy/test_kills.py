@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import LocalFlink, SqlGatewayTarget
+from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.faults import Result, write
 from tests.deploy.kills import Point
 from tests.deploy.scenarios import OPTIONS, SCENARIOS, Case, Scenario

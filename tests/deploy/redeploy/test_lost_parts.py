@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, RolledBack, StartFailed
+from tests.deploy.deployment_fixture import OPTIONS, DeploymentFixture, FragileFlink
 from tests.deploy.failures import Cases
 from tests.deploy.jobs import wait_for
-from tests.deploy.stage import OPTIONS, FragileFlink, Stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -20,13 +20,13 @@ case = Cases("lost-parts", "Redeploys in which a part of the cluster is killed")
 WATCHFUL = replace(OPTIONS, settle_seconds=5)  # longer than it takes the JobManager to miss a TaskManager
 
 
-def _fragile(stage: Stage) -> FragileFlink:
+def _fragile(stage: DeploymentFixture) -> FragileFlink:
     assert isinstance(stage.flink, FragileFlink)
     return stage.flink
 
 
 @case("TaskManager killed right after the restore, another one comes")
-def taskmanager_killed(stage: Stage) -> str:
+def taskmanager_killed(stage: DeploymentFixture) -> str:
     flink, target = _fragile(stage), stage.reached_by()
 
     def replaced() -> None:
@@ -45,7 +45,7 @@ def taskmanager_killed(stage: Stage) -> str:
 
 
 @case("TaskManager killed right after the restore, none comes")
-def taskmanager_lost(stage: Stage) -> str:
+def taskmanager_lost(stage: DeploymentFixture) -> str:
     flink, target = _fragile(stage), stage.reached_by()
     target.before["restored_from"] = lambda: flink.kill("taskmanager")
     try:
@@ -61,7 +61,7 @@ def taskmanager_lost(stage: Stage) -> str:
     return message
 
 
-def _jobmanager_killed(stage: Stage, complete: bool) -> tuple[str, Path]:
+def _jobmanager_killed(stage: DeploymentFixture, complete: bool) -> tuple[str, Path]:
     """Killed when the stop has been asked for. It knows nothing of any job when it is back: there is no HA."""
     flink, target = _fragile(stage), stage.reached_by()
 
@@ -71,7 +71,7 @@ def _jobmanager_killed(stage: Stage, complete: bool) -> tuple[str, Path]:
         if not complete:
             (stage.savepoints[0] / "_metadata").unlink()
 
-    target.after["ask_to_stop"] = die
+    target.after["stop"] = die
     place = flink.work_dir / "savepoints" / stage.name
     try:
         kind, message = stage.fails(target)
@@ -85,7 +85,7 @@ def _jobmanager_killed(stage: Stage, complete: bool) -> tuple[str, Path]:
 
 
 @case("JobManager killed in a stop whose savepoint was complete")
-def jobmanager_killed_after(stage: Stage) -> str:
+def jobmanager_killed_after(stage: DeploymentFixture) -> str:
     message, place = _jobmanager_killed(stage, complete=True)
     entry = stage.run()
     assert str(place) in str(entry.savepoint).replace("file://", ""), "found in the stop's own folder"
@@ -95,7 +95,7 @@ def jobmanager_killed_after(stage: Stage) -> str:
 
 
 @case("JobManager killed in a stop whose savepoint was not complete")
-def jobmanager_killed_mid(stage: Stage) -> str:
+def jobmanager_killed_mid(stage: DeploymentFixture) -> str:
     _jobmanager_killed(stage, complete=False)
     kind, message = stage.fails()
     assert kind is StartFailed

@@ -30,11 +30,11 @@ from airflow_flinkcompat.deploy import (
     TargetError,
     deploy,
 )
-from airflow_flinkcompat.deploy.flink.evidence import TakenState, VertexState
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
-from airflow_flinkcompat.deploy.redeploy.run import Deployable
-from airflow_flinkcompat.deploy.redeploy.stopping import find_savepoint
+from airflow_flinkcompat.deploy.target import TakenState, VertexState
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
+from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.deploy.jobs import Side
 from tests.deploy.pretended import Pretended, number_ids
@@ -59,7 +59,7 @@ def target() -> Pretended:
     return Pretended()
 
 
-def run(target: Pretended, ledger: Ledger, side: Deployable, **more: Any) -> LedgerEntry:
+def run(target: Pretended, ledger: Ledger, side: JobSpec, **more: Any) -> LedgerEntry:
     head = ledger.head()
     options = Options(**{"settle_seconds": 0, "start_timeout": 0.02, "submit_timeout": 0.02, **more.pop("options", {})})
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
@@ -71,11 +71,13 @@ def kinds(ledger: Ledger) -> list[str]:
 
 
 def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
-    side = dataclasses.replace(V1, functions=({"name": "f", "kind": "scalar", "span": "x"},), catalog="CREATE TABLE …")
+    side = dataclasses.replace(
+        V1, functions=(FunctionDeclaration("f", "scalar", span=Span("x", 1, 1, 1, 1)),), catalog="CREATE TABLE …"
+    )
     entry = run(target, ledger, side, outcome="unknown", report_path="r.json", approved_by="ann")
     assert entry == ledger.head()
     assert (entry.script, entry.settings, entry.catalog) == (side.script, side.settings, side.catalog)
-    assert entry.functions == ({"name": "f", "kind": "scalar"},)
+    assert entry.functions == ({"name": "f", "kind": "scalar", "language": "java", "definition": ""},)
     assert (entry.engine, entry.engine_version, entry.sha256) == ("flink", "2.3.0", side.sha256)
     assert (entry.outcome, entry.report_path, entry.approved_by, entry.owner) == ("unknown", "r.json", "ann", "me")
 
@@ -191,20 +193,20 @@ def fails_over_the_stop(target: Pretended) -> None:
     """The job fails when it is stopped, and keeps its checkpoint."""
     (former,) = target.running("orders")
     target.states[former, "completed"], target.retained = TakenState("file:/chk-8"), True
-    ask, result = target.ask_to_stop, target.stop_result
+    ask, result = target.stop, target.stop_result
 
     def failed(job_id: str, trigger_id: str) -> str | None:
         if target.now[job_id] == "FAILED":
             raise DeployError("no space left")
         return result(job_id, trigger_id)
 
-    def fail(job_id: str, directory: str | None, trigger_id: str) -> None:
+    def fail(job_id: str, trigger_id: str, directory: str | None) -> Any:
         if job_id != former:
-            return ask(job_id, directory, trigger_id)
+            return ask(job_id, trigger_id, directory)
         target.stops[trigger_id] = "nowhere"
         target.end(job_id, "FAILED")
 
-    target.ask_to_stop, target.stop_result = fail, failed  # type: ignore[method-assign]
+    target.stop, target.stop_result = fail, failed  # type: ignore[method-assign]
 
 
 def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger: Ledger) -> None:
@@ -240,11 +242,11 @@ def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
 ) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
-    target.submit = lambda *_, **__: (_ for _ in ()).throw(DeployError("no such file"))  # type: ignore[method-assign]
+    target.start = lambda *_, **__: (_ for _ in ()).throw(DeployError("no such file"))  # type: ignore[method-assign]
     with pytest.raises(StartFailed, match="Rolling back failed too: the job was refused: no such file") as caught:
         run(target, ledger, V2)
     assert "deploy the script of ledger entry 4 again with start mode 'checkpoint'" in str(caught.value)
-    del target.submit  # type: ignore[method-assign]
+    del target.start  # type: ignore[method-assign]
     entry = run(target, ledger, V1, start_mode="checkpoint", outcome="compatible")
     assert entry.savepoint == "file:/chk-8", "which does go through"
 
@@ -342,15 +344,15 @@ def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: 
     target.fail = where
     if where == "submit":  # the way back is not refused
         target.before["cancel"] = target.before["submitted"] = lambda: None
-        submit = target.submit
+        submit = target.start
 
-        def once(*arguments: Any, **more: Any) -> None:
+        def once(*arguments: Any, **more: Any) -> Any:
             try:
-                submit(*arguments, **more)
+                return submit(*arguments, **more)
             finally:
                 target.fail = ""
 
-        target.submit = once  # type: ignore[method-assign]
+        target.start = once  # type: ignore[method-assign]
     with pytest.raises(RolledBack) as caught:
         run(target, ledger, V2)
     message = str(caught.value)
@@ -786,7 +788,17 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-CALLS = ["engine", "validate", "ask_to_stop", "stop_result", "submit", "status", "restored_from", "cancel", "append"]
+CALLS = [
+    "engine",
+    "validate",
+    "stop",
+    "poll",
+    "start",
+    "status",
+    "restored_from",
+    "cancel",
+    "append",
+]
 
 
 @pytest.mark.parametrize("fails", ["", "restore", "stop"])

@@ -14,8 +14,9 @@ from airflow_flinkcompat.deploy import (
     DeployRefused,
     Ledger,
     LedgerEntry,
-    LocalFlink,
+    Operation,
     Options,
+    Proof,
     RolledBack,
     ScriptRefused,
     SqlGatewayTarget,
@@ -24,6 +25,8 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
 from tests.nightly import mostly_nightly
 
@@ -103,7 +106,7 @@ def test_resume_keeps_state_and_stateless_does_not(
     )
     assert resumed.effective_settings["session"]["parallelism.default"] == "1"
     assert "execution.checkpointing.dir" in resumed.effective_settings["cluster"]
-    assert target.restored_from(str(resumed.job_id)) == resumed.savepoint
+    assert target.restored_from(str(resumed.job_id)).snapshot == resumed.savepoint
     assert target.running(ledger.deployment) == (resumed.job_id,)
     files.arrive("2.csv", SECOND)
     # 5 + 7: rows from both sides of the savepoint; no second minute 0: the first file was not read again.
@@ -115,7 +118,7 @@ def test_resume_keeps_state_and_stateless_does_not(
     assert fresh.start_mode == "stateless"
     assert fresh.savepoint is not None, "a stateless restart stops with a savepoint too"
     assert Path(fresh.savepoint.removeprefix("file:")).is_dir()
-    assert target.restored_from(str(fresh.job_id)) is None
+    assert target.restored_from(str(fresh.job_id)).snapshot is None
     # The second file is read again, and the 5 that only the state knew is gone.
     wait_for(lambda: 'ann,7,"2026-01-01 00:01:00"' in files.rows(), "minute 1 is written again")
 
@@ -165,7 +168,7 @@ def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Led
     assert back is not None
     assert (back.kind, back.sha256) == ("rolled-back", first.sha256)
     assert target.running(ledger.deployment) == (back.job_id,)
-    assert back.savepoint == failed.savepoint == target.restored_from(str(back.job_id))
+    assert back.savepoint == failed.savepoint == target.restored_from(str(back.job_id)).snapshot
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")
     assert any(line.startswith("state: ") for line in back.evidence) is False, "a way back has nothing to compare with"
@@ -225,7 +228,7 @@ def test_old_savepoints_go_and_a_retained_checkpoint_is_a_start(
     entry = run(side, start_mode="checkpoint", outcome="compatible", options=options)
     assert entry.start_mode == "checkpoint"
     assert "/chk-" in str(entry.savepoint)
-    assert target.restored_from(str(entry.job_id)) == entry.savepoint
+    assert target.restored_from(str(entry.job_id)).snapshot == entry.savepoint
     assert target.running(ledger.deployment) == (entry.job_id,)
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before")
@@ -248,7 +251,7 @@ def test_job_that_is_not_the_ledgers_is_refused(
 ) -> None:
     side, first = first_deployment(run, files)
     stranger = new_id()
-    target.submit(side.script, {**side.settings, "pipeline.name": ledger.deployment}, Start(), job_id=stranger)
+    target.start(JobSpec(side.script, {**side.settings, "pipeline.name": ledger.deployment}), Start(), stranger)
     with pytest.raises(DeployRefused, match=f"job {stranger} named '{ledger.deployment}' runs on the cluster"):
         run(side)
     target.cancel(stranger)
@@ -267,12 +270,12 @@ class Interrupted(SqlGatewayTarget):
 
     at: str = ""
 
-    def submit(self, *arguments: Any, **more: Any) -> None:
+    def start(self, *arguments: Any) -> Operation:
         if self.at == "submit":
             raise KeyboardInterrupt
-        super().submit(*arguments, **more)
+        return super().start(*arguments)
 
-    def restored_from(self, job_id: str) -> str | None:
+    def restored_from(self, job_id: str) -> Proof:
         raise KeyboardInterrupt
 
 
@@ -295,7 +298,7 @@ def test_interrupted_run_is_taken_up(
     taken_up = run(changed, owner="worker-1")
     stopped = ledger.entries()[6]
     assert (stopped.kind, stopped.job_id) == ("stopped", first.job_id)
-    assert taken_up.savepoint == stopped.savepoint == target.restored_from(str(taken_up.job_id))
+    assert taken_up.savepoint == stopped.savepoint == target.restored_from(str(taken_up.job_id)).snapshot
     assert target.running(ledger.deployment) == (taken_up.job_id,)
     if at == "verify":
         assert left_running == (taken_up.job_id,), "the started job is verified, not started twice"
@@ -308,7 +311,7 @@ def test_reset_in_the_script_does_not_take_the_savepoint_away(
     side = Side(files.script(before=f"{before}SET 'pipeline.name' = '{ledger.deployment}';\n"))
     run(side)
     resumed = run(side)
-    assert resumed.savepoint == target.restored_from(str(resumed.job_id)) is not None
+    assert resumed.savepoint == target.restored_from(str(resumed.job_id)).snapshot is not None
 
 
 @pytest.mark.parametrize("opening", mostly_nightly(["EXECUTE STATEMENT SET BEGIN", "BEGIN STATEMENT SET;"]))

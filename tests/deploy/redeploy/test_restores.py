@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.deploy import Ledger, LocalFlink, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.nightly import mostly_nightly
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, JobStatus, Start, Target, VerificationFailed, verify_start
-from airflow_flinkcompat.deploy.flink.evidence import same_place
+from airflow_flinkcompat.deploy.target import Proof, same_snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +44,8 @@ class Scripted:
         self.now += 0.5
         return self.seen.pop(0) if len(self.seen) > 1 else self.seen[0]
 
-    def restored_from(self, job_id: str) -> str | None:
-        return self.restored
+    def restored_from(self, job_id: str) -> Proof:
+        return Proof(self.restored)
 
     def request_checkpoint(self, job_id: str) -> None:
         self.asked += 1
@@ -151,5 +151,5 @@ def test_bounded_job_may_end() -> None:
         (None, "file:/a", False),
     ],
 )
-def test_same_place(one: str | None, other: str | None, same: bool) -> None:
-    assert same_place(one, other) is same
+def test_same_snapshot(one: str | None, other: str | None, same: bool) -> None:
+    assert same_snapshot(one, other) is same

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
-from airflow_flinkcompat.compat.source_starts import CONNECTORS, by_itself
+from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
+from airflow_flinkcompat.compat.startup_offsets import CONNECTORS, by_itself
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
@@ -25,11 +25,12 @@ from airflow_flinkcompat.deploy import (
 )
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
 from airflow_flinkcompat.deploy.flink.snapshot import StoredList
+from airflow_flinkcompat.deploy.flink.source_tables import sources_of
 from airflow_flinkcompat.deploy.flink.tables import overlay
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.sources.offsets import decide
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown, positions_of, specific_offsets
-from airflow_flinkcompat.deploy.sources.reading import Sources, SourceTable, sources_of
+from airflow_flinkcompat.deploy.target import Sources, SourceTable
 from tests.deploy.jobs import Side
 from tests.deploy.pretended import Pretended, number_ids
 
@@ -348,9 +349,9 @@ def test_sources_nobody_can_name_begin_by_the_script_or_not_at_all(ledger: Ledge
 
 
 # -------------------------------------------------------------------------------- after a backfill
-def handed_over(column: str, live_from: str = "2026-01-01T00:00:00Z", **startup: str) -> HandOver:
+def handed_over(column: str, live_from: str = "2026-01-01T00:00:00Z", **startup: str) -> Cutover:
     start = SourceStart("orders", column, 0, live_from, live_from, startup)
-    return HandOver("2026-01-02 00:00:00", (start,), (), fingerprint(V1.script, V1.settings, (), ""), "2026-01-03")
+    return Cutover("2026-01-02 00:00:00", (start,), (), V1.part_digests(), "2026-01-03")
 
 
 TIMED = replace(ORDERS, record_time=frozenset({"met"}))

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat.handovers.record import HandOver, SourceStart, fingerprint
+from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
 from airflow_flinkcompat.deploy import (
     DeployRefused,
     JobManager,
     Ledger,
     LedgerEntry,
-    LocalFlink,
     Options,
     SqlGatewayTarget,
     TargetError,
     deploy,
 )
-from airflow_flinkcompat.deploy.local.jars import fetch
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.local_flink.jars import fetch
 from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.kafka import kafka_client
@@ -170,9 +170,7 @@ def test_each_choice_gives_its_rows(orders: Orders, monkeypatch: pytest.MonkeyPa
 
     side = orders.side(4, **latest)
     start = SourceStart("orders", "met", 0, "1970-01-01T00:01:41Z", "1970-01-01T00:02:00Z", latest)
-    record = HandOver(
-        "1970-01-01 00:01:00", (start,), (), fingerprint(side.script, side.settings, (), ""), "2026-01-01"
-    )
+    record = Cutover("1970-01-01 00:01:00", (start,), (), side.part_digests(), "2026-01-01")
     orders.deploy(side, start_mode="stateless", hand_over=record)
     assert any("(from the hand-over)" in line for line in orders.said)
     assert orders.rows(4, 2) == ["b1", "c1"]

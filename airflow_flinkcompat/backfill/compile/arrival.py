@@ -1,0 +1,122 @@
+"""The order in which rows arrive at an operator, where a source or declared columns tell it.
+
+What counts rows, or adds them up one after the other, needs it to be the job's own: rows of one key that could as well
+have come in another order are an error of the run, and a relation whose order nothing tells is refused before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.protocols import Locations
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, InputRef, through, transform
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    OverCall,
+    Project,
+    Scan,
+    Union,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+TTL = "table.exec.state.ttl"
+
+
+@dataclass(frozen=True)
+class AskedOrder:
+    """How rows of equal ``keys`` are asked to be ordered: by their event time first (``by_time``), then by arrival."""
+
+    keys: tuple[Expression, ...]
+    by_time: bool
+
+
+def missing_order(locations: Locations, node: Node, order: AskedOrder) -> str:
+    """Why nothing tells the order in which rows of a relation arrive, with the remedy; "" where something does."""
+    match node:
+        case Scan():
+            return _unknown_of_table(locations, node)
+        case Filter():
+            return missing_order(locations, node.input, order)
+        case Project():
+            leaf = through(node.expressions)
+            return missing_order(
+                locations, node.input, AskedOrder(tuple(transform(key, leaf) for key in order.keys), order.by_time)
+            )
+        case Over() if (clock := clock_of(node)) is not None:
+            # On event time, rows leave sorted by it; those of one moment as they came, but beside those of other keys.
+            kept = clock is TimeAttribute.PROCTIME or (
+                order.by_time and set(node.calls[0].partition_by) <= set(order.keys)
+            )
+            if kept:
+                return missing_order(locations, node.input, order)
+            return (
+                "rows leave an OVER aggregation on event time when a watermark comes, not as they arrived; "
+                + FLINK_BATCH
+            )
+        case Union():
+            return _unknown_of_branches(locations, node, order)
+    return (
+        f"in which order rows leave {_NAMES.get(type(node).__name__, 'an operator')} is nowhere written; {FLINK_BATCH}"
+    )
+
+
+_NAMES = {
+    "WindowAssign": "a window",
+    "Aggregate": "an aggregation",
+    "WindowAggregate": "an aggregation",
+    "GroupWindowAggregate": "an aggregation",
+    "Join": "a join",
+    "Sort": "an ORDER BY",
+}
+
+
+def check_kept(settings: Mapping[str, str], node: Over | GroupWindowAggregate) -> None:
+    """Raises :class:`Untranslatable` where Flink may forget a key in between, when that is depends on its machine."""
+    if (value := settings.get(TTL, "0").strip()) not in ("0", "0 ms", "0 s"):
+        raise Untranslatable(
+            f"with {TTL} = '{value}' Flink forgets the rows of a key that pauses for so long as the job runs, which no "
+            "history tells; leave the setting out of what is backfilled",
+            node.span,
+        )
+
+
+def clock_of(node: Over, call: OverCall | None = None) -> TimeAttribute | None:
+    """The time attribute that rows of an OVER, of one of its calls, are ordered by."""
+    keys = (call or node.calls[0]).order_by
+    first = keys[0][0] if keys else None
+    if isinstance(first, FunctionCall) and first.function == "PROCTIME":
+        return TimeAttribute.PROCTIME
+    return node.input.schema[first.index].time_attribute if isinstance(first, InputRef) else None
+
+
+def remedy(node: Node) -> str:
+    """How a person says in which order the rows of a relation arrived."""
+    names = dict.fromkeys(scan.table.path[2] for scan in walk_nodes(node) if isinstance(scan, Scan))
+    return "say which columns tell it with " + " ".join(f"--order-by {name}=COLUMN[,COLUMN]" for name in names)
+
+
+def _unknown_of_table(locations: Locations, node: Scan) -> str:
+    table = node.table
+    if locations.order(table):
+        return ""
+    source = locations.source(table)
+    if source.ordered:
+        return ""
+    return f"{source.place} (table {table.name}) does not tell in which order its rows arrived; {remedy(node)}"
+
+
+def _unknown_of_branches(locations: Locations, node: Union, order: AskedOrder) -> str:
+    tables = [scan.table for scan in walk_nodes(node) if isinstance(scan, Scan)]
+    kinds = {tuple(table.columns[i].type.name for i in locations.order(table)) for table in tables}
+    if () in kinds or len(kinds) > 1:
+        return (
+            "how the branches of a UNION ALL arrive beside each other is nowhere written; "
+            f"{remedy(node)}, of the same types"
+        )
+    return next(filter(None, (missing_order(locations, branch, order) for branch in node.branches)), "")

@@ -1,0 +1,215 @@
+"""From a program's plan to the steps of its backfill; whatever is not exact is refused here, before Spark starts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.operators import OPERATORS
+from airflow_flinkcompat.backfill.compile.range_pushdown import push_down_ranges
+from airflow_flinkcompat.backfill.compile.ranges import for_range, published_windows
+from airflow_flinkcompat.backfill.compile.sessions import place_session_filters
+from airflow_flinkcompat.backfill.compile.sink_columns import sink_columns
+from airflow_flinkcompat.backfill.compile.window_origins import common_window_columns, window_columns, windows_of
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable, combined
+from airflow_flinkcompat.backfill.protocols import Locations, PublishedRows, Range
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
+from airflow_flinkcompat.backfill.spark_sql.localtime import localised
+from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
+from airflow_flinkcompat.backfill.uris import nested
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.nodes import Node, Scan, walk_nodes
+from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Program
+
+# Settings that change values; what they ask for is done by nobody here.
+_REFUSED_SETTINGS = {
+    "table.exec.legacy-cast-behaviour": ("disabled", "casts follow older rules"),
+    "table.exec.sink.type-length-enforcer": ("ignore", "texts are cut or padded when written"),
+}
+_SYSTEM_FUNCTION = re.compile(r"CREATE TEMPORARY SYSTEM FUNCTION\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """What every sink of a program is written, whichever range is published."""
+
+    writes: tuple[Write, ...]
+
+    def work(self, bounds: Range) -> Work:
+        """The steps that publish a range.
+
+        Args:
+            bounds: The range the program was compiled for, or a part of it.
+
+        Returns:
+            Steps whose sources need not give rows that lie in no window asked for.
+        """
+        published = published_windows(bounds)
+        return Work(
+            tuple(
+                replace(write, inputs=tuple(push_down_ranges(for_range(step, published)) for step in write.inputs))
+                for write in self.writes
+            )
+        )
+
+
+def compile_program(program: Program, locations: Locations, bounds: Range, drop_late: bool = False) -> CompiledProgram:
+    """Compile a program once, for a range and all its parts.
+
+    Args:
+        program: The plan of the script.
+        locations: Where its tables lie.
+        bounds: The whole range that is published.
+        drop_late: Whether rows are left out that came too late for their window.
+
+    Raises:
+        BackfillError: Something cannot be done exactly; every such construct is named.
+    """
+    _check_program(program)
+    sinks = [pipeline.sink.table for pipeline in program.pipelines if pipeline.sink.table is not None]
+    scans = [node for pipeline in program.pipelines for node in walk_nodes(pipeline.sink) if isinstance(node, Scan)]
+    locations.check((scan.table for scan in scans), sinks)
+    writes, errors = _compiled(program, locations, bounds, drop_late)
+    merged: dict[tuple[str, str, str], Write] = {}
+    for write in writes:
+        path = write.rows.table.path
+        merged[path] = _together(merged[path], write) if path in merged else write
+    for write in merged.values() if not errors else ():
+        try:
+            write.target.check(write.rows, bounds)
+        except BackfillError as error:
+            errors.append(error)
+    if errors:
+        raise combined(errors)
+    _check_places(Work(tuple(merged.values())))
+    return CompiledProgram(tuple(merged.values()))
+
+
+def _compiled(
+    program: Program, locations: Locations, bounds: Range, drop_late: bool
+) -> tuple[list[Write], list[BackfillError]]:
+    """A write for each pipeline, and what cannot be done."""
+    contexts: dict[tuple[object, bool], CompileContext] = {}
+    placed: dict[int, Node] = {}
+    times: dict[tuple[int, str], tuple[object, object]] = {}
+    pipelines: list[tuple[CompileContext, Pipeline]] = []
+    writes: list[Write] = []
+    errors: list[BackfillError] = []
+    for line in program.pipelines:
+        settings, key = dict(line.settings), (line.settings, bool(line.steps))
+        if key not in contexts:
+            contexts[key] = CompileContext(OPERATORS, locations, bounds, settings, drop_late, bool(line.steps))
+        try:
+            sink = place_session_filters(localised(line.sink, settings, times), placed)
+            pipelines.append((contexts[key], replace(line, sink=sink)))
+            writes.append(_write(*pipelines[-1]))
+        except BackfillError as error:
+            errors.append(error)
+    if not errors and not all(context.columns.settled for context in contexts.values()):
+        # Now it is known which columns all readers of a relation need, so that what several read is the same step.
+        writes = [_write(*each) for each in pipelines]
+    return writes, errors
+
+
+def _check_program(program: Program) -> None:
+    if program.problems:
+        # What the parser says holds its own, more exact place.
+        spans = [None if problem.reason == "statement" else problem.span for problem in program.problems]
+        raise combined(
+            [Untranslatable(problem.message, span) for problem, span in zip(program.problems, spans, strict=True)]
+        )
+    for fact in program.other_statements:
+        if fact.kind.startswith("Alter"):
+            raise Untranslatable(
+                f"{str(fact.text)[:80]}: a backfill does not follow ALTER; declare the table as it is now", fact.span
+            )
+        if fact.kind == "Drop" and (name := _dropped(fact, len(program.pipelines))):
+            raise Untranslatable(
+                f"{str(fact.text)[:80]}: a backfill does not follow DROP of what is declared above it and queries "
+                f"stand below it; leave it out, or declare {name} once",
+                fact.span,
+            )
+    for function in program.functions:
+        # Flink looks for temporary system functions first, for those of a catalog after its own.
+        if _SYSTEM_FUNCTION.match(str(function.definition)) and functions.lookup(function.name) is not None:
+            raise Untranslatable(
+                f"function {function.name} takes the place of Flink's own {function.name.upper()} and cannot run in "
+                f"Spark; give it a name of its own, or {FLINK_BATCH}",
+                function.span,
+            )
+    if not program.pipelines:
+        raise BackfillError("the script writes nothing; a backfill runs its INSERT INTO statements")
+
+
+def _dropped(fact: OtherStatement, queries: int) -> str:
+    """The name that a DROP takes from the queries after it; empty where none follow, or it was not declared before."""
+    before, *declared = map(str, fact.after)
+    name = fact.name.replace("`", "").rpartition(".")[2]
+    known = {path.removeprefix("temporary ").rpartition(".")[2] for path in declared}
+    return name if int(before) < queries and name in known else ""
+
+
+def _check_places(work: Work) -> None:
+    reads = {
+        (read.source.place, read.table) for write in work.writes for step in write.inputs for read in reads_of(step)
+    }
+    for position, write in enumerate(work.writes):
+        sink, target = write.rows.name, write.target.place
+        for place, table in sorted(reads):
+            if nested(target, place):
+                raise BackfillError(
+                    f"sink {sink} would be written to {target}, where table {table} is read ({place}); "
+                    f"give another place with --sink {sink}=URI"
+                )
+        for other in work.writes[:position]:
+            if nested(target, other.target.place):
+                raise BackfillError(
+                    f"sinks {other.rows.name} and {sink} would be written to the same place {target}; "
+                    "give each a place of its own with --sink NAME=URI"
+                )
+
+
+def _together(first: Write, second: Write) -> Write:
+    """Two INSERTs into one sink as one write."""
+    rows = replace(first.rows, windows=common_window_columns(first.rows.windows, second.rows.windows))
+    return replace(first, rows=rows, inputs=first.inputs + second.inputs)
+
+
+def _write(context: CompileContext, pipeline: Pipeline) -> Write:
+    sink = pipeline.sink
+    table = sink.table
+    if table is None:
+        raise Untranslatable("a bare SELECT has no sink to write to; write INSERT INTO … SELECT", sink.span)
+    for setting, (harmless, effect) in _REFUSED_SETTINGS.items():
+        if context.settings.get(setting, harmless).lower() != harmless:
+            raise Untranslatable(f"with {setting} = '{context.settings[setting]}' {effect}; {FLINK_BATCH}", sink.span)
+    if sink.hints:
+        raise Untranslatable(
+            f"sink {table.name}: hints are not understood by a backfill; write options into WITH", sink.span
+        )
+    target = context.locations.sink(table)
+    if sink.overwrite and not target.exclusive:
+        raise Untranslatable(
+            f"INSERT OVERWRITE {table.name} would replace everything at {target.place}; "
+            f"say where to write with --sink {table.path[2]}=URI",
+            sink.span,
+        )
+    try:
+        columns, values, condition = sink_columns(sink, context.settings)
+    except BackfillError:
+        # What lies below may be the cause, and says more.
+        context.compile(sink.input, frozenset(range(len(sink.schema))))
+        raise
+    body = context.compile(sink.input, references(values.sources))
+    # Last, because a window that could not be read is none either.
+    if context.bounds.bounded and None in windows_of(sink.input):
+        raise Untranslatable(
+            f"the rows written to {table.name} belong to no window, so no time range can be applied; "
+            "leave out --from and --to to recompute everything",
+            sink.span,
+        )
+    if condition:
+        body = Where(body, condition)
+    step = Select(body, tuple(enumerate(values.sql)))
+    return Write(PublishedRows(table, columns, window_columns(sink)), target, (step,))

@@ -1,0 +1,127 @@
+"""What the compilation of every operator shares, and the way from an operator to those below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_flinkcompat.backfill.compile.ranges import published_windows
+from airflow_flinkcompat.backfill.compile.sharing import NeededColumns
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.protocols import Locations, Range
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
+from airflow_flinkcompat.backfill.spark_sql.windows import AskedWindows, WindowRange
+from airflow_flinkcompat.backfill.steps import Step
+from airflow_flinkcompat.plan.expressions import Expression, conjuncts, through, transform
+from airflow_flinkcompat.plan.nodes import Filter, GroupWindowAggregate, Join, Node, Over, Project, WindowAssign
+
+_CONSTRUCTS = {
+    "Join": "a join",
+    "Sort": "ORDER BY or LIMIT",
+    "Values": "VALUES or a SELECT without FROM",
+    "Correlate": "a table function",
+}
+
+
+@dataclass(frozen=True)
+class FiltersAbove:
+    """What stands above a relation without anything in between that changes rows.
+
+    It is the conditions of the filters, and the columns read above all of them; both in terms of the relation's
+    columns.
+    """
+
+    conditions: tuple[Expression, ...]
+    read: frozenset[int]
+
+    @classmethod
+    def under(cls, node: Filter, needed: frozenset[int], above: FiltersAbove | None) -> FiltersAbove:
+        """Of a filter's input."""
+        if above is None:
+            return cls(conjuncts(node.condition), needed)
+        return replace(above, conditions=above.conditions + conjuncts(node.condition))
+
+    def through(self, node: Project) -> FiltersAbove:
+        """Of a projection's input."""
+        leaf = through(node.expressions)
+        conditions = tuple(part for each in self.conditions for part in conjuncts(transform(each, leaf)))
+        return FiltersAbove(conditions, references([node.expressions[i] for i in self.read]))
+
+
+def is_ranking_input(node: Node) -> bool:
+    """Whether a relation is an OVER under nothing but filters and projections."""
+    while isinstance(node, Filter | Project):
+        node = node.input
+    return isinstance(node, Over)
+
+
+Compile = Callable[["CompileContext", Any, frozenset[int], FiltersAbove | None], Step]
+"""Makes steps of a node of one type, from the positions its readers need and what stands above it."""
+
+
+@dataclass(frozen=True)
+class CompileContext:
+    """Compiles the relations of one pipeline: where tables lie, which windows are published, the settings in force."""
+
+    operators: Mapping[type[Node], Compile]
+    """What makes steps of a node, by its type or one that it inherits from."""
+    locations: Locations
+    bounds: Range
+    settings: Mapping[str, str]
+    drop_late: bool = False
+    written: bool = False
+    """Whether the pipeline is a program's, which can say what SQL cannot."""
+    columns: NeededColumns = field(default_factory=NeededColumns)
+    asked: Mapping[int, AskedWindows] | None = None
+    """Under a window: what it asks of the windows below, by node; those it does not ask of are all computed."""
+    arriving: bool = False
+    """Under what goes by the order in which rows arrive."""
+
+    @property
+    def batch(self) -> bool:
+        """Whether the script runs in batch mode, where there are no time attributes."""
+        return self.settings.get("execution.runtime-mode", "streaming").lower() == "batch"
+
+    def asked_of(self, node: WindowAssign | GroupWindowAggregate) -> AskedWindows:
+        """Which windows of a windowing node are computed."""
+        if self.asked is None:
+            return AskedWindows()
+        asked = self.asked.get(id(node), AskedWindows(every=True))
+        # Late rows are counted for all windows of the range, whether or not windows above hold them.
+        return replace(asked, published_too=True) if self.drop_late else asked
+
+    @property
+    def own(self) -> WindowRange:
+        """The windows wholly inside the range."""
+        return published_windows(self.bounds)
+
+    def under(self, asked: Mapping[int, AskedWindows]) -> CompileContext:
+        """For what lies below a window."""
+        return replace(self, asked=asked)
+
+    def following_arrival(self, arriving: bool) -> CompileContext:
+        """For what lies below an operator that goes by the order of arrival, or does not."""
+        return replace(self, arriving=arriving)
+
+    def compile(self, node: Node, needed: frozenset[int], above: FiltersAbove | None = None) -> Step:
+        """The steps of a relation.
+
+        Args:
+            node: The relation.
+            needed: The positions of the columns that its reader needs.
+            above: What stands above it where that is filters and projections.
+
+        Raises:
+            Untranslatable: Something in or below it is not recomputed exactly.
+        """
+        above = above if is_ranking_input(node) else None
+        asked = None if self.asked is None else {i: each.within(self.own) for i, each in self.asked.items()}
+        needed = self.columns.of_all(node, needed, asked, (above, self.arriving))
+        for kind in type(node).__mro__:
+            if (operator := self.operators.get(kind)) is not None:
+                return operator(self, node, needed, above)
+        what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
+        if isinstance(node, Join):
+            what = f"a {node.kind} join"
+        raise Untranslatable(f"{what} is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)

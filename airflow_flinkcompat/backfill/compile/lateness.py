@@ -1,0 +1,219 @@
+"""Late rows: those that a streaming job would have dropped, because a watermark had already completed their window.
+
+A row meets the highest watermark of the rows that arrived before it, as if one was emitted with each row; it is too
+late for a window whose last millisecond that watermark has reached (measured with Flink 2.3). Only what keeps windows
+open drops rows: aggregations and Top-N; windowed rows by themselves are never late.
+"""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.backfill.compile import arrival
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.ranges import late_in
+from airflow_flinkcompat.backfill.compile.window_origins import origins
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.spark_sql.expressions import grouped, quoted, scalar
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned
+from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, Step
+from airflow_flinkcompat.plan.expressions import InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    Project,
+    Scan,
+    Union,
+    WindowAggregate,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+)
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+_INCLUDE = "include late rows"
+_LATENESS = "table.exec.emit.allow-lateness"
+
+
+def watermark(node: Scan, source: BackfillSource, declared: bool = False) -> str | None:
+    """Spark SQL of the watermark each row of a table gives, None for a table without one.
+
+    ``declared``: columns of the table say in which order its rows arrived.
+
+    Raises :class:`Untranslatable` where rows are not known to arrive in any order.
+    """
+    table = node.table
+    if table.watermark is None:
+        return None
+    if not declared and not source.ordered:
+        raise Untranslatable(
+            f"table {table.name}: which rows came late depends on the order in which they arrived, and {source.place} "
+            f"does not tell it; {_INCLUDE}, point to files in the order they were written, or say which columns tell "
+            f"it with --order-by {table.path[2]}=COLUMN",
+            node.span,
+        )
+    return scalar(table.watermark.expression)
+
+
+def in_time(context: CompileContext, node: Aggregate | GroupWindowAggregate | Over, below: Step) -> Step:
+    """The rows that reach an operator with windows, without the late ones where those are to be dropped.
+
+    Raises :class:`Untranslatable` where it is not known which came late.
+    """
+    windowed = isinstance(node, WindowAggregate | GroupWindowAggregate | Over)
+    if not context.drop_late or not windowed:
+        return below
+    _check_settings(context, node)
+    window = _window(node)
+    if window is None or not _may_be_late(window.input):
+        return below
+    if window.window.kind is WindowKind.SESSION:
+        return below  # without them: see session_drops
+    end = _end(node)
+    fires = f"{end} - INTERVAL '0.001' SECOND"
+    if zone := _zone(context, node, window):
+        fires = f"to_utc_timestamp({fires}, {quoted(zone)})"
+    windows = Aligned.of(window.window)
+    return DropLate(below, fires, late_in(windows, end, context.own), (windows, end))
+
+
+def session_drops(context: CompileContext, node: WindowAssign | GroupWindowAggregate) -> bool:
+    """Whether sessions leave out rows that came late, for which rows have to come with their arrival.
+
+    A row is late that comes after a watermark has reached the last millisecond of the session it would be alone in,
+    unless it touches one still open; what would touch one that was closed begins another (Flink's operators, which cut
+    sessions as rows come; measured). Raises :class:`Untranslatable` where that is not known.
+    """
+    if not context.drop_late or context.batch:
+        return False
+    _check_settings(context, node)
+    _zone(context, node, node)
+    below = node.input
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if isinstance(below, Union):
+        raise Untranslatable(_UNION, node.span)
+    if not isinstance(below, Scan):
+        raise Untranslatable(
+            "which rows came late for a SESSION is known where it is of the rows of a table, not of what another "
+            f"operator wrote; {_INCLUDE}, or compute these rows with Flink",
+            node.span,
+        )
+    return True
+
+
+def _zone(context: CompileContext, node: Node, window: WindowAssign | GroupWindowAggregate) -> str:
+    """The time zone that cuts a window, "" where its time is without one.
+
+    Raises :class:`Untranslatable` where clocks change.
+    """
+    if not isinstance(window.time, InputRef) or window.input.schema[window.time.index].type.name != "TIMESTAMP_LTZ":
+        return ""
+    zone = context.settings["table.local-time-zone"]
+    if zone != "UTC" and not zone.startswith("GMT"):
+        raise Untranslatable(
+            f"which rows came late for windows that {zone} cuts, whose clocks change, is not known; {_INCLUDE}, or "
+            "SET 'table.local-time-zone' = 'UTC' as for the job",
+            node.span,
+        )
+    return zone
+
+
+def over_in_time(context: CompileContext, node: Over, below: Step, time: InputRef | None) -> Step:
+    """The rows that reach an OVER aggregation, without those Flink finds too late for it.
+
+    On event time a frame without a beginning takes what no watermark has passed, one of ROWS with a beginning what is
+    later than the last row of its key that it has emitted, and any with a beginning nothing of 1970-01-01 00:00:00 or
+    before (Flink's operators; measured). Raises :class:`Untranslatable` where it is not known which came late.
+    """
+    frame = node.calls[0].frame
+    alone = len({(call.partition_by, call.order_by, call.frame) for call in node.calls}) == 1
+    of_flink = alone and frame.window is None and frame.following == 0 and not context.batch
+    if time is None or not of_flink:
+        if context.drop_late and time is not None:
+            raise Untranslatable(
+                f"no Flink computes this OVER while streaming, so no rows are known to be late for it; {_INCLUDE}",
+                node.span,
+            )
+        return below
+    bounded = frame.preceding is not None
+    drops = context.drop_late and _may_be_late(node.input)
+    if bounded:
+        if drops and frame.unit == "RANGE":
+            raise Untranslatable(
+                "which rows came late for an OVER … RANGE with a beginning depends on the timers by which Flink "
+                f"forgets keys; {_INCLUDE}",
+                node.span,
+            )
+        keys = tuple(grouped(key) for key in node.calls[0].partition_by)
+        return DropOverLate(below, time.index, keys if drops else None)
+    return DropLate(below, f"c{time.index}", "TRUE") if drops else below
+
+
+def _check_settings(context: CompileContext, node: Node) -> None:
+    """Raises :class:`Untranslatable` where Flink takes rows into windows that a watermark had already completed."""
+    # Flink's older windows take the latter for the lateness they allow where none is given.
+    for key in (_LATENESS, *([arrival.TTL] if isinstance(node, GroupWindowAggregate) else [])):
+        if (value := context.settings.get(key, "0")).strip() != "0":
+            raise Untranslatable(
+                f"{key} = '{value}' lets windows take rows that came late, so it is not known which were dropped; "
+                f"{_INCLUDE}, or leave the setting out",
+                node.span,
+            )
+
+
+def _window(node: Node) -> WindowAssign | GroupWindowAggregate | None:
+    """The window whose rows a node keeps, None where they come out of an operator that has closed the window."""
+    if isinstance(node, GroupWindowAggregate):
+        return node
+    below = node.inputs[0]
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if isinstance(below, Union):
+        raise Untranslatable(_UNION, node.span)
+    return below if isinstance(below, WindowAssign) else None
+
+
+_UNION = (
+    "which rows of a UNION ALL came late depends on how its branches arrived beside each other; "
+    f"{_INCLUDE}, or backfill the branches one by one"
+)
+
+
+def _may_be_late(node: Node) -> bool:
+    """Whether rows may come after a watermark that completes a window; what closes windows emits in time."""
+    while isinstance(node, Project | Filter | WindowAssign):
+        if isinstance(node, WindowAssign) and node.window.kind is WindowKind.SESSION:
+            return False
+        node = node.input
+    match node:
+        case Scan():
+            return True
+        case WindowAggregate() | GroupWindowAggregate():
+            return False
+        case Over(calls=calls) if (
+            arrival.clock_of(node) is TimeAttribute.ROWTIME and calls[0].frame.preceding is not None
+        ):
+            pass  # takes some rows that a watermark has passed, and passes them on
+        case Over():
+            return arrival.clock_of(node) is TimeAttribute.PROCTIME and _may_be_late(node.input)
+        case Union() if not any(_may_be_late(branch) for branch in node.branches):
+            return False
+        case Union():
+            raise Untranslatable(_UNION, node.span)
+    raise Untranslatable(f"which of these rows came late is not known; {_INCLUDE}, or {FLINK_BATCH}", node.span)
+
+
+def _end(node: Aggregate | GroupWindowAggregate | Over) -> str:
+    """The column of the window's end among the rows that reach a node."""
+    if isinstance(node, GroupWindowAggregate):
+        return f"c{len(node.input.schema) + 1}"
+    keys = node.calls[0].partition_by if isinstance(node, Over) else node.keys
+    for key in keys:
+        if isinstance(key, InputRef) and any(
+            origin is not None and origin[1] is WindowField.END for origin in origins(node.input, key.index)
+        ):
+            return scalar(key)
+    raise Untranslatable("the end of the window is no key", node.span)

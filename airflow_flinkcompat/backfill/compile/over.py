@@ -1,0 +1,268 @@
+"""OVER aggregations as steps: each row with an aggregate of the rows around it, in the order of time or of arrival.
+
+Rows come in the order of their event time, those of one moment as they arrived; on processing time they come as they
+arrived. A RANGE ends with all rows of the current one's moment, ROWS with the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill.compile import arrival, lateness
+from airflow_flinkcompat.backfill.compile.arrival import AskedOrder, clock_of
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.spark_sql.expressions import (
+    aggregate,
+    aggregate_references,
+    grouped,
+    references,
+    typed,
+)
+from airflow_flinkcompat.backfill.spark_sql.translations import AGGREGATES, ERROR
+from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, Aligned, WindowRange
+from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, OverAggregate, Step, Where
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Frame, Measure, Over, OverCall, Window, WindowKind
+from airflow_flinkcompat.plan.types import INTEGERS, TIMESTAMPS, TimeAttribute
+
+
+def is_over_aggregate(node: Over) -> bool:
+    """Whether an OVER aggregates, rather than rank or look at other rows."""
+    return all(call.call.function in AGGREGATES for call in node.calls)
+
+
+@dataclass(frozen=True)
+class _OverWindow:
+    """In which order the calls of one window take rows: by event ``time`` or, without one, as they arrived.
+
+    ``by_rows``: what is measured in rows, or ends with a row rather than with a moment; ``missing`` says why nothing
+    tells the order of arrival.
+    """
+
+    first: OverCall
+    clock: TimeAttribute
+    time: InputRef | None
+    by_rows: bool
+    missing: str
+
+    @classmethod
+    def of(cls, context: CompileContext, node: Over, first: OverCall) -> _OverWindow:
+        """Raises :class:`Untranslatable` for what is not exact, and what Flink refuses."""
+        clock, time = _clock(context, node, first)
+        _check_frame(context, node, first.frame, clock)
+        if clock is not TimeAttribute.PROCTIME and first.frame.unit != "ROWS" and first.frame.window is None:
+            return cls(first, clock, time, False, "")
+        missing = arrival.missing_order(context.locations, node.input, AskedOrder(first.partition_by, time is not None))
+        if missing and time is None:
+            raise Untranslatable(f"an OVER on processing time takes rows as they arrive: {missing}", node.span)
+        return cls(first, clock, time, True, missing)
+
+    @property
+    def ordered(self) -> bool:
+        return self.by_rows and not self.missing
+
+    @property
+    def read(self) -> tuple[Expression, ...]:
+        return (*self.first.partition_by, *([] if self.time is None else [self.time]))
+
+
+def over_rows(context: CompileContext, node: Over, needed: frozenset[int]) -> Step:
+    """The rows with what the calls make of the rows around them.
+
+    Raises :class:`Untranslatable` for what is not exact, and what Flink refuses.
+    """
+    width = len(node.input.schema)
+    used = {width + i: call for i, call in enumerate(node.calls) if width + i in needed} or {width: node.calls[0]}
+    firsts = {_window_of(call): call for call in node.calls}
+    _check_whole(context, node, len(firsts))
+    windows = {key: _OverWindow.of(context, node, call) for key, call in firsts.items()}
+    wanted = frozenset(i for i in needed if i < width) | references(
+        [each for window in windows.values() for each in window.read]
+    )
+    wanted = wanted.union(*(aggregate_references(call.call) for call in used.values()))
+    # Rows before a range decide what its rows come to.
+    ordered = any(window.ordered for window in windows.values()) or context.arriving
+    below = context.under({}).following_arrival(ordered).compile(node.input, wanted)
+    below = lateness.over_in_time(context, node, below, next(iter(windows.values())).time)
+    for key, window in windows.items():
+        calls = {position: call for position, call in used.items() if _window_of(call) == key}
+        below = _aggregated(context, node, below, window, calls) if calls else below
+    return below
+
+
+def _window_of(call: OverCall) -> tuple[Hashable, ...]:
+    return call.partition_by, call.order_by, call.frame
+
+
+def _aggregated(
+    context: CompileContext, node: Over, below: Step, window: _OverWindow, calls: Mapping[int, OverCall]
+) -> OverAggregate:
+    time, frame = window.time, window.first.frame
+    keys = tuple(grouped(key) for key in window.first.partition_by)
+    order = OverAggregate(below, keys, None if time is None else time.index, window.ordered, (), _clash(node, window))
+    if time is not None and context.batch:
+        order = replace(order, input=_timed(below, time, node))
+    if frame.window is not None:
+        order = _within(context, node, order, frame.window, time)
+    spec = _spec(order, frame, window.by_rows)
+    return replace(order, columns=tuple((position, _call(call, spec)) for position, call in calls.items()))
+
+
+def _check_whole(context: CompileContext, node: Over, windows: int) -> None:
+    """Raises :class:`Untranslatable` for a range of rows, several windows in one SELECT, and orders Flink refuses."""
+    if context.bounds.bounded and context.asked is None:
+        raise Untranslatable(
+            "an OVER aggregation carries what it has seen on to every later row of its key, so a backfill of one "
+            "begins with the first row and knows no range: leave out --from and --to",
+            node.span,
+        )
+    arrival.check_kept(context.settings, node)
+    if windows > 1 and not context.written:
+        raise Untranslatable(
+            "several OVER windows in one SELECT: Flink refuses this when streaming (All aggregates must be computed on "
+            "the same window.); compute one after the other, the second over the rows of the first",
+            node.span,
+        )
+
+
+def _clock(context: CompileContext, node: Over, call: OverCall) -> tuple[TimeAttribute, InputRef | None]:
+    """The clock rows are ordered by, with the event time where it is that."""
+    keys = call.order_by
+    if len(keys) != 1 or not keys[0][1]:
+        raise Untranslatable(
+            "an OVER aggregation is recomputed along one time, ascending: write ORDER BY and the time attribute",
+            node.span,
+        )
+    key, clock = keys[0][0], clock_of(node, call)
+    if clock is TimeAttribute.PROCTIME:
+        if context.batch:
+            raise Untranslatable("batch mode has no order of processing time; ORDER BY an event time", node.span)
+        return clock, None
+    if not isinstance(key, InputRef) or typed(key).type.name not in TIMESTAMPS or (clock is None and not context.batch):
+        raise Untranslatable(
+            "an OVER aggregation that is not ordered by a time attribute revises rows it has written before, which a "
+            f"backfill does not recompute: ORDER BY the column that has the WATERMARK, or {FLINK_BATCH}",
+            key.span or node.span,
+        )
+    return TimeAttribute.ROWTIME, key
+
+
+def _check_frame(context: CompileContext, node: Over, frame: Frame, clock: TimeAttribute) -> None:
+    if frame.other or frame.unit not in ("ROWS", "RANGE"):
+        raise Untranslatable(f"an OVER of {frame.other or frame.unit} is not recomputed; {FLINK_BATCH}", node.span)
+    if (frame.following != 0 or frame.preceding == 0) and not context.batch and not context.written:
+        raise Untranslatable(
+            "Flink refuses this window: OVER RANGE FOLLOWING windows are not supported yet. Write … PRECEDING AND "
+            "CURRENT ROW",
+            node.span,
+        )
+    if clock is not TimeAttribute.PROCTIME:
+        return
+    timed = frame.window is not None and frame.window.measure is Measure.TIME
+    if timed or (frame.unit == "RANGE" and (frame.preceding is not None or frame.following != 0)):
+        raise Untranslatable(
+            "a length of processing time depends on when the job ran; history cannot be recomputed: count rows "
+            "(ROWS), or ORDER BY an event time",
+            node.span,
+        )
+
+
+def _clash(node: Over, window: _OverWindow) -> str:
+    """The error of rows that could as well stand in another order; "" where their order shows nowhere."""
+    if not window.by_rows:
+        return ""
+    why = window.missing or arrival.remedy(node)
+    if window.time is None:
+        return f"rows of one key do not tell in which order they arrived, which an OVER on processing time shows; {why}"
+    name = node.input.schema[window.time.index].name
+    return (
+        f"rows of one key have the same {name}, and nothing tells which arrived first, which OVER … ROWS shows; {why}"
+    )
+
+
+def _timed(below: Step, time: InputRef, node: Over) -> Step:
+    """Flink in batch mode keeps rows without a time, at one end of the order."""
+    name = node.input.schema[time.index].name
+    refused = f"raise_error('{ERROR}a row without {name} has no place along an event time; filter such rows')"
+    return Where(below, f"IF(c{time.index} IS NULL, CAST({refused} AS BOOLEAN), TRUE)")
+
+
+def _within(
+    context: CompileContext, node: Over, order: OverAggregate, window: Window, time: InputRef | None
+) -> OverAggregate:
+    """The rows in windows of their own, each a partition; FLIP-11's TumbleRows and SessionRows."""
+    width = len(node.schema)
+    if window.kind not in (WindowKind.TUMBLE, WindowKind.SESSION) or (window.kind is WindowKind.SESSION) == bool(
+        window.size
+    ):
+        raise Untranslatable(f"an OVER within windows of {window.kind} is not recomputed", node.span)
+    if window.measure is Measure.ROWS:
+        number = f"row_number() OVER ({_clauses(order)})"
+        counted = replace(order, columns=((width, number),))
+        return replace(
+            order, input=counted, partition=(*order.partition, f"(c{width} - 1) div {window.size}"), clashing=""
+        )
+    assert time is not None
+    zone = zone_of(context.settings, node, time)
+    below = order.input
+    if window.kind is WindowKind.SESSION:
+        assert window.gap is not None
+        gap = window.gap * MILLISECOND
+        below = AssignSessions(below, time.index, width, gap, order.partition, WindowRange(), zone)
+    else:
+        below = Assign(below, time.index, width, Aligned.of(window), WindowRange(), zone)
+    return replace(order, input=below, partition=(*order.partition, f"c{width}"))
+
+
+def _spec(order: OverAggregate, frame: Frame, by_rows: bool) -> str:
+    if frame.window is not None or (by_rows and frame.unit == "RANGE"):
+        return f"{_clauses(order)} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    scale, suffix = (1, "") if frame.unit == "ROWS" else (MILLISECOND, "L")
+
+    def bound(length: int | None, side: str) -> str:
+        if length == 0:
+            return "CURRENT ROW"
+        return f"{'UNBOUNDED' if length is None else f'{length * scale}{suffix}'} {side}"
+
+    between = f"{bound(frame.preceding, 'PRECEDING')} AND {bound(frame.following, 'FOLLOWING')}"
+    return f"{_clauses(order)} {frame.unit} BETWEEN {between}"
+
+
+def _clauses(order: OverAggregate) -> str:
+    by = [*([] if order.time is None else ["micros"]), *(["arrival"] if order.arrival else [])]
+    return (f"PARTITION BY {', '.join(order.partition)} " if order.partition else "") + f"ORDER BY {', '.join(by)}"
+
+
+def _call(over: OverCall, spec: str) -> str:
+    """The Spark SQL of a call over its rows."""
+    call, frame = over.call, over.frame
+    kind = typed(call.args[0]).type.name if call.args else ""
+    if call.filter is not None:
+        raise Untranslatable(f"{call.function} with a FILTER has no exact translation to OVER in Spark", call.span)
+    if kind == "DOUBLE" and call.function in ("SUM", "AVG") and _takes_off(frame):
+        raise Untranslatable(
+            f"{call.function} of DOUBLE over a frame that moves: Flink takes the values that leave it off the sum "
+            "again, which leaves errors that depend on all earlier values; use DECIMAL",
+            call.span,
+        )
+    if call.distinct and call.function == "COUNT" and len(call.args) == 1:
+        return f"CAST(size(collect_set({grouped(call.args[0])}) OVER ({spec})) AS BIGINT)"
+    if call.distinct and call.function not in ("MIN", "MAX"):
+        raise Untranslatable(
+            f"{call.function}(DISTINCT …) OVER has no exact translation to Spark; {FLINK_BATCH}", call.span
+        )
+    plain = replace(call, distinct=False)
+    # Flink's planner computes AVG as SUM and COUNT here, whose sum may wrap.
+    beside = [replace(plain, function=name) for name in ("SUM", "COUNT")] if kind in INTEGERS else []
+    return aggregate(plain, beside, _over(spec))
+
+
+def _takes_off(frame: Frame) -> bool:
+    return frame.window is None and (frame.preceding is not None or frame.following != 0)
+
+
+def _over(spec: str) -> Callable[[str, str], str]:
+    return lambda name, text: f"{text} OVER ({spec})"

@@ -1,0 +1,85 @@
+"""Windows over rows as steps: TUMBLE and HOP of the Table API that are measured in rows of their key, as they arrive.
+
+Measured with Flink 2.3 as a streaming job: window k of a key, from 0 on, holds its rows k · slide + 1 to k · slide +
+size, whatever their times are, and comes to be when it is full; one that never fills up is never written.
+"""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.backfill.compile import arrival
+from airflow_flinkcompat.backfill.compile.arrival import AskedOrder
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.grouping_sets import check_sets
+from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
+from airflow_flinkcompat.backfill.steps import Expand, Group, OverAggregate, Select, Step, Where
+from airflow_flinkcompat.plan.nodes import GroupWindowAggregate, Measure, WindowKind
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+
+def counts_rows(node: GroupWindowAggregate) -> bool:
+    """Whether a window is measured in rows."""
+    return node.window.measure is Measure.ROWS
+
+
+def counted_windows(context: CompileContext, node: GroupWindowAggregate) -> Step:
+    """The aggregates of every full window. Raises :class:`Untranslatable` where the rows of one are not known."""
+    check_sets(node)
+    arrival.check_kept(context.settings, node)
+    size, slide = _lengths(context, node)
+    missing = arrival.missing_order(context.locations, node.input, AskedOrder(node.keys, by_time=False))
+    if missing:
+        raise Untranslatable(f"a window counts rows as they arrive: {missing}", node.span)
+    keys = tuple(grouped(key) for key in node.keys)
+    width = len(node.input.schema)
+    rows, again = f"c{width}", f"c{width + 1}"
+    below: Step = context.under({}).following_arrival(True).compile(node.input, read_by(node.keys, node.aggregates))
+    by = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    numbered = (width, f"row_number() OVER ({by}ORDER BY arrival)")
+    clash = (
+        "rows of one key do not tell in which order they arrived, which decides what window over rows each is in; "
+        + arrival.remedy(node.input)
+    )
+    below = OverAggregate(below, keys, None, True, (numbered,), clash)
+    window, times = f"({rows} - 1) div {slide}", -(-size // slide)
+    if times > 1:
+        below, window = Expand(below, width + 1, times), f"({window} - {again})"
+    if times > 1 or slide > size:
+        below = Where(below, f"{window} >= 0 AND {rows} <= {window} * {slide} + {size}")
+    first = len(keys) + 1
+    calls = tuple((first + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    full = first + len(calls)
+    group = Group(below, (*keys, window), (*calls, (full, "count(1)")))
+    outputs = [*range(len(keys)), *(position for position, _ in calls)]
+    return Select(Where(group, f"c{full} = {size}"), tuple((i, f"c{position}") for i, position in enumerate(outputs)))
+
+
+def _lengths(context: CompileContext, node: GroupWindowAggregate) -> tuple[int, int]:
+    """Size and slide in rows. Raises :class:`Untranslatable` for a window Flink refuses, in its words, or a range."""
+    window = node.window
+    if context.bounds.bounded:
+        raise Untranslatable(
+            "windows over rows begin with the first row of each key, so a backfill of them begins there too and "
+            "knows no range: leave out --from and --to",
+            node.span,
+        )
+    if node.time_attribute is TimeAttribute.ROWTIME:
+        raise Untranslatable(
+            "Flink refuses this window: Event-time grouping windows on row intervals are currently not supported.",
+            node.span,
+        )
+    if context.batch:
+        raise Untranslatable(
+            "Flink refuses this window in batch mode: a window over rows is not supported right now; leave out "
+            "execution.runtime-mode, as for the job",
+            node.span,
+        )
+    size, slide = window.size or 0, (window.slide if window.kind is WindowKind.HOP else window.size) or 0
+    if window.kind not in (WindowKind.TUMBLE, WindowKind.HOP) or size <= 0 or slide <= 0:
+        raise Untranslatable(f"Flink refuses this window: {window.kind} over {size} rows every {slide}", node.span)
+    if node.properties:
+        raise Untranslatable(
+            "Flink refuses this window: Window start and Window end cannot be selected for a row-count window.",
+            node.span,
+        )
+    return size, slide

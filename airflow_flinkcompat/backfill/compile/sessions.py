@@ -1,0 +1,243 @@
+"""SESSION windows as steps, with what Flink's planner makes of a filter above them.
+
+Measured with Flink 2.3 as a streaming job (batch mode refuses sessions): an aggregation over TABLE(SESSION(…)) cuts the
+sessions itself, out of the rows that all filters in between let pass; only where one of those reads a field of the
+window are the sessions those of all rows. Plain rows and a Top-N always have the sessions of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+from airflow_flinkcompat.backfill.compile import lateness
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.window_origins import window_fields
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.spark_sql.expressions import grouped, references
+from airflow_flinkcompat.backfill.steps import AssignSessions
+from airflow_flinkcompat.plan.expressions import (
+    Expression,
+    FunctionCall,
+    InputRef,
+    Literal,
+    conjuncts,
+    through,
+    transform,
+)
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Over,
+    Project,
+    Sink,
+    WindowAggregate,
+    WindowAssign,
+    WindowKind,
+    walk_nodes,
+)
+
+_NULLNESS = ("IS NULL", "IS NOT NULL")
+_CONSTANT = ("=", "IS NOT DISTINCT FROM", "IN")
+
+
+def session_rows(
+    context: CompileContext,
+    node: WindowAssign | GroupWindowAggregate,
+    time: InputRef,
+    zone: str,
+    needed: frozenset[int],
+) -> AssignSessions:
+    """The input's rows in their sessions."""
+    below, gap = node.input, node.window.gap
+    if not gap or gap < 0:
+        raise Untranslatable("SESSION needs a gap above zero", node.span)
+    keys = node.partition_by if isinstance(node, WindowAssign) else node.keys
+    width = len(below.schema)
+    wanted = frozenset(i for i in needed if i < width) | {time.index} | references(keys)
+    # Rows before and after the windows asked for decide where these begin and end.
+    drops = lateness.session_drops(context, node)
+    body = context.under({}).following_arrival(drops).compile(below, wanted)
+    partition = tuple(grouped(key) for key in keys)
+    counted, asked = context.own if drops else None, context.asked_of(node)
+    windows = asked.within(context.own)
+    return AssignSessions(body, time.index, width, gap * 1000, partition, windows, zone, counted, asked)
+
+
+# --- aggregations that cut sessions themselves ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What stands between an aggregation and the sessions it is over; conditions and keys in terms of its rows."""
+
+    assign: WindowAssign
+    conditions: tuple[Expression, ...]
+    keys: tuple[Expression, ...]
+
+    @classmethod
+    def of(cls, node: WindowAggregate) -> _Chain | None:
+        below: Node = node.input
+        conditions: tuple[Expression, ...] = ()
+        keys: tuple[Expression, ...] = node.keys
+        while isinstance(below, Project | Filter):
+            if isinstance(below, Filter):
+                conditions += conjuncts(below.condition)
+            else:
+                leaf = through(below.expressions)
+                conditions, keys = (tuple(transform(part, leaf) for part in parts) for parts in (conditions, keys))
+            below = below.input
+        if not isinstance(below, WindowAssign):
+            return None
+        return cls(below, tuple(part for each in conditions for part in conjuncts(each)), keys)
+
+    @property
+    def on_windows(self) -> tuple[Expression, ...]:
+        """Conditions that read a field of the window."""
+        width = len(self.assign.input.schema)
+        return tuple(part for part in self.conditions if any(i >= width for i in references([part])))
+
+
+def _is_session(node: Node) -> bool:
+    return isinstance(node, WindowAggregate) and node.window.kind is WindowKind.SESSION
+
+
+def place_session_filters(sink: Sink, done: dict[int, Node]) -> Sink:
+    """The plan with filters where they take effect: below a SESSION that an aggregation cuts itself.
+
+    ``done`` remembers nodes by identity, so that what several sinks read stays one node. Raises
+    :class:`Untranslatable` for aggregations over sessions that Flink does not make windowed ones of.
+    """
+    for node in walk_nodes(sink):
+        if isinstance(node, WindowAggregate) and _is_session(node):
+            _check(node, sink)
+        if isinstance(node, Over):
+            _check_ranked(node)
+    found = _settled(sink, done)
+    assert isinstance(found, Sink)
+    return found
+
+
+def _settled(node: Node, done: dict[int, Node]) -> Node:
+    known = done.get(id(node))
+    if known is not None:
+        return known
+    found = _with_inputs(node, tuple(_settled(below, done) for below in node.inputs))
+    if isinstance(found, WindowAggregate) and _is_session(found):
+        chain = _Chain.of(found)
+        if chain is not None and chain.conditions and not chain.on_windows:
+            found = replace(found, input=_filtered(found.input, chain))
+    done[id(node)] = found
+    return found
+
+
+def _with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node
+    given = iter(inputs)
+    changed: dict[str, object] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if value is not None and any(value is below for below in node.inputs):
+            changed[field.name] = next(given)
+        elif isinstance(value, tuple) and value and all(any(each is below for below in node.inputs) for each in value):
+            changed[field.name] = tuple(next(given) for _ in value)
+    return replace(node, **changed)  # type: ignore[arg-type]
+
+
+def _filtered(node: Node, chain: _Chain) -> Node:
+    """The chain again, over the rows that pass its conditions."""
+    if isinstance(node, Project | Filter):
+        return replace(node, input=_filtered(node.input, chain))
+    assert isinstance(node, WindowAssign)
+    below: Node = node.input
+    for condition in chain.conditions:
+        below = Filter(below, condition, span=condition.span or node.span)
+    return replace(node, input=below)
+
+
+def _check(node: WindowAggregate, sink: Sink) -> None:
+    """Raises :class:`Untranslatable` where Flink makes an aggregation without a window of it, or this is not known."""
+    chain = _Chain.of(node)
+    if chain is None:
+        raise Untranslatable(
+            f"an aggregation over a SESSION is recomputed straight over its rows only; {FLINK_BATCH}", node.span
+        )
+    width = len(chain.assign.input.schema)
+    keys = {key for key in chain.keys if not (isinstance(key, InputRef) and key.index >= width)}
+    partition = set(chain.assign.partition_by)
+    fixed = {key for part in chain.conditions for key in _fixed(part)}
+    if {key for key in keys if not isinstance(key, Literal)} != partition or fixed & partition:
+        raise Untranslatable(
+            "Flink makes no windowed aggregation of a SESSION unless it is grouped by window_start, window_end and the "
+            "keys of its PARTITION BY, all of them and no other, none held to one value by a condition",
+            node.span,
+        )
+    if not chain.conditions:
+        return
+    unclear = [part for part in chain.on_windows if isinstance(part, FunctionCall) and part.function in _NULLNESS]
+    rows_too = len(chain.on_windows) < len(chain.conditions)
+    above = [filter for filter in walk_nodes(sink) if isinstance(filter, Filter) and _reads_window(filter, node)]
+    if rows_too and (above or unclear):
+        raise Untranslatable(
+            "whether a filter takes effect before or after the rows of a SESSION are put together depends on Flink's "
+            "planner when there is one on the rows and one on the window; filter the rows in the table SESSION reads",
+            above[0].span if above else node.span,
+        )
+
+
+def _fixed(condition: Expression) -> Iterator[Expression]:
+    """Columns that a condition holds to one value."""
+    if isinstance(condition, FunctionCall) and condition.function in _CONSTANT and len(condition.args) == 2:
+        left, right = condition.args
+        if isinstance(right, Literal):
+            yield left
+        if isinstance(left, Literal):
+            yield right
+    if isinstance(condition, FunctionCall) and condition.function == "IS NULL":
+        yield condition.args[0]
+
+
+def _reads_window(filter: Filter, below: Node) -> bool:
+    """Whether a filter above an aggregation reads a field of its window."""
+    if not any(node is below for node in walk_nodes(filter.input)):
+        return False
+    return any(window_fields(filter.input, i) - {None} for i in references([filter.condition]))
+
+
+def _check_ranked(node: Over) -> None:
+    """Flink's Top-N tells windows apart by their ends alone, which several sessions may share (measured)."""
+    sessions = [
+        below
+        for below in walk_nodes(node.input)
+        if isinstance(below, WindowAssign | GroupWindowAggregate) and below.window.kind is WindowKind.SESSION
+    ]
+    for session in sessions:
+        keys = session.partition_by if isinstance(session, WindowAssign) else session.keys
+        places = {place for key in node.calls[0].partition_by for place in _places(node.input, key, session)}
+        if not set(keys) <= places:
+            raise Untranslatable(
+                "a Top-N of sessions needs the keys of the sessions in its PARTITION BY: without them Flink ranks "
+                "together all sessions that end at the same moment",
+                node.span,
+            )
+
+
+def _places(node: Node, key: Expression, session: Node) -> Iterator[Expression]:
+    """What a column is in terms of the rows that a SESSION reads; nothing where it is no such column."""
+    while isinstance(key, InputRef):
+        if isinstance(node, Project):
+            key, node = node.expressions[key.index], node.input
+        elif isinstance(node, Filter):
+            node = node.input
+        elif isinstance(node, WindowAggregate) and key.index < len(node.keys):
+            key, node = node.keys[key.index], node.input
+        elif isinstance(node, GroupWindowAggregate) and node is session and key.index < len(node.keys):
+            yield node.keys[key.index]
+            return
+        elif isinstance(node, WindowAssign) and node is session:
+            yield key
+            return
+        else:
+            return

@@ -1,0 +1,200 @@
+"""Windows and the aggregations over them as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timezone
+
+from airflow_flinkcompat.backfill.compile import lateness
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.grouping_sets import aggregate_sets, check_sets
+from airflow_flinkcompat.backfill.compile.row_windows import counted_windows, counts_rows
+from airflow_flinkcompat.backfill.compile.sessions import session_rows
+from airflow_flinkcompat.backfill.compile.slices import legacy_slices_of, slices_of
+from airflow_flinkcompat.backfill.compile.window_origins import origins, window_is_grouped
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
+from airflow_flinkcompat.backfill.spark_sql.windows import DAY, Aligned, AskedWindows
+from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, Group, Select, Step
+from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    GroupWindowAggregate,
+    Measure,
+    Node,
+    Over,
+    Window,
+    WindowAggregate,
+    WindowAssign,
+    WindowField,
+    WindowKind,
+)
+from airflow_flinkcompat.plan.types import TIMESTAMPS, TimeAttribute
+from airflow_flinkcompat.plan.windows import refusal
+
+
+def windowed_rows(context: CompileContext, node: WindowAssign, needed: frozenset[int]) -> Assign | AssignSessions:
+    """The rows of a windowing function. Raises :class:`Untranslatable` for a window that is not cut exactly."""
+    return _assign(context, node, node.window, node.time, node.time_attribute, needed)
+
+
+def _assign(
+    context: CompileContext,
+    node: WindowAssign | GroupWindowAggregate,
+    window: Window,
+    time: Expression,
+    attribute: TimeAttribute | None,
+    needed: frozenset[int],
+) -> Assign | AssignSessions:
+    """The input's rows in their windows. Raises :class:`Untranslatable` for a window that is not cut exactly."""
+    below = node.input
+    _check(context, node, window, time, attribute)
+    assert isinstance(time, InputRef)
+    zone = zone_of(context.settings, node, time)
+    if window.kind is WindowKind.SESSION:
+        return session_rows(context, node, time, zone, needed)
+    width = len(below.schema)
+    windows, asked = Aligned.of(window), context.asked_of(node)
+    asked_below = AskedWindows((windows, asked, DAY if zone else 0))
+    under = context.under(windows_asked(below, time.index, asked_below))
+    body = under.compile(below, frozenset(i for i in needed if i < width) | {time.index})
+    return Assign(body, time.index, width, windows, asked.within(context.own), zone, asked)
+
+
+def windows_asked(node: Node, position: int, asked: AskedWindows) -> dict[int, AskedWindows]:
+    """What a window over windowed rows asks of each window below, by node, where its time is their time."""
+    found = (origin for origin in origins(node, position) if origin is not None)
+    return {id(inner): asked for inner, field in found if field is WindowField.TIME}
+
+
+def _check(
+    context: CompileContext,
+    node: WindowAssign | GroupWindowAggregate,
+    window: Window,
+    time: Expression,
+    attribute: TimeAttribute | None,
+) -> None:
+    """Raises :class:`Untranslatable` for what Flink refuses, in its words, and what is not cut exactly."""
+    if window.kind is not WindowKind.SESSION and (reason := refusal(window)) is not None:
+        raise Untranslatable(f"Flink refuses this window: {reason}", node.span)
+    if window.measure is Measure.ROWS:
+        raise Untranslatable("a window over rows is not recomputed by a backfill yet", node.span)
+    if attribute is TimeAttribute.PROCTIME:
+        raise Untranslatable(
+            "a window on processing time depends on when the job ran; history cannot be recomputed", node.span
+        )
+    if not isinstance(time, InputRef):
+        raise Untranslatable("a window on a computed time is not recomputed; compute it in the table's DDL", node.span)
+    column = node.input.schema[time.index]
+    if not column.type.is_known:
+        # What lies below is the cause, and says more.
+        context.compile(node.input, frozenset({time.index}))
+    if column.type.name not in TIMESTAMPS:
+        raise Untranslatable(
+            "Flink refuses this window: The window function requires the timecol to be TIMESTAMP or TIMESTAMP_LTZ, "
+            f"but {column.name} is {column.type}",
+            time.span or node.span,
+        )
+    if attribute is None and not context.batch:
+        raise Untranslatable(
+            "Flink refuses this window: The window function requires the timecol is a time attribute type, but "
+            f"{column.name} is {column.type}; declare a WATERMARK, and over windowed rows take window_time",
+            time.span or node.span,
+        )
+    if isinstance(node, GroupWindowAggregate):
+        if window.offset:
+            raise Untranslatable("Flink refuses this window: the older syntax takes no offset; use TABLE(…)", node.span)
+        return
+    if not node.data_first:
+        raise Untranslatable(
+            f"Flink refuses this window: among arguments given by name, DATA comes first in {window.kind}", node.span
+        )
+    names = [column.name for column in node.schema]
+    if twice := [name for name in names[-3:] if names.count(name) > 1]:
+        raise Untranslatable(
+            f"Flink refuses this window: Field names must be unique. Found duplicates: [{', '.join(twice)}]; "
+            "rename what the rows already have",
+            node.span,
+        )
+
+
+def zone_of(settings: Mapping[str, str], node: WindowAssign | GroupWindowAggregate | Over, time: InputRef) -> str:
+    """The time zone in which windows are cut, "" where the time is without one.
+
+    Raises :class:`Untranslatable` where nothing says which, and for one that Flink refuses.
+    """
+    kind = node.input.schema[time.index].type
+    if kind.name == "TIMESTAMP":
+        return ""
+    zone = settings.get("table.local-time-zone")
+    if zone is None or zone == "default":
+        raise Untranslatable(
+            f"windows on {kind} are cut in table.local-time-zone, which is not set, so Flink takes that of its "
+            "machine: SET 'table.local-time-zone' = 'UTC' or what that is, or declare the time as TIMESTAMP",
+            node.span,
+        )
+    clock = zones.zone(zone)
+    if clock is None:
+        raise Untranslatable(
+            f"table.local-time-zone is {zone}, which Flink refuses: write a name of the time zone database such as "
+            "'America/Los_Angeles', an offset as in 'GMT+03:00', or 'UTC'",
+            node.span,
+        )
+    uneven = isinstance(node, GroupWindowAggregate) and (node.window.size or 0) % (node.window.slide or 1)
+    if uneven and not isinstance(clock, timezone):
+        raise Untranslatable(
+            "where clocks change, Flink's older HOP loses rows when its size is no multiple of its slide (measured); "
+            "write TABLE(HOP(…))",
+            node.span,
+        )
+    return zone
+
+
+def aggregate_rows(context: CompileContext, node: Aggregate) -> Step:
+    """An aggregation whose groups lie in one window each.
+
+    It is computed a window at a time, whatever else is computed of the window's fields: what Flink keeps differs, its
+    final rows do not.
+    """
+    windowed = isinstance(node, WindowAggregate)
+    if not window_is_grouped(node) and (not windowed or context.bounds.bounded):
+        inner = "of the outermost window " if windowed else ""
+        raise Untranslatable(
+            f"a group aggregation without both window_start and window_end {inner}among its keys is not recomputed by "
+            f"a backfill yet; {FLINK_BATCH}",
+            node.span,
+        )
+    if node.grouping_sets is not None:
+        return aggregate_sets(context, node)
+    below = lateness.in_time(context, node, context.compile(node.input, read_by(node.keys, node.aggregates)))
+    keys = tuple(grouped(key) for key in node.keys)
+    calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    return Group(below, keys, calls, slices_of(node))
+
+
+def group_window(context: CompileContext, node: GroupWindowAggregate) -> Step:
+    """The legacy group window is the same window, with its start as one more key."""
+    if node.mismatched:
+        raise Untranslatable(
+            f"Flink refuses {node.mismatched[0]}: it names another window than the GROUP BY", node.span
+        )
+    if counts_rows(node):
+        return counted_windows(context, node)
+    check_sets(node)
+    read = read_by(node.keys, node.aggregates)
+    below: Step = _assign(context, node, node.window, node.time, node.time_attribute, read)
+    width, count = len(node.input.schema), len(node.keys)
+    below = lateness.in_time(context, node, below)
+    keys = (*(grouped(key) for key in node.keys), f"c{width}", f"c{width + 1}", f"c{width + 2}")
+    calls = tuple((len(keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    fields = {WindowField.START: 0, WindowField.END: 1, WindowField.TIME: 2}
+    outputs = [*range(count), *(position for position, _ in calls)]
+    for property in node.properties:
+        if property not in fields:
+            raise Untranslatable("a processing-time field of a window cannot be recomputed", node.span)
+        outputs.append(count + fields[property])
+    return Select(
+        Group(below, keys, calls, legacy_slices_of(node)),
+        tuple((i, f"c{position}") for i, position in enumerate(outputs)),
+    )

@@ -1,0 +1,1 @@
+"""The delta connector: Delta Lake tables by path."""

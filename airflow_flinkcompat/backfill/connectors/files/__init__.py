@@ -1,0 +1,1 @@
+"""The filesystem connector: folders of csv, json, parquet or orc files."""

@@ -1,0 +1,122 @@
+"""Who is publishing to a folder: a staging folder beside it, named after its owner, that its owner keeps writing to.
+
+Of two runs that would change the same files at least one sees the other's staging folder, since each makes its own
+before it looks. What a killed run left is told by its process, which is gone, or, from another machine, by its silence;
+it is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+
+_BEAT_SECONDS = 5.0
+_PATIENCE_SECONDS = 30.0
+_LIVE: set[str] = set()
+
+
+class Claim:
+    """The staging folder of one run over one ``label`` (a range, or all) of a place; made by :meth:`take`."""
+
+    def __init__(self, files: FileSystem, place: str, label: str) -> None:
+        self._files = files
+        self._parent, _, name = place.rpartition("/")
+        self._place, self._prefix = place, f".{name}.staged-"
+        self._token = uuid.uuid4().hex[:12]
+        self._name = f"{self._prefix}{label}@{_machine()}@{os.getpid()}@{self._token}"
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self.folder = f"{self._parent}/{self._name}"
+
+    def take(self, conflicts: Callable[[str], bool], sink: str) -> None:
+        """Makes the folder and removes those of dead runs.
+
+        Raises :class:`BackfillError` where a run over a label that ``conflicts`` is alive.
+        """
+        _LIVE.add(self._token)
+        self._files.make_folder(self.folder)
+        self._files.touch(f"{self.folder}/alive")
+        self._keeper.start()
+        for name, _, _ in self._files.entries(f"{self._parent}/"):
+            owner = re.fullmatch(r"(.*)@([^@]*)@([0-9]+)@([0-9a-f]+)", name.removeprefix(self._prefix))
+            if not name.startswith(self._prefix) or owner is None or name == self._name:
+                continue
+            label, machine, pid, token = owner.groups()
+            other = f"{self._parent}/{name}"
+            gone = machine == _machine() and _gone(int(pid), token)
+            if not gone and not conflicts(label):
+                continue
+            if gone or (token not in _LIVE and self._silent(other)):
+                self._files.delete(other)
+                continue
+            raise BackfillError(
+                f"sink {sink}: another backfill (process {pid} on {machine.partition('.')[0]}) is writing to "
+                f"{self._place}; run this one when that one has ended"
+            )
+
+    def check(self, sink: str) -> None:
+        """Raises :class:`BackfillError` where another run took this one for dead."""
+        if not self._files.exists(f"{self.folder}/rows"):
+            raise BackfillError(
+                f"sink {sink}: what was staged beside {self._place} was removed meanwhile, by hand or by another run "
+                "that found this one silent; nothing was published, repeat the run"
+            )
+
+    def give_up(self) -> None:
+        """Removes the folder and whatever is in it."""
+        if self._token in _LIVE:
+            _LIVE.remove(self._token)
+            self._ended.set()
+            if self._keeper.is_alive():
+                self._keeper.join(_BEAT_SECONDS)
+            self._files.delete(self.folder)
+
+    def _keep(self) -> None:
+        # A beat that fails is as good as none: whoever looks waits for several.
+        while not self._ended.wait(_BEAT_SECONDS):
+            with suppress(Exception):
+                self._files.touch(f"{self.folder}/alive")
+
+    def _silent(self, other: str) -> bool:
+        """Whether the owner of a folder does not write to it for a while; clocks are not compared."""
+        seen, until = self._files.changed(f"{other}/alive"), time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < until:
+            time.sleep(_BEAT_SECONDS / 5)
+            now = self._files.changed(f"{other}/alive")
+            if now != seen:
+                return now is None and not self._files.exists(other)
+        return True
+
+
+def _machine() -> str:
+    """Where a process number means something: the host, and the container on it."""
+    space = ""
+    with suppress(OSError):
+        space = f".{Path('/proc/self/ns/pid').stat().st_ino}"
+    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) + space
+
+
+def _gone(pid: int, token: str) -> bool:
+    """Whether a run of this machine has surely ended; a number may have been given to another process since."""
+    if pid == os.getpid():
+        return token not in _LIVE
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

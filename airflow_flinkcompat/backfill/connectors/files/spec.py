@@ -1,0 +1,180 @@
+"""The filesystem connector: tables as folders of csv, json, parquet or orc files, partitioned or plain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+from airflow_flinkcompat.backfill.connectors.files.partitioning import PLAIN, Partitioning
+from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.formats import columnar
+from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
+from airflow_flinkcompat.backfill.formats.text import CsvFormat, Format, JsonFormat, decode, format_of
+from airflow_flinkcompat.backfill.protocols import Needs, PublishedRows, Range, TimeSpan
+from airflow_flinkcompat.backfill.uris import normalised
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.secrets import mask_secrets
+
+FORMATS = ("csv", "json", *columnar.NAMES)
+_OTHER_FORMATS = ("avro", "protobuf", "raw", "xml", "text", "paimon", "hudi", "debezium-json", "canal-json")
+# Layout of files while a streaming job writes them, and how a streaming source looks for new ones: nothing here.
+_NEUTRAL = ("sink.", "source.monitor-interval", "auto-compaction", "compaction.", "partition.")
+
+
+def file_format(table: Table, name: str | None = None) -> Format | ColumnarFormat:
+    """The format of a table's files.
+
+    It is the declared one, or that of an archive with the declared options where they are of the same format. Raises
+    :class:`BackfillError` for what is not exact.
+    """
+    declared = table.option("format") or table.option("value.format")
+    if name is not None and name != declared:
+        return ColumnarFormat(name) if name in columnar.NAMES else {"csv": CsvFormat, "json": JsonFormat}[name]()
+    if declared not in columnar.NAMES:
+        return format_of(table)
+    prefix = f"{declared}."
+    given = {key.removeprefix(prefix): value for key, value in table.options if key.startswith(prefix)}
+    try:
+        format = columnar.columnar(table, declared, given)
+    except ValueError as error:
+        raise BackfillError(f"table {table.name}: {error}", table.span) from None
+    # An archive somebody names as such was hardly written by this table's job; its times are those of UTC.
+    return format if name is None else replace(format, utc=True)
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A table read from the files of a folder. ``columns`` are its physical columns in order."""
+
+    table: str
+    place: str
+    format: Format | ColumnarFormat
+    columns: tuple[Column, ...]
+    partitioning: Partitioning = PLAIN
+    span: TimeSpan | None = None
+    needs: ClassVar[Needs] = Needs()
+    ordered: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, table: Table, place: str, format_name: str | None = None) -> FileSource:
+        """The files of a table at a place. Raises :class:`BackfillError` for what is not read exactly."""
+        format = file_format(table, format_name)
+        partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
+        columns = table.stored
+        if len(columns) - len(partitioning.columns) == 1 and isinstance(format, CsvFormat):
+            raise Untranslatable(
+                f"table {table.name} has one column only: a blank line is a row to Flink and nothing to Spark; "
+                "declare it with format json",
+                table.span,
+            )
+        return cls(table.name, place, format, columns, partitioning)
+
+    @property
+    def stored(self) -> tuple[Column, ...]:
+        """The columns that are in the files."""
+        return tuple(column for column in self.columns if column not in self.partitioning.columns)
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        if column in self.partitioning.columns:
+            return self.partitioning.value(column, field, table)
+        if isinstance(self.format, ColumnarFormat):
+            return self.format.read(column, field, table)
+        return decode(self.format, column, field, table)
+
+    @property
+    def folders(self) -> frozenset[int]:
+        """Positions, among the stored columns, of those that are names of folders."""
+        return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
+
+    def within(self, span: TimeSpan) -> FileSource:
+        """The same files; where they hold types of their own, rows outside of the span are left to their reader."""
+        column = self.columns[span.field]
+        reads_less = isinstance(self.format, ColumnarFormat) and self.format.prunes and column in self.stored
+        return replace(self, span=span) if reads_less else self
+
+
+@dataclass(frozen=True)
+class FileSink:
+    """A sink written as files into a folder, see :mod:`~airflow_flinkcompat.backfill.connectors.files.write`."""
+
+    place: str
+    format: Format | ColumnarFormat
+    exclusive: bool
+    partitioning: Partitioning = PLAIN
+    needs: ClassVar[Needs] = Needs()
+
+    @classmethod
+    def of(cls, table: Table, place: str, exclusive: bool, format_name: str | None = None) -> FileSink:
+        """The folder of a sink. Raises :class:`BackfillError` for what is not written exactly."""
+        partitioning = Partitioning.of(table) if table.partitioned_by else PLAIN
+        partitioning.check_commit(table)
+        format = file_format(table, format_name)
+        if isinstance(format, ColumnarFormat):
+            for column in table.stored:
+                if column not in partitioning.columns:
+                    format.check(column, table, "written")
+        return cls(place, format, exclusive, partitioning)
+
+    @property
+    def replaces(self) -> bool:
+        return self.exclusive
+
+    @property
+    def write_mode(self) -> str:
+        if self.exclusive:
+            return "a staged folder is swapped in, and holds this run's rows and nothing else"
+        return "files named by the range take the place of those of an earlier run over it; other files stay"
+
+    def check(self, rows: PublishedRows, bounds: Range) -> None:
+        if not self.place.rpartition("/")[2]:
+            raise BackfillError(f"sink {rows.name}: {self.place} is no folder a backfill may replace")
+
+
+def _declared_place(table: Table, what: str) -> str:
+    """The folder a filesystem table declares."""
+    for option, value in table.options:
+        if not _understood(option, table):
+            raise Untranslatable(
+                f"table {table.name}: option {option} = '{mask_secrets(value)}' is not understood by a backfill; "
+                f"leave it out, or point to plain files with {what} {table.path[2]}=URI",
+                table.span,
+            )
+    path = table.option("path")
+    if not path:
+        raise BackfillError(f"table {table.name} has no option path", table.span)
+    return normalised(path, f"table {table.name}, option path")
+
+
+def _understood(option: str, table: Table) -> bool:
+    name = table.option("format") or ""
+    return option in ("connector", "path", "format") or option.startswith((f"{name}.", *_NEUTRAL))
+
+
+def _checked_place(format_name: str | None, place: str, what: str) -> str:
+    """A place that a request names. Raises :class:`BackfillError` for one that names another format."""
+    if format_name is None and (prefix := place.partition(":")[0]) in _OTHER_FORMATS:
+        raise BackfillError(
+            f"{what}: {prefix} is no format a backfill reads or writes; {', '.join(FORMATS)} are, and delta and iceberg"
+        )
+    return normalised(place, what)
+
+
+def _given_source(format_name: str | None, table: Table, place: str, what: str) -> FileSource:
+    return FileSource.of(table, _checked_place(format_name, place, what), format_name)
+
+
+def _given_sink(format_name: str | None, table: Table, place: str, what: str) -> FileSink:
+    return FileSink.of(table, _checked_place(format_name, place, what), exclusive=True, format_name=format_name)
+
+
+CONNECTOR = Connector(
+    sources={"filesystem": lambda table: FileSource.of(table, _declared_place(table, "--table"))},
+    sinks={"filesystem": lambda table: FileSink.of(table, _declared_place(table, "--sink"), exclusive=False)},
+    # A place without the name of a format holds files of the declared one.
+    given_sources={name or "": partial(_given_source, name) for name in (*FORMATS, None)},
+    given_sinks={name or "": partial(_given_sink, name) for name in (*FORMATS, None)},
+    listed=1,
+)

@@ -1,0 +1,1 @@
+"""The iceberg connector: tables of a hadoop, hive or rest catalog."""

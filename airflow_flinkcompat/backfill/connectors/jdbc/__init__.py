@@ -1,0 +1,1 @@
+"""The jdbc connector, on PostgreSQL."""

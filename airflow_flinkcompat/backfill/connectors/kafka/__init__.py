@@ -1,0 +1,1 @@
+"""The kafka connector: topics read as history, upsert-kafka topics kept by key."""

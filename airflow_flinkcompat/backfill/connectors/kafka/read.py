@@ -1,0 +1,204 @@
+"""Kafka topics at run time: partitions and offsets by Kafka's own client, records by Spark's reader.
+
+Secrets are filled in here; Spark shows them nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position, Topics
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.formats import text_reader
+from airflow_flinkcompat.backfill.placeholder_values import fill_in
+
+Partition = tuple[str, int]
+_KAFKA = "org.apache.kafka"
+_TIMEOUT_MS = "30000"
+
+
+class KafkaReader:
+    """Reads topics from offset to offset, the same ones for all of a run."""
+
+    def __init__(self, session: SparkSession, source: KafkaSource) -> None:
+        self._session, self._source = session, source
+
+    def check(self) -> None:
+        reach(self._session, self._source)
+
+    def version(self) -> str:
+        """The offsets that are read: records that came since are others."""
+        start, end = reach(self._session, self._source)
+        return ", ".join(f"{topic}-{number}: {start[topic, number]} to {end[topic, number]}" for topic, number in end)
+
+    def rows(self) -> DataFrame:
+        return _rows(self._session, self._source)
+
+    def ordered_rows(self) -> DataFrame:
+        """In the order of offsets, partition by partition."""
+        part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
+        return self.rows().selectExpr("*", part, "m_offset AS place", stream)
+
+    def check_sequence(self) -> None:
+        """How a job mixes several partitions is nowhere written down."""
+        source = self._source
+        if len(reach(self._session, source)[1]) > 1:
+            raise BackfillError(
+                f"table {source.table}: which rows come late depends on how a job mixes the partitions of "
+                f"{source.place}; include them, or say which columns tell the order with --order-by "
+                f"{source.table}=COLUMN"
+            )
+
+
+reader = KafkaReader
+
+
+def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[Partition, int]:
+    """The offset of a position in every partition; where no record is that late, the end."""
+    with _admin(session, topics) as admin:
+        known = _partitions(session, admin, topics)
+        if position.mode == "specific":
+            return _specific(topics, known, position)
+        spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
+        if position.mode == "earliest":
+            return _listed(session, admin, topics, known, spec.earliest())
+        ends = _listed(session, admin, topics, known, spec.latest())
+        if position.mode == "latest":
+            return ends
+        found = _listed(session, admin, topics, known, spec.forTimestamp(position.millis))
+        return {partition: ends[partition] if offset < 0 else offset for partition, offset in found.items()}
+
+
+def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """The first offset in every partition and the one after the last, the same ones for all of a run."""
+    topics, positions = source.topics, (source.start, source.end)
+
+    def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
+        start, end = (offsets(session, topics, position) for position in positions)
+        return start, end
+
+    return pin(session, (topics, *positions), ask)
+
+
+def _rows(session: SparkSession, source: KafkaSource) -> DataFrame:
+    """The rows of all records.
+
+    Their columns are the stored fields ``f0`` …, and of each record ``m_topic``, ``m_partition``, ``m_offset``,
+    ``m_timestamp`` and ``m_timestamp_type``.
+    """
+    start, end = reach(session, source)
+    rows = records(session, source.topics, start, end).selectExpr(
+        "key",
+        "value",
+        "topic AS m_topic",
+        "partition AS m_partition",
+        "offset AS m_offset",
+        "timestamp AS m_timestamp",
+        "timestampType AS m_timestamp_type",
+    )
+    fields: dict[int, str] = {}
+    for part, binary in ((source.key, "key"), (source.value, "value")):
+        if part is None:
+            continue
+        names = tuple(name for name, _ in part.fields)
+        rows = text_reader.messages(rows, binary, source.table, part.format, names, f"{binary}_")
+        fields |= {position: f"{binary}_{i}" for i, (_, position) in enumerate(part.fields)}
+    given = [name for name in rows.columns if name.startswith("m_")]
+    return rows.selectExpr(*(f"{name} AS f{position}" for position, name in sorted(fields.items())), *given)
+
+
+def records(session: SparkSession, topics: Topics, start: dict[Partition, int], end: dict[Partition, int]) -> DataFrame:
+    """The records from offset to offset, as Spark's reader gives them."""
+    first = {partition: min(offset, end[partition]) for partition, offset in start.items()}
+    reader = session.read.format("kafka").options(**client(topics))
+    reader = reader.option("assign", _json(dict.fromkeys(end)))
+    return reader.option("startingOffsets", _json(first)).option("endingOffsets", _json(end)).load()
+
+
+def client(topics: Topics) -> dict[str, str]:
+    """Options of Spark's kafka format for the client, secrets filled in."""
+    return {f"kafka.{name}": value for name, value in _properties(topics).items()}
+
+
+def _properties(topics: Topics) -> dict[str, str]:
+    return {name: fill_in(value, os.environ) for name, value in topics.properties}
+
+
+def _json(values: dict[Partition, int] | dict[Partition, None]) -> str:
+    topics: dict[str, dict[str, int | None]] = {}
+    for (topic, partition), value in values.items():
+        topics.setdefault(topic, {})[str(partition)] = value
+    if all(value is None for value in values.values()):
+        return json.dumps({topic: [int(number) for number in numbers] for topic, numbers in topics.items()})
+    return json.dumps(topics)
+
+
+def _jvm(session: SparkSession) -> Any:
+    return session._jvm
+
+
+@contextmanager
+def _admin(session: SparkSession, topics: Topics) -> Iterator[Any]:
+    properties = _jvm(session).java.util.Properties()
+    timeouts = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}
+    for name, value in {**timeouts, **_properties(topics)}.items():
+        properties.setProperty(name, value)
+    try:
+        admin = _jvm(session).org.apache.kafka.clients.admin.AdminClient.create(properties)
+    except Py4JJavaError as error:
+        raise _unreachable(topics, error) from None
+    try:
+        yield admin
+    except Py4JJavaError as error:
+        raise _unreachable(topics, error) from None
+    finally:
+        admin.close()
+
+
+def _unreachable(topics: Topics, error: Py4JJavaError) -> BackfillError:
+    cause = error.java_exception
+    while (inner := cause.getCause()) is not None:
+        cause = inner
+    return BackfillError(f"{topics.place} cannot be read: {cause.getMessage()}")
+
+
+def _partitions(session: SparkSession, admin: Any, topics: Topics) -> tuple[Partition, ...]:
+    names = _jvm(session).java.util.ArrayList()
+    for name in topics.names:
+        names.add(name)
+    found = admin.describeTopics(names).allTopicNames().get()
+    return tuple(
+        (name, int(partition.partition())) for name in topics.names for partition in found.get(name).partitions()
+    )
+
+
+def _listed(
+    session: SparkSession, admin: Any, topics: Topics, known: tuple[Partition, ...], spec: Any
+) -> dict[Partition, int]:
+    jvm = _jvm(session)
+    wanted = jvm.java.util.HashMap()
+    keys = {partition: jvm.org.apache.kafka.common.TopicPartition(*partition) for partition in known}
+    for key in keys.values():
+        wanted.put(key, spec)
+    levels = jvm.org.apache.kafka.common.IsolationLevel
+    committed = dict(topics.properties).get("isolation.level") == "read_committed"
+    options = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(
+        levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
+    )
+    found = admin.listOffsets(wanted, options)
+    return {partition: int(found.partitionResult(key).get().offset()) for partition, key in keys.items()}
+
+
+def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:
+    given = dict(position.offsets)
+    if missing := [partition for _, partition in known if partition not in given]:
+        raise BackfillError(f"{topics.place}: the specific offsets say nothing of partition {missing[0]}; add it")
+    return {(topic, partition): given[partition] for topic, partition in known}

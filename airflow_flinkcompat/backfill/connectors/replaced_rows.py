@@ -1,0 +1,72 @@
+"""The rows of a sink that a run replaces: those of the windows wholly inside the range."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import PublishedRows, Range
+from airflow_flinkcompat.backfill.spark_sql.windows import timestamp
+
+
+class Comparison(NamedTuple):
+    """``column operator moment`` with ``>=`` or ``<=``; the column holds a bound of the row's window."""
+
+    column: str
+    operator: str
+    moment: datetime
+
+    def sql(self, column: str, kind: str = "TIMESTAMP_NTZ") -> str:
+        """SQL, the column under a name and in a type of its own."""
+        return f"{column} {self.operator} {timestamp(self.moment, kind)}"
+
+
+def replaced_rows(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
+    """What is true of exactly the rows whose windows lie in the range; nothing to compare where it is open.
+
+    Raises :class:`BackfillError` where no column of the sink tells.
+    """
+    windows = rows.windows
+    size = None if windows.size is None else timedelta(microseconds=windows.size)
+    found: list[Comparison] = []
+    for bound, own, other, operator, name in (
+        (bounds.from_, windows.start, windows.end, ">=", "window_start"),
+        (bounds.to, windows.end, windows.start, "<=", "window_end"),
+    ):
+        if bound is None:
+            continue
+        if own is not None:
+            found.append(Comparison(own, operator, bound))
+        elif other is not None and size is not None:
+            found.append(Comparison(other, operator, bound + size if operator == ">=" else bound - size))
+        else:
+            raise BackfillError(
+                f"sink {rows.name}: a backfill of a time range replaces the rows of that range, and no column of the "
+                f"sink holds {name} as TIMESTAMP(3); add it to the sink and the query, or leave out --from and --to to "
+                "replace everything",
+                rows.table.span,
+            )
+    return tuple(found)
+
+
+def order_column(rows: PublishedRows) -> str | None:
+    """The column that tells the later of two windows, if one does."""
+    windows = rows.windows
+    return windows.end or (windows.start if windows.size is not None else None)
+
+
+def replaced_rows_with_keys(rows: PublishedRows, bounds: Range) -> tuple[Comparison, ...]:
+    """As :func:`replaced_rows`, for a table that does not look for other rows of a primary key.
+
+    Raises :class:`BackfillError` where a row outside of the range may have the key of one within.
+    """
+    windows, key, compared = rows.windows, rows.table.primary_key, replaced_rows(rows, bounds)
+    if compared and key and windows.end not in key and (windows.size is None or windows.start not in key):
+        raise BackfillError(
+            f"sink {rows.name}: its PRIMARY KEY ({', '.join(key)}) lets windows outside of the range have the keys of "
+            "those within, of which Flink would leave one row; put window_end into the key, leave the key out, or "
+            "leave out --from and --to to replace everything",
+            rows.table.span,
+        )
+    return compared

@@ -1,0 +1,169 @@
+"""Which aggregations DuckDB computes: those that are the same for certain, over dense data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
+from airflow_flinkcompat.backfill.duckdb.csv_files import CsvFiles
+from airflow_flinkcompat.backfill.duckdb.file_schema import DataFiles, NotEligible, ParquetFiles, filled_in, listed
+from airflow_flinkcompat.backfill.duckdb.queries import Partials, partials_of, wanted_by, windows_of
+from airflow_flinkcompat.backfill.duckdb.tasks import pieces, reason
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.execution.density import density
+from airflow_flinkcompat.backfill.formats.text import CsvFormat
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, UnionAll, Work, reads_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DENSE = 4.0
+"""Rows per key and slice from which on native partials are worth it: with fewer they are nearly as many as the rows."""
+ROWS = 1_000_000
+"""Rows in all files from which on they win back what starting Python beside the tasks costs."""
+SAMPLE = 20_000
+
+
+class DuckDbAccelerator:
+    """Decides, once for each aggregation, whether it is computed natively.
+
+    Args:
+        progress: Is told the reasons, a line each.
+    """
+
+    def __init__(self, progress: Callable[[str], None] = lambda line: None) -> None:
+        self._progress = progress
+        self._found: dict[Group, Partials | None] = {}
+        self._held: dict[DataFiles, DataFiles] = {}
+        self._failed: set[str] = set()
+
+    def __call__(self, group: Group, session: SparkSession | None = None) -> Partials | None:
+        """How an aggregation is computed natively, None if not; the reason is told.
+
+        Without a session only what lies in plain files can be looked at; with one, they are listed once more.
+        """
+        if group.slices is None:
+            return None
+        if session is None and not all(isinstance(read.source, FileSource) for read in reads_of(group)):
+            return None
+        found = self._found.get(group)
+        if group not in self._found or (session is not None and found is not None and _changed(found)):
+            self._found[group] = self._decided(group, group.slices, session)
+        return self._found[group]
+
+    def covers(self, work: Work) -> bool:
+        """Whether nothing but native aggregations reads rows, so that little is left to Spark's own operators.
+
+        Args:
+            work: The steps of a backfill, by the sinks they end in.
+
+        Returns:
+            False where Spark's own operators read rows of a table.
+        """
+        return all(self._covered(step) for write in work.writes for step in write.inputs)
+
+    def pieces(self, session: SparkSession, partials: Partials) -> DataFrame:
+        """The partial aggregates, computed inside Spark's tasks.
+
+        Args:
+            session: The Spark session of the backfill.
+            partials: The aggregation, as DuckDB computes it over the files of one table.
+
+        Returns:
+            Rows of ``partials.schema``, still to be merged by Spark.
+        """
+        return pieces(session, partials)
+
+    def failed(self, partials: Partials, error: Exception) -> None:
+        """Leaves to Spark what DuckDB failed at, and what else it would read of the same table.
+
+        Args:
+            partials: What was aggregated when it failed.
+            error: The error, whose reason is logged.
+        """
+        self._failed.add(partials.read.source.place)
+        self._progress(
+            f"DuckDB failed over {partials.read.table} ({reason(error)}), "
+            "so Spark's own operators aggregate all rows again"
+        )
+
+    def _covered(self, step: Step) -> bool:
+        if isinstance(step, Group) and self(step) is not None:
+            return True
+        if isinstance(step, Read):
+            return False
+        return all(self._covered(inner) for inner in (step.inputs if isinstance(step, UnionAll) else (step.input,)))
+
+    def _decided(self, group: Group, slices: Slices, session: SparkSession | None) -> Partials | None:
+        kind = "windows"
+        try:
+            assign = windows_of(group)
+            kind = str(assign.windows.kind)
+            wanted = wanted_by(assign, slices)
+            _check_installed()
+            if wanted.read.source.place in self._failed:
+                raise NotEligible("DuckDB failed over its files before")
+            held = _held(wanted.read.source, session)
+            held = self._held.setdefault(held, held)
+            held.check(wanted.columns.values(), wanted.time)
+            partials = partials_of(assign, slices, wanted, held, SAMPLE)
+            found = _dense(partials, assign.windows.slice)
+        except NotEligible as why:
+            self._progress(f"{kind}: Spark's own operators aggregate all rows, because {why}")
+            return None
+        except BackfillError:  # it is one for Spark as well
+            raise
+        except Exception as error:  # whatever it is, Spark's own operators do not need it
+            what = next(iter(str(error).splitlines()), type(error).__name__)
+            self._progress(f"{kind}: Spark's own operators aggregate all rows, because DuckDB fails: {what}")
+            return None
+        self._progress(f"{kind}: about {found:.1f} rows per key and slice, so DuckDB aggregates files to slices")
+        return partials
+
+
+def _check_installed() -> None:
+    for name in ("duckdb", "pyarrow"):
+        if find_spec(name) is None:
+            raise NotEligible(f"{name} is not installed (pip install 'airflow-flinkcompat[native]')")
+
+
+def _dense(partials: Partials, slice_: int) -> float:
+    """The rows per key and slice, about. Raises :class:`NotEligible` where they are not worth it."""
+    import duckdb
+
+    held = partials.held
+    if held.rows < ROWS:
+        raise NotEligible(f"{held.rows} rows are too few for more")
+    with duckdb.connect(config={"threads": 1}) as connection:
+        sample = connection.sql(filled_in(partials.sample, held.files)).fetchall()
+    found = density(sample, slice_, held.rows)
+    if found < DENSE:
+        raise NotEligible(f"there are only about {found:.1f} rows per key and slice")
+    return found
+
+
+def _held(source: BackfillSource, session: SparkSession | None) -> DataFiles:
+    """The files a source stands for. Raises :class:`NotEligible` where DuckDB would not read its rows from them."""
+    match source:
+        case FileSource(format=CsvFormat() as format):
+            return CsvFiles.of(source, format)
+        case FileSource():
+            return ParquetFiles(listed(source.place))
+        case DeltaSource() | IcebergSource() if session is not None:
+            from airflow_flinkcompat.backfill.duckdb.lake_files import data_files
+
+            return data_files(session, source)
+    raise NotEligible("it is not read from files")
+
+
+def _changed(partials: Partials) -> bool:
+    source = partials.read.source
+    try:
+        return isinstance(source, FileSource) and listed(source.place) != partials.held.files
+    except NotEligible:
+        return True

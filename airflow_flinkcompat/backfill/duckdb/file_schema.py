@@ -1,0 +1,176 @@
+"""What DuckDB needs to know of a table's files to read the values that Spark reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Protocol
+from urllib.parse import unquote, urlsplit
+
+from airflow_flinkcompat.plan.types import Column
+
+# Flink's types → DuckDB's: what a file must hold to be read the same by both.
+_KINDS = {
+    "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INTEGER", "BIGINT": "BIGINT", "BOOLEAN": "BOOLEAN",
+    "VARCHAR": "VARCHAR", "DATE": "DATE", "TIMESTAMP": "TIMESTAMP",
+}  # fmt: skip
+
+
+class NotEligible(Exception):
+    """Why Spark's own operators compute an aggregation."""
+
+
+class DataFiles(Protocol):
+    """The files of a table: ``files`` are URIs as Spark names them. Equal ones hold the same."""
+
+    @property
+    def files(self) -> tuple[str, ...]: ...
+
+    @property
+    def relation(self) -> str:
+        """Their rows, for a FROM in DuckDB's SQL, with ``{files}`` where the list of their paths stands."""
+
+    @property
+    def forbidden(self) -> tuple[bytes, ...]:
+        """Bytes with which a file may not be the same to both."""
+
+    @property
+    def rows(self) -> float:
+        """How many there are in all files, about."""
+
+    def check(self, columns: Iterable[Column], time: Column) -> None:
+        """Raises :class:`NotEligible` where columns, or the event time, are not held as they have to be."""
+
+    def value(self, column: Column) -> str:
+        """A column in DuckDB's SQL; an error where Spark's value may be another one."""
+
+    def micros(self, time: Column) -> str:
+        """Microseconds of the event time."""
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files, their columns found by name. ``ids``: the numbers that columns of these names have in them."""
+
+    files: tuple[str, ...]
+    ids: tuple[tuple[str, int], ...] | None = None
+    relation: ClassVar[str] = "read_parquet([{files}], hive_partitioning = false)"
+    forbidden: ClassVar[tuple[bytes, ...]] = ()
+
+    @cached_property
+    def _columns(self) -> tuple[dict[str, str], ...]:
+        import duckdb
+
+        with duckdb.connect(config={"threads": 1}) as connection:
+            found = []
+            for file in self.files:
+                rows = connection.sql(f"DESCRIBE SELECT * FROM {filled_in(self.relation, [file])}").fetchall()
+                found.append({str(row[0]): str(row[1]) for row in rows})
+            return tuple(found)
+
+    @cached_property
+    def rows(self) -> float:
+        import duckdb
+
+        with duckdb.connect(config={"threads": 1}) as connection:
+            query = filled_in("SELECT sum(num_rows) FROM parquet_file_metadata([{files}])", self.files)
+            return int(connection.sql(query).fetchall()[0][0])
+
+    def check(self, columns: Iterable[Column], time: Column) -> None:
+        # Of a time only the count of microseconds is taken; as a value it is one with a zone or one without.
+        kinds: dict[str, tuple[str, ...]] = {column.name: (kind_of(column),) for column in columns}
+        kinds[time.name] = ("TIMESTAMP", *(() if time.name in kinds else ("TIMESTAMP WITH TIME ZONE",)))
+        for file, found in zip(self.files, self._columns, strict=True):
+            names = [name.lower() for name in found]
+            for name, wanted in kinds.items():
+                if found.get(name) not in wanted or names.count(name.lower()) != 1:
+                    held = found.get(name, "missing")
+                    raise NotEligible(f"column {name} is {held} in {Path(path_of(file)).name}, not {wanted[0]}")
+        if self.ids is not None:
+            self._check_ids(kinds, dict(self.ids))
+
+    def _check_ids(self, names: Iterable[str], ids: dict[str, int]) -> None:
+        import duckdb
+
+        with duckdb.connect(config={"threads": 1}) as connection:
+            query = filled_in("SELECT name, field_id FROM parquet_schema([{files}])", self.files)
+            found = set(connection.sql(query).fetchall())
+        for name in names:
+            if {number for each, number in found if each == name} != {ids[name]}:
+                raise NotEligible(f"column {name} had another name when some files were written")
+
+    def value(self, column: Column) -> str:
+        return identifier(column.name)
+
+    def micros(self, time: Column) -> str:
+        micros, precision = f"epoch_us({identifier(time.name)})", time.type.parameters[0]
+        if precision >= 6:
+            return micros
+        finer = f"CAST(error('a time is finer than {time.type}') AS BIGINT)"  # an error with Spark as well
+        return f"CASE WHEN {micros} % {10 ** (6 - precision)} <> 0 THEN {finer} ELSE {micros} END"
+
+
+def kind_of(column: Column) -> str:
+    """DuckDB's type for a column. Raises :class:`NotEligible` for one whose values may not be the same."""
+    if column.type.name == "DECIMAL":
+        return "DECIMAL({},{})".format(*column.type.parameters)
+    try:
+        return _KINDS[column.type.name]
+    except KeyError:
+        raise NotEligible(f"column {column.name} is {column.type}") from None
+
+
+def filled_in(query: str, files: Iterable[str]) -> str:
+    """A query over files."""
+    return query.replace("{files}", ", ".join(text(path_of(file)) for file in files))
+
+
+def path_of(file: str) -> str:
+    """The path of a file's URI. Raises :class:`NotEligible` for one that is not on this machine."""
+    address = urlsplit(file)
+    if address.scheme != "file":
+        raise NotEligible(f"the files lie in {address.scheme}, which DuckDB does not read here")
+    path = unquote(address.path)
+    if any(letter in path for letter in "*?["):
+        raise NotEligible("DuckDB would take a file's name for a pattern")
+    return path
+
+
+def listed(place: str) -> tuple[str, ...]:
+    """The URIs of the files a folder holds, as Spark lists them: at any depth, hidden and empty ones passed over.
+
+    Raises :class:`NotEligible` where there are none, and for links to folders.
+    """
+    root = Path(path_of(place))
+    found = [root] if root.is_file() else []
+    for folder, inner, names in os.walk(root):
+        inner[:] = [name for name in inner if not _hidden(name)]
+        if any(Path(folder, name).is_symlink() for name in inner):
+            raise NotEligible(f"there are links to other folders below {root.name}")
+        found += [Path(folder, name) for name in names if not _hidden(name)]
+    files = tuple(path.as_uri() for path in sorted(found) if path.stat().st_size)
+    if not files:
+        raise NotEligible("there are no rows")
+    return files
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def identifier(name: str) -> str:
+    """A column's name in DuckDB's SQL."""
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def text(value: str) -> str:
+    """A literal in DuckDB's SQL."""
+    return "'{}'".format(value.replace("'", "''"))
+
+
+def floored(micros: str, length: int, offset: int = 0) -> str:
+    """The last multiple of a length, as counted from the offset; DuckDB's remainder has the sign of what is divided."""
+    return f"{micros} - ((({micros} - {offset}) % {length}) + {length}) % {length}"

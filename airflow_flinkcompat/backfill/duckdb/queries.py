@@ -1,0 +1,216 @@
+"""An aggregation's partials in DuckDB's SQL, where they are the same as Spark's for certain."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
+from airflow_flinkcompat.backfill.duckdb.file_schema import DataFiles, NotEligible, floored, kind_of
+from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
+from airflow_flinkcompat.backfill.formats.text import CsvFormat
+from airflow_flinkcompat.backfill.spark_sql.expressions import spark_type
+from airflow_flinkcompat.backfill.steps import Assign, Group, Read, Select, Slices, Where
+from airflow_flinkcompat.plan.types import Column
+
+_COLUMN = re.compile(r"c(\d+)")
+_PARTIAL = re.compile(r"(sum|count|min|max)\((?:c(\d+)|1)\)")
+# A column by position, and what it is compared with, if not with NULL; conditions are these, put together.
+_TEST = re.compile(
+    r"\(c(\d+) (?:IS NULL|IS NOT NULL|(?:=|<>|<=|>=|<|>) "
+    r"(CAST\('-?\d+' AS (?:TINYINT|SMALLINT|INT|BIGINT)\)|DATE '[\d-]+'|'[^'\\]*'))\)"
+)
+_CONDITION = re.compile(r"(?:\(|\)| AND | OR )*")
+_WHOLE = {"TINYINT", "SMALLINT", "INT", "BIGINT"}
+_LITERALS = {"C": _WHOLE, "D": {"DATE"}, "'": {"VARCHAR"}}  # by their first letter: what may be compared with them
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """What is read below an aggregation: columns of a table by position, and its event time."""
+
+    read: Read
+    columns: dict[int, Column]
+    time: Column
+
+
+@dataclass(frozen=True)
+class Partials:
+    """One aggregation's partials in DuckDB's words, with Spark's types.
+
+    The ``query`` over ``held`` gives the columns of ``schema``: keys, ``slice``, partials, then how many rows were read
+    for the row and how many of those had no time. Rows without a slice are counted only. ``sample`` gives (hash of the
+    keys, slice, time) of the first rows.
+    """
+
+    read: Read
+    held: DataFiles
+    query: str
+    sample: str
+    schema: str
+
+
+def windows_of(group: Group) -> Assign:
+    """The windows of an aggregation. Raises :class:`NotEligible` where it is not over windows right above rows."""
+    below = group.input
+    while isinstance(below, Select | Where):
+        below = below.input
+    if not isinstance(below, Assign):
+        raise NotEligible("it is not right above a windowing function")
+    return below
+
+
+def wanted_by(assign: Assign, slices: Slices) -> ReadColumns:
+    """The files and columns below the windows, where only plain columns are in between.
+
+    Raises :class:`NotEligible` for whatever is not the same for certain.
+    """
+    tests = _tests(slices.condition)
+    if slices.values:
+        raise NotEligible("an aggregate is DISTINCT")
+    if assign.zone:
+        raise NotEligible(f"windows are cut in the time zone {assign.zone}")
+    positions = {_column(sql) for _, sql in slices.keys}
+    positions |= {place for _, place in map(_call, slices.partials) if place is not None}
+    positions |= {position for position, _ in tests}
+    step, places = assign.input, {position: position for position in {*positions, assign.time}}
+    while isinstance(step, Select):
+        columns = dict(step.columns)
+        places = {position: _column(columns[below]) for position, below in places.items()}
+        step = step.input
+    if not isinstance(step, Read):
+        raise NotEligible("rows are filtered or put together before their windows")
+    if step.watermark is not None or step.condition:
+        raise NotEligible("late rows or whole folders are left out")
+    found = {position: _stored(step, below, position == assign.time) for position, below in places.items()}
+    for position, literal in tests:
+        if literal and found[position].type.name not in _LITERALS[literal[0]]:
+            raise NotEligible(f"rows are filtered by {literal} of {found[position].type}")
+    time = found[assign.time]
+    if time.type.name != "TIMESTAMP":
+        raise NotEligible(f"column {time.name} is {time.type}")
+    return ReadColumns(step, {position: found[position] for position in positions}, time)
+
+
+def partials_of(assign: Assign, slices: Slices, wanted: ReadColumns, held: DataFiles, first: int) -> Partials:
+    """The queries over files; the sample is one of so many ``first`` rows. Raises :class:`NotEligible`."""
+    schema = []
+    for position, sql in slices.keys:
+        schema.append(f"k{position} {spark_type(wanted.columns[_column(sql)].type)}")
+    schema += ["slice BIGINT"]
+    inner, outer = [], []
+    for i, (function, place) in enumerate(map(_call, slices.partials)):
+        value, kind = _aggregate(function, None if place is None else wanted.columns[place])
+        inner.append(f"{function}({'*' if place is None else f'c{place}'}) AS p{i}")
+        outer.append(f"{value.format(f'p{i}')} AS p{i}")
+        schema.append(f"p{i} {kind}")
+    keys = [f"k{position}" for position, _ in slices.keys]
+    named = [f"{sql} AS k{position}" for position, sql in slices.keys]
+    slice_ = floored("micros", assign.windows.slice, assign.windows.offset)
+    inside = f"CASE WHEN {_spanned(assign)} AND {slices.condition} THEN {slice_} END AS slice"
+    counts = ["count(*) AS rows", "count(*) FILTER (WHERE micros IS NULL) AS nulls"]
+    rows = _rows(wanted, held)
+    grouped = f"SELECT {', '.join([*named, inside, *inner, *counts])} FROM ({rows}) GROUP BY ALL"
+    sampled = f"micros IS NOT NULL AND {slices.condition}"
+    hashed = f"hash({', '.join(sql for _, sql in slices.keys)})" if keys else "0"
+    return Partials(
+        wanted.read,
+        held,
+        f"SELECT {', '.join([*keys, 'slice', *outer, 'rows', 'nulls'])} FROM ({grouped})",
+        f"SELECT {hashed}, {slice_}, micros FROM ({rows} LIMIT {first}) WHERE {sampled}",
+        ", ".join([*schema, "rows BIGINT", "nulls BIGINT"]),
+    )
+
+
+def _rows(wanted: ReadColumns, held: DataFiles) -> str:
+    """The rows a reader is asked for: columns ``c0`` … and the time, in microseconds."""
+    columns = [f"{held.value(column)} AS c{position}" for position, column in sorted(wanted.columns.items())]
+    rows = f"SELECT {', '.join([*columns, f'{held.micros(wanted.time)} AS micros'])} FROM {held.relation}"
+    source = wanted.read.source
+    if not isinstance(source, FileSource | DeltaSource | IcebergSource) or (span := source.span) is None:
+        return rows
+    if source.columns[span.field] != wanted.time:
+        raise NotEligible("rows are left out by another time")
+    time = held.value(wanted.time)
+    bounds = ((">=", span.first), ("<", span.last))
+    asked = (f"({time} IS NULL OR epoch_us({time}) {sign} {micros})" for sign, micros in bounds if micros is not None)
+    return f"{rows} WHERE {' AND '.join(asked) or 'TRUE'}"
+
+
+def _stored(read: Read, position: int, is_time: bool) -> Column:
+    """The column that is read at a position as it is stored."""
+    source, fields, columns = read.source, dict(read.fields), dict(read.columns)
+    if not isinstance(source, FileSource | DeltaSource | IcebergSource):
+        raise NotEligible(f"{read.table} is not read from files")
+    if position not in fields:
+        raise NotEligible(f"a column of {read.table} is computed")
+    column = source.columns[fields[position]]
+    if isinstance(source, FileSource) and column.name in source.partitioning.names:
+        raise NotEligible(f"column {column.name} is the name of a folder")
+    if not column.type.nullable:
+        raise NotEligible(f"column {column.name} is NOT NULL, which Spark checks")
+    kind_of(column)
+    if isinstance(source, FileSource) and isinstance(source.format, CsvFormat):
+        return column
+    plain = column.type.name == "TIMESTAMP" or columns[position] == f"f{fields[position]}"
+    if not plain or (not is_time and column.type.name == "TIMESTAMP" and column.type.parameters[0] < 6):
+        raise NotEligible(f"column {column.name} of type {column.type} is checked by Spark")
+    if isinstance(source, FileSource) and not (
+        isinstance(source.format, ColumnarFormat) and source.format.name == "parquet"
+    ):
+        raise NotEligible(f"{read.table} is kept as {source.format.name}")
+    return column
+
+
+def _column(sql: str) -> int:
+    found = _COLUMN.fullmatch(sql)
+    if found is None:
+        raise NotEligible("a key or a time is computed")
+    return int(found[1])
+
+
+def _tests(condition: str) -> list[tuple[int, str]]:
+    """The positions a condition tests, and with which literals, "" for NULL; the words of both engines for it are one.
+
+    Raises :class:`NotEligible` for any other condition.
+    """
+    if condition == "TRUE":
+        return []
+    if not _CONDITION.fullmatch(_TEST.sub("", condition)):
+        raise NotEligible("rows are filtered by more than plain columns and literals")
+    return [(int(position), literal) for position, literal in _TEST.findall(condition)]
+
+
+def _call(sql: str) -> tuple[str, int | None]:
+    """The function and the position of its argument, None for all rows."""
+    found = _PARTIAL.fullmatch(sql)
+    if found is None or (found[2] is None and found[1] != "count"):
+        raise NotEligible("an aggregate is not over a plain column")
+    return found[1], None if found[2] is None else int(found[2])
+
+
+def _aggregate(function: str, column: Column | None) -> tuple[str, str]:
+    """The value of DuckDB's aggregate as Spark would have it, and its type in Spark."""
+    if function == "count" or column is None:
+        return "{}", "BIGINT"
+    kind = column.type
+    if function in ("min", "max") and kind.name != "BOOLEAN":
+        return "{}", str(spark_type(kind))
+    if function == "sum" and kind.name in _WHOLE:
+        # DuckDB adds up in 128 bits; the lower 64 of them are what Flink and Spark have after all their overflows.
+        low = "({0} & 18446744073709551615::HUGEINT)"
+        wrapped = f"CASE WHEN {low} > 9223372036854775807 THEN {low} - 18446744073709551616::HUGEINT ELSE {low} END"
+        return f"CAST({wrapped} AS BIGINT)", "BIGINT"
+    if function == "sum" and kind.name == "DECIMAL":
+        precision, scale = min(kind.parameters[0] + 10, 38), kind.parameters[1]
+        return f"CAST({{}} AS DECIMAL({precision}, {scale}))", f"DECIMAL({precision}, {scale})"
+    raise NotEligible(f"{function.upper()} of {kind} is not the same for certain")
+
+
+def _spanned(assign: Assign) -> str:
+    """Whether some window asked for may hold the row; not so without a time."""
+    first, last = assign.windows.span(assign.window_range)
+    bounds = [f"micros {sign} {micros}" for sign, micros in ((">=", first), ("<", last)) if micros is not None]
+    return " AND ".join(bounds) or "micros IS NOT NULL"

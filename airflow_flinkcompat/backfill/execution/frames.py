@@ -1,0 +1,295 @@
+"""Steps as Spark DataFrames: built-in functions only, no code of ours on the executors but an accelerator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.connectors.registry import reader
+from airflow_flinkcompat.backfill.execution.acceleration import Accelerator
+from airflow_flinkcompat.backfill.execution.aligned_windows import SLICE, by_slices, in_pieces, in_windows, nulls_of
+from airflow_flinkcompat.backfill.execution.density import DENSE
+from airflow_flinkcompat.backfill.execution.ordered import (
+    ARRIVAL,
+    HIDDEN,
+    PART,
+    PLACE,
+    STREAM,
+    in_time,
+    not_overtaken,
+    over_rows,
+    ranked,
+    with_arrival,
+    with_watermark,
+)
+from airflow_flinkcompat.backfill.execution.sampling import ROWS, rows_per_slice
+from airflow_flinkcompat.backfill.execution.session_windows import in_open_sessions, in_sessions
+from airflow_flinkcompat.backfill.execution.shared_steps import shared_steps
+from airflow_flinkcompat.backfill.protocols import OrderedReader, PublishedRows
+from airflow_flinkcompat.backfill.spark.observations import counted
+from airflow_flinkcompat.backfill.steps import (
+    Assign,
+    AssignSessions,
+    DropLate,
+    DropOverLate,
+    Expand,
+    Group,
+    OverAggregate,
+    Rank,
+    Read,
+    Select,
+    Slices,
+    Step,
+    UnionAll,
+    Where,
+    Work,
+    Write,
+)
+
+
+class Execution:
+    """Turns steps into DataFrames and counts rows on the way; the counts are there once an action has run."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        work: Work | None = None,
+        progress: Callable[[str], None] = lambda line: None,
+        by_slices: bool | None = None,
+        accelerator: Accelerator[Any] | None = None,
+    ) -> None:
+        """``progress`` gets a line for every choice; ``by_slices`` takes one of them: None leaves it to a sample.
+
+        ``accelerator`` may compute the partial aggregates of some aggregations.
+        """
+        self.session = session
+        self._progress, self._by_slices, self._accelerator = progress, by_slices, accelerator
+        self._shared = shared_steps(work.writes) if work is not None else frozenset()
+        self._frames: dict[Step, DataFrame] = {}
+        self._kept: list[DataFrame] = []
+        self._reads: list[tuple[str, str, Observation]] = []
+        self._nulls: list[Observation] = []
+        self._ties: list[Observation] = []
+        self._late: list[Observation] = []
+
+    def rows_read(self) -> dict[tuple[str, str], int]:
+        """(table, place) → rows in its files; a table that several pipelines read counts once."""
+        counts: dict[tuple[str, str], int] = {}
+        for table, place, seen in self._reads:
+            counts[table, place] = max(counts.get((table, place), 0), counted(seen, "rows"))
+        return counts
+
+    def rows_dropped(self) -> int:
+        """Rows without an event time, over all windows."""
+        return sum(counted(seen, "nulls") for seen in self._nulls)
+
+    def late(self) -> int:
+        """Rows that came too late for their window, over all windows they were too late for."""
+        return sum(counted(seen, "late") for seen in self._late)
+
+    def ties(self) -> int:
+        """Windows of a Top-N whose published rows were chosen among equal ones."""
+        return sum(counted(seen, "ties") for seen in self._ties)
+
+    def rows(self, write: Write) -> tuple[DataFrame, Observation]:
+        """The columns ``c0`` … of a write in the sink's types, and the counts of its ``rows`` and ``windows``.
+
+        The latter is -1 where the sink does not hold what tells them apart.
+        """
+        rows = reduce(DataFrame.union, (self.frame(step).drop(*HIDDEN) for step in write.inputs))
+        bounds = _window_columns(write.rows)
+        windows = F.size(F.collect_set(F.struct(*bounds))) if bounds else F.expr("max(-1)")
+        seen = Observation()
+        return rows.observe(seen, F.expr("count(1)").alias("rows"), windows.alias("windows")), seen
+
+    def __enter__(self) -> Execution:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Forgets the rows kept for several readers; an action later on would compute them again."""
+        for rows in (*self._frames.values(), *self._kept):
+            rows.unpersist()
+
+    def frame(self, step: Step) -> DataFrame:
+        """The rows of a step. What several steps or sinks read is computed once and kept until the block ends."""
+        if step not in self._shared:
+            return self._frame(step)
+        if step not in self._frames:
+            self._frames[step] = self._frame(step).persist()
+        return self._frames[step]
+
+    def _frame(self, step: Step) -> DataFrame:
+        match step:
+            case Read():
+                return self._read(step)
+            case Select():
+                return _select(self.frame(step.input), step.columns)
+            case Where():
+                return self.frame(step.input).where(F.expr(step.condition))
+            case Group():
+                return self._group(step)
+            case Expand():
+                number = F.expr(f"explode(sequence(0, {step.times - 1}))")
+                return self.frame(step.input).withColumn(f"c{step.number}", number)
+            case UnionAll():
+                inputs = [self.frame(inner) for inner in step.inputs]
+                names = [f"c{i}" for i in step.positions]
+                names += [ARRIVAL] if all(ARRIVAL in rows.columns for rows in inputs) else []
+                return reduce(DataFrame.union, (rows.select(*names) for rows in inputs))
+            case _:
+                return self._counted(step)
+
+    def _counted(self, step: Assign | AssignSessions | DropLate | DropOverLate | Rank | OverAggregate) -> DataFrame:
+        """The rows of a step that goes by times or an order, and counts what it leaves out or cannot tell apart."""
+        match step:
+            case Assign():
+                return in_windows(*self._to_windows(step))
+            case AssignSessions(counted=None):
+                return in_sessions(self.frame(step.input), step, _seen(self._nulls))
+            case AssignSessions():
+                return in_open_sessions(self.frame(step.input), step, _seen(self._nulls), _seen(self._late))
+            case DropLate():
+                return in_time(self.frame(step.input), step, _seen(self._late))
+            case DropOverLate():
+                return not_overtaken(self.frame(step.input), step, _seen(self._late))
+            case Rank():
+                return ranked(self.frame(step.input), step, _seen(self._ties))
+            case OverAggregate():
+                return over_rows(self.frame(step.input), step, None if step.time is None else _seen(self._nulls))
+
+    def _raw(self, step: Read) -> DataFrame:
+        if step.arrival or (step.arrival is None and step.watermark is None):
+            return reader(self.session, step.source).rows()
+        ordered = reader(self.session, step.source)
+        assert isinstance(ordered, OrderedReader)
+        if step.watermark is not None:
+            ordered.check_sequence()
+        return ordered.ordered_rows()
+
+    def _to_windows(self, step: Assign) -> tuple[DataFrame, Assign, Observation | None]:
+        """The rows that go into windows, and what counts those without a time.
+
+        The counter is None where the reader of the rows counts, because a second look at each row is dear.
+        """
+        read = step.input
+        known = dict(read.columns) if isinstance(read, Read) and read not in self._shared else {}
+        if isinstance(read, Read) and step.time in known and not read.condition:
+            return self._read(read, nulls_of(step)), step, None
+        return self.frame(read), step, _seen(self._nulls)
+
+    def _read(self, step: Read, nulls: Column | None = None) -> DataFrame:
+        raw = self._raw(step)
+        seen = Observation()
+        self._reads.append((step.table, step.source.place, seen))
+        count = F.expr("count(1)").alias("rows")
+        if step.condition:  # below the count, which keeps conditions from the reader
+            rows = _select(raw, step.columns).where(F.expr(step.condition)).observe(seen, count)
+        elif nulls is not None:
+            rows = _select(raw, step.columns).observe(seen, count, nulls)
+            self._nulls.append(seen)
+        else:
+            rows = _select(raw.observe(seen, count), step.columns)
+        if step.computed:
+            rows = rows.select("*", *(F.expr(sql).alias(f"c{i}") for i, sql in step.computed))
+        if step.arrival is not None:
+            rows = with_arrival(rows, step)
+        if step.watermark is not None:
+            return with_watermark(rows, step.watermark)
+        return rows.drop(PART, PLACE, STREAM)
+
+    def _group(self, step: Group) -> DataFrame:
+        assign, slices = self._windows(step), step.slices
+        if assign is not None and slices is not None:
+            if (pieces := self._accelerated(step)) is not None:
+                return by_slices(pieces, assign, slices)
+            if self._sliced(assign, slices):
+                rows, _, nulls = self._to_windows(assign)
+                return by_slices(in_pieces(rows, assign, slices, nulls), assign, slices)
+        rows = self.frame(step.input)
+        keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.keys)]
+        if not step.aggregates:
+            return rows.select(*keys).distinct()
+        return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.aggregates))
+
+    def _windows(self, step: Group) -> Assign | None:
+        """The windows of an aggregation that slices may compute; rows in windows that others read are there anyway."""
+        below = step.input
+        while isinstance(below, Select | Where) and below not in self._shared:
+            below = below.input
+        return below if isinstance(below, Assign) and below not in self._shared else None
+
+    def _sliced(self, assign: Assign, slices: Slices) -> bool:
+        """Whether slices are less work than rows put into windows."""
+        if self._by_slices is not None or not assign.windows.overlapping:
+            return bool(self._by_slices) and assign.windows.overlapping
+        sample = Sample(self.session)
+        rows = rows_per_slice(sample.frame, sample.raw, assign, slices)
+        pays = rows >= DENSE
+        self._progress(
+            f"{assign.windows.kind}: about {rows:.1f} rows per key and slice, so "
+            + ("slices are aggregated first" if pays else "rows are put into windows one by one")
+        )
+        return pays
+
+    def _accelerated(self, step: Group) -> DataFrame | None:
+        """The partials of an accelerator, counted as rows read by Spark are; None where Spark's operators have to.
+
+        It is computed here and kept, so that a failure costs this and nothing else.
+        """
+        accelerator = self._accelerator
+        partials = None if accelerator is None else accelerator(step, self.session)
+        if accelerator is None or partials is None:
+            return None
+        read, nulls = Observation(), Observation()
+        try:
+            rows = accelerator.pieces(self.session, partials).observe(
+                read, F.expr("coalesce(sum(rows), 0)").alias("rows")
+            )
+            rows = rows.observe(nulls, F.expr("coalesce(sum(nulls), 0)").alias("nulls"))
+            rows = rows.where(f"{SLICE} IS NOT NULL").drop("rows", "nulls").persist()
+            self._kept.append(rows)
+            rows.count()
+        except (PySparkException, Py4JError, OSError) as error:
+            accelerator.failed(partials, error)
+            return None
+        self._reads.append((partials.read.table, partials.read.source.place, read))
+        self._nulls.append(nulls)
+        return rows
+
+
+class Sample(Execution):
+    """Steps over the first rows of each source only."""
+
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(session, by_slices=False)
+        self.raw: list[DataFrame] = []
+
+    def _raw(self, step: Read) -> DataFrame:
+        raw = super()._raw(step)
+        self.raw.append(raw)
+        return raw.limit(ROWS)
+
+
+def _seen(counts: list[Observation]) -> Observation:
+    """One more count."""
+    counts.append(Observation())
+    return counts[-1]
+
+
+def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
+    """The columns of a frame that tell windows apart: an end does, a start only where all windows are of one length."""
+    windows = rows.windows
+    if windows.end is None and windows.size is None:
+        return ()
+    return tuple(f"c{i}" for i, column in enumerate(rows.columns) if column.name in (windows.start, windows.end))
+
+
+def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:
+    hidden = [name for name in rows.columns if name in HIDDEN]
+    return rows.select(*hidden, *(F.expr(sql).alias(f"c{i}") for i, sql in columns))

@@ -1,0 +1,145 @@
+"""Steps that look at rows in an order, as Spark DataFrames; see the steps for what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.spark_sql.windows import MILLISECOND, micros_of
+from airflow_flinkcompat.backfill.steps import DropLate, DropOverLate, OverAggregate, Rank, Read
+
+# Columns that go along with a row unseen: the watermark it met, its place among the rows of its source, and among all
+# rows that arrived.
+MET, PART, PLACE, STREAM, ARRIVAL = "met", "part", "place", "stream", "arrival"
+HIDDEN = (MET, PART, PLACE, STREAM, ARRIVAL)
+_MICROS, _CLASH = "micros", "clash"
+_RANK, _DECIDED, _SOME = "rank", "decided", "decided_in_window"
+
+
+def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
+    """The rows with their number in the window.
+
+    ``seen`` counts the windows (``ties``) in which rows that are equal in the order, but differ, could as well have
+    been numbered otherwise, and it shows.
+    """
+    partition = [F.expr(key) for key in step.partition]
+    order = [_sorted(F.expr(key), ascending, nulls) for key, ascending, nulls in step.order]
+    rest = F.struct(*(F.col(f"c{i}") for i in step.columns))
+    values = [F.expr(key) for key, _, _ in step.order]
+    number = F.row_number().over(Window.partitionBy(*partition).orderBy(*order, *_columns(step.columns)))
+    equal = Window.partitionBy(*partition, *values)
+    rows = rows.withColumn(_RANK, number)
+    low, high = F.min(_RANK).over(equal), F.max(_RANK).over(equal)
+    across = (low <= step.last) & (high > step.last) | (low < step.first) & (high >= step.first)
+    if step.number_read:
+        across = (low <= step.last) & (high >= step.first)
+    differs = ~F.min(rest).over(equal).eqNullSafe(F.max(rest).over(equal))
+    rows = rows.withColumn(_DECIDED, (low < high) & across & differs)
+    rows = rows.withColumn(_SOME, F.bool_or(_DECIDED).over(Window.partitionBy(*partition)))
+    rows = rows.observe(seen, F.count_if((F.col(_RANK) == 1) & F.col(_SOME)).alias("ties"))
+    rows = rows.withColumns({f"c{i}": F.col(_RANK).cast("bigint") for i in step.numbers})
+    return rows.drop(_RANK, _DECIDED, _SOME)
+
+
+def over_rows(rows: DataFrame, step: OverAggregate, seen: Observation | None) -> DataFrame:
+    """The rows with what is computed along them; ``seen`` counts those without an event time (``nulls``)."""
+    if step.time is not None and seen is not None:
+        column = f"c{step.time}"
+        rows = rows.observe(seen, F.count_if(F.expr(f"{column} IS NULL")).alias("nulls"))
+        micros = F.expr(micros_of(column))
+        rows = rows.where(f"{column} IS NOT NULL").withColumn(_MICROS, micros)
+    if step.clashing:
+        order = [*([_MICROS] if step.time is not None else []), *([ARRIVAL] if step.arrival else [])]
+        before = Window.partitionBy(*(F.expr(key) for key in step.partition)).orderBy(*order)
+        rows = _checked(rows, order, before, step.clashing)
+    return rows.withColumns({f"c{i}": F.expr(sql) for i, sql in step.columns}).drop(_MICROS)
+
+
+def _checked(rows: DataFrame, order: Sequence[str], before: WindowSpec, message: str) -> DataFrame:
+    """The rows, checked for one order.
+
+    It is an error that two share their place in an order, or follow each other from streams a job mixes as it
+    likes.
+    """
+    last = F.lag(F.struct(*order)).over(before)
+    clash = last == F.struct(*order)
+    if ARRIVAL in order:
+        apart = last[ARRIVAL]["stream"] != F.col(ARRIVAL)["stream"]
+        clash = clash | (apart & (last[_MICROS] == F.col(_MICROS)) if _MICROS in order else apart)
+    rows = rows.withColumn(_CLASH, F.coalesce(clash, F.lit(False)))
+    refused = f"CAST(raise_error({quoted(ERROR + message)}) AS BOOLEAN)"
+    return rows.where(F.expr(f"IF({_CLASH}, {refused}, TRUE)")).drop(_CLASH)
+
+
+def with_arrival(rows: DataFrame, step: Read) -> DataFrame:
+    """The rows with their place among those that arrived, the one for a watermark as well where that asks for it."""
+    if not step.arrival:
+        return rows.withColumn(ARRIVAL, F.struct(PART, PLACE, STREAM))
+    message = f"{ERROR}table {step.table}: a row has NULL in the columns of --order-by, which say when it arrived"
+    unknown = " OR ".join(f"{column} IS NULL" for column in step.arrival)
+    place = f"struct({', '.join(step.arrival)})"
+    stream = "CAST(NULL AS STRING) AS stream"
+    found = F.expr(f"struct(IF({unknown}, raise_error({quoted(message)}), {place}) AS place, {stream})")
+    rows = rows.withColumn(ARRIVAL, found)
+    if step.watermark is None:
+        return rows
+    message = f"several rows of table {step.table} have the same place in the order of --order-by, and which of them "
+    message += "came late depends on it: add a column that tells them apart"
+    rows = _checked(rows, [ARRIVAL], Window.partitionBy().orderBy(ARRIVAL), message)
+    return rows.withColumns({PART: F.lit(0), PLACE: F.col(ARRIVAL), STREAM: F.lit("")})
+
+
+def with_watermark(rows: DataFrame, watermark: str) -> DataFrame:
+    """The rows with the highest ``watermark`` of all rows that arrived before them, NULL before the first.
+
+    Within a part by the order of its rows; of the parts before it by the highest one of each, which are few. Flink
+    counts watermarks up from 1970: an earlier one is none (measured).
+    """
+    own = F.expr(f"IF({micros_of(watermark)} > 0, {watermark}, NULL)")
+    upwards = Window.orderBy(PART).rowsBetween(Window.unboundedPreceding, -1)
+    parts = rows.groupBy(PART).agg(F.max(own).alias("highest"))
+    parts = parts.select(PART, F.max("highest").over(upwards).alias("before"))
+    within = Window.partitionBy(PART).orderBy(PLACE).rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("within", F.max(own).over(within)).join(F.broadcast(parts), PART)
+    return rows.withColumn(MET, F.greatest("within", "before")).drop(PART, PLACE, STREAM, "within", "before")
+
+
+def in_time(rows: DataFrame, step: DropLate, seen: Observation) -> DataFrame:
+    """The rows whose window was not complete when they came; ``seen`` counts the others (``late``)."""
+    late = F.expr(f"{MET} IS NOT NULL AND {step.fires} <= {MET}")
+    return rows.observe(seen, F.count_if(late & F.expr(step.counted)).alias("late")).where(~late).drop(MET)
+
+
+def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> DataFrame:
+    """The rows that are later than what was emitted of their partition when they came; ``seen`` counts the others.
+
+    A row is emitted once a watermark has reached its time; one that came after that watermark, with the next. So each
+    row stands for two moments on the clock of watermarks: when it came, and when it is emitted.
+    """
+    time = micros_of(f"c{step.time}")
+    begun = F.expr(f"c{step.time} IS NULL OR {time} > 0")
+    if step.partition is None:
+        return rows.observe(seen, F.count_if(~begun).alias("late")).where(begun)
+    met = micros_of(MET)
+    came = f"struct(coalesce({met}, {-(2**63) + 1}L) AS at, CAST(NULL AS BIGINT) AS time)"
+    leaves = f"struct(IF({met} IS NULL OR {time} > {met}, {time}, {met} + {MILLISECOND}) AS at, {time} AS time)"
+    rows = rows.withColumn("event", F.expr(f"explode(IF({time} > 0, array({came}, {leaves}), array({came})))"))
+    upwards = Window.partitionBy(*(F.expr(key) for key in step.partition)).orderBy("event.at")
+    rows = rows.withColumn("emitted", F.max("event.time").over(upwards)).where("event.time IS NULL")
+    late = f"coalesce({time} <= greatest(coalesce(emitted, 0), 0), FALSE)"
+    rows = rows.observe(seen, F.count_if(F.expr(late)).alias("late"))
+    return rows.where(f"NOT {late}").drop("event", "emitted", MET)
+
+
+def _columns(positions: Iterable[int]) -> list[Column]:
+    return [F.col(f"c{i}").asc_nulls_first() for i in positions]
+
+
+def _sorted(key: Column, ascending: bool, nulls_first: bool) -> Column:
+    if ascending:
+        return key.asc_nulls_first() if nulls_first else key.asc_nulls_last()
+    return key.desc_nulls_first() if nulls_first else key.desc_nulls_last()

@@ -1,0 +1,1 @@
+"""Formats of files and records: which values are exact, and how Spark reads them."""

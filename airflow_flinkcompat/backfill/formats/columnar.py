@@ -1,0 +1,107 @@
+"""Flink's parquet and orc formats: their options, and which columns hold the same values for Flink and for Spark.
+
+Measured with Flink 2.3. Its parquet times go through the time zone of the TaskManager's JVM unless
+``parquet.utc-timezone`` is true, and through Java's old calendar as well; only with that option are they exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.backfill.errors import FLINK_BATCH, Untranslatable
+from airflow_flinkcompat.backfill.formats.typed_columns import checked_value
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
+
+NAMES = ("parquet", "orc")
+_REFORM = "1582-10-15"
+_UTC, _INT64, _UNIT = "utc-timezone", "write.int64.timestamp", "timestamp.time.unit"
+# How files are laid out; no value depends on it.
+_LAYOUT = {
+    "parquet": {"batch-size", "compression", "block.size", "page.size", "dictionary.page.size", "enable.dictionary"},
+    "orc": {"compress", "compress.size", "stripe.size", "row.index.stride", "create.index"},
+}
+
+
+@dataclass(frozen=True)
+class ColumnarFormat:
+    """A format with types of its own. ``utc``: its times are UTC's; ``int64``: written as 64-bit microseconds."""
+
+    name: str
+    utc: bool = True
+    int64: bool = False
+    compression: str | None = None
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the reader leaves out what lies outside of a range of times."""
+        return self.name == "parquet"
+
+    def read(self, column: Column, field: str, table: Table) -> str:
+        """Spark SQL of a column's value. Raises :class:`Untranslatable` where Flink may read another one."""
+        self.check(column, table, "read")
+        text = checked_value(column, field, table, self.name)
+        if self.name == "orc" and column.type.name == "DATE":
+            what = f"{ERROR}table {table.name}: column {column.name} holds a date before {_REFORM}, which orc bends"
+            return f"IF({field} < DATE '{_REFORM}', raise_error({quoted(what)}), {text})"
+        return text
+
+    def write(self, column: Column, value: str) -> str:
+        """Spark SQL of what Spark writes as Flink does: INT96 comes of TIMESTAMP_LTZ, 64-bit microseconds of _NTZ."""
+        if column.type.name not in TIMESTAMPS:
+            return value
+        return f"CAST({value} AS {'TIMESTAMP_NTZ' if self.int64 else 'TIMESTAMP_LTZ'})"
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """Options of Spark's writer."""
+        compression = self.compression or ("zlib" if self.name == "orc" else "")  # Flink's orc knows no zstd
+        return {"compression": compression} if compression else {}
+
+    def check(self, column: Column, table: Table, verb: str) -> None:
+        """Raises :class:`Untranslatable` for a type whose values are not the same for both."""
+        if column.type.name not in TIMESTAMPS:
+            return
+        if self.name == "orc":
+            raise Untranslatable(
+                f"table {table.name}: column {column.name} of type {column.type} is not {verb} in orc, where times are "
+                f"bent by the zones of two machines; declare a BIGINT and compute the time, keep it in parquet, or "
+                f"{FLINK_BATCH}",
+                table.span,
+            )
+        if not self.utc:
+            raise Untranslatable(
+                f"table {table.name}: times like {column.name} are {verb} in the time zone of Flink's TaskManagers, "
+                f"which no script tells; set 'parquet.{_UTC}' = 'true' (where they run in UTC nothing "
+                f"changes for times from 1970 on), or {FLINK_BATCH}",
+                table.span,
+            )
+
+
+def columnar(table: Table, name: str, given: Mapping[str, str]) -> ColumnarFormat:
+    """The format with its options.
+
+    Raises :class:`Untranslatable` for one that is not honoured, ValueError for a value that is none.
+    """
+    known = _LAYOUT[name] | ({_UTC, _INT64, _UNIT} if name == "parquet" else set())
+    for option, text in sorted(given.items()):
+        if option not in known:
+            raise Untranslatable(
+                f"table {table.name}: option {name}.{option} = '{text}' has no exact translation to Spark; leave it "
+                f"out, or {FLINK_BATCH}",
+                table.span,
+            )
+    if given.get(_UNIT, "micros").lower() != "micros":
+        raise Untranslatable(
+            f"table {table.name}: option {name}.{_UNIT} = '{given[_UNIT]}' is not written by a backfill; leave it out",
+            table.span,
+        )
+    flags = [given.get(option, "false").strip().lower() for option in (_UTC, _INT64)]
+    for option, text in zip((_UTC, _INT64), flags, strict=True):
+        if text not in ("true", "false"):
+            raise ValueError(f"option {name}.{option} is '{text}'; write true or false")
+    utc, int64 = (flag == "true" for flag in flags)
+    return ColumnarFormat(name, name == "orc" or utc, int64, given.get("compression") or given.get("compress"))

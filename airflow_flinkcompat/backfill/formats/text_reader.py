@@ -1,0 +1,191 @@
+"""Text as Spark reads it, from files and from records of a topic: every field as the text Flink would see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from airflow_flinkcompat.backfill.formats.text import CsvFormat, Format, JsonFormat
+from airflow_flinkcompat.backfill.formats.typed_columns import identifier
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+
+_LINE = "flinkcompat_line"
+_TEXT = "flinkcompat_text"
+# Up to the next number outside of strings, as group 1, and the number, as group 2.
+_JSON_NUMBER = (
+    r'(?s)\G([^"0-9-]*+(?:"(?:[^"\\]++|\\.)*+"[^"0-9-]*+)*+)'
+    r"(-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![0-9A-Za-z_.+-]))"
+)
+_JSON_OPTIONS = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+
+
+# The order of rows: a part is a piece of a file that one task reads from its beginning.
+_PART = "struct(_metadata.file_modification_time, _metadata.file_path, _metadata.file_block_start)"
+ORDER = {"part": _PART, "place": "monotonically_increasing_id()", "stream": "_metadata.file_path"}
+
+
+def csv(
+    session: SparkSession,
+    table: str,
+    place: str,
+    format: CsvFormat,
+    fields: tuple[str, ...],
+    partitions: tuple[str, ...] = (),
+    ordered: bool = False,
+) -> DataFrame:
+    """All fields ``f0`` … as text, exactly as Flink splits a line; an empty field is an empty text.
+
+    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
+    :class:`Arrival`.
+    """
+    reader = session.read.options(recursiveFileLookup=not partitions, **_csv_options(format))
+    folders = [identifier(name) for name in partitions]
+    schema = ", ".join([_csv_schema(format, len(fields)), *(f"{name} STRING" for name in folders)])
+    rows = ordered_rows(reader.schema(schema).csv(place), ordered)
+    return _csv_fields(rows, table, format, len(fields), "f", [*folders, *(ORDER if ordered else ())])
+
+
+def ordered_rows(rows: DataFrame, ordered: bool) -> DataFrame:
+    """With the columns of :class:`Arrival`, if they are asked for."""
+    return rows.select("*", *(F.expr(sql).alias(name) for name, sql in ORDER.items())) if ordered else rows
+
+
+def json(
+    session: SparkSession,
+    table: str,
+    place: str,
+    format: JsonFormat,
+    fields: tuple[str, ...],
+    partitions: tuple[str, ...] = (),
+    ordered: bool = False,
+) -> DataFrame:
+    """All fields ``f0`` … as text; what is no text in json keeps the words it is written with.
+
+    ``partitions``, the keys of the folders in between, are columns of their own name. ``ordered``: with the columns of
+    :class:`Arrival`.
+    """
+    mode = "DROPMALFORMED" if format.ignore_parse_errors else "FAILFAST"
+    reader = session.read.options(mode=mode, recursiveFileLookup=not partitions, multiLine=False, **_JSON_OPTIONS)
+    rows = ordered_rows(reader.schema(_json_schema((*fields, *partitions))).json(place), ordered)
+    names = [F.col(identifier(name)).alias(f"f{i}") for i, name in enumerate(fields)]
+    return rows.select(*names, *(identifier(name) for name in partitions), *(ORDER if ordered else ()))
+
+
+def messages(
+    rows: DataFrame, binary: str, table: str, format: Format, fields: tuple[str, ...], prefix: str = "f"
+) -> DataFrame:
+    """Fields ``f0`` … (or by another prefix) of the texts in a binary column beside all other columns, as in files.
+
+    NULL and what is no row (with parse errors ignored) drop out; a json array gives a row for every element.
+    """
+    text = f"{'try_validate_utf8' if format.ignore_parse_errors else 'validate_utf8'}(CAST({binary} AS STRING))"
+    rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
+    others = [name for name in rows.columns if name != _TEXT]
+    if isinstance(format, JsonFormat):
+        rows = rows.select(*others, F.explode(_json_rows(table, format, fields)).alias(_TEXT))
+        return rows.select(
+            *others, *(F.col(_TEXT).getField(name).alias(f"{prefix}{i}") for i, name in enumerate(fields))
+        )
+    rows = rows.withColumn(_TEXT, F.expr(_csv_line(table, format))).where(f"{_TEXT} IS NOT NULL")
+    options = {key: str(value) for key, value in _csv_options(format).items()}
+    parsed = F.from_csv(_TEXT, _csv_schema(format, len(fields), prefix), options)
+    rows = rows.select(*others, parsed.alias(_TEXT)).select(*others, f"{_TEXT}.*")
+    return _csv_fields(rows, table, format, len(fields), prefix, others)
+
+
+def _json_rows(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
+    """The objects of a text: one, or those of an array; NULL when the text is no such thing and that is ignored.
+
+    Spark's parser takes numbers that become text through a double, so they are put in quotes beforehand; but not those
+    inside of nested values, which Flink writes anew as well (fractions there in a way of its own).
+    """
+    options = {"mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST", **_JSON_OPTIONS}
+    schema = ArrayType(_json_schema(fields))
+    text = F.regexp_replace(_TEXT, "^\ufeff", "")
+    exact = F.from_json(F.regexp_replace(text, _JSON_NUMBER, '$1"$2"'), schema, options)
+    unclear = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} has fractions inside of a nested value')})")
+
+    def chosen(plain: Column, exact: Column) -> Column:
+        values = []
+        for name in fields:
+            value = F.when(plain.getField(name).rlike(r"^[\[{].*[0-9][.eE][0-9+-]"), unclear)
+            value = value.when(plain.getField(name).rlike(r"^[\[{]"), plain.getField(name))
+            values.append(value.otherwise(exact.getField(name)).alias(name))
+        return F.when(plain.isNotNull(), F.struct(*values))
+
+    flat = F.expr(f"instr({_TEXT}, '[') = 0 AND instr(substring({_TEXT}, instr({_TEXT}, '{{') + 1), '{{') = 0")
+    parsed = F.when(flat, exact).otherwise(F.zip_with(F.from_json(text, schema, options), exact, chosen))
+    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array with null in it')})")
+    return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
+        F.lit(None) if format.ignore_parse_errors else F.when(parsed.isNotNull(), refused)
+    )
+
+
+def _csv_line(table: str, format: CsvFormat) -> str:
+    """Spark SQL of a record's first line, all that Flink reads of it; NULL for an empty one where that is ignored."""
+    quote, delimiter = (f"\\x{{{ord(character):x}}}" for character in (format.quote or ",", format.delimiter))
+    ending, line = r"[\r\n]", r"^[^\r\n]*"
+    first = f"regexp_extract({_TEXT}, {quoted(line)}, 0)"
+    error = f"raise_error(concat({quoted(f'{ERROR}a record of {table} ')}, {{0}}, substring({_TEXT}, 1, 80)))"
+    empty = "NULL" if format.ignore_parse_errors else error.format("'is empty'")
+    begins = error.format("'begins with a line end: '")
+    branches = [f"WHEN {_TEXT} = '' THEN {empty}", f"WHEN {_TEXT} RLIKE {quoted(f'^{ending}')} THEN {begins}"]
+    if format.quote:
+        inside = f"{quote}[^{quote}]*+(?:{quote}{quote}[^{quote}]*+)*+{quote}"
+        plain = f"[^{quote}{delimiter}\\r\\n][^{delimiter}\\r\\n]*+"
+        field = f"(?:{inside}|{plain})?"
+        clear = f"{_TEXT} RLIKE {quoted(f'^{field}(?:{delimiter}{field})*+{ending}*$')}"
+        whole = f"regexp_replace({_TEXT}, {quoted(f'{ending}+$')}, '')"
+        unclear = error.format("'has quotes that Flink may read in a way of its own: '")
+        found = f"instr({_TEXT}, {quoted(format.quote)}) > 0"
+        branches += [f"WHEN {found} AND {clear} THEN {whole}", f"WHEN {found} THEN {unclear}"]
+    return f"CASE {' '.join(branches)} ELSE {first} END"
+
+
+def _json_schema(fields: tuple[str, ...]) -> StructType:
+    return StructType([StructField(name, StringType()) for name in fields])
+
+
+def _csv_options(format: CsvFormat) -> dict[str, str | bool | int]:
+    return {
+        "sep": format.delimiter,
+        "quote": format.quote,
+        "escape": format.quote or "\\",
+        # Only a text can hold a line's end, in quotes; without quotes big files can be split.
+        "multiLine": bool(format.quote),
+        "mode": "PERMISSIVE" if format.ignore_parse_errors else "FAILFAST",
+        "emptyValue": "",
+        "positiveInf": "Infinity",
+        "maxCharsPerColumn": -1,
+        "columnNameOfCorruptRecord": _LINE,
+    }
+
+
+def _csv_schema(format: CsvFormat, count: int, prefix: str = "f") -> str:
+    names = [f"{prefix}{i}" for i in range(count)] + [_LINE] * format.ignore_parse_errors
+    return ", ".join(f"{name} STRING" for name in names)
+
+
+def _csv_fields(
+    rows: DataFrame, table: str, format: CsvFormat, count: int, prefix: str, others: Sequence[str] = ()
+) -> DataFrame:
+    """The fields as Flink has them, from what Spark's parser gives."""
+    names = [f"{prefix}{i}" for i in range(count)]
+    if not format.ignore_parse_errors:
+        return rows.select(*others, *(F.expr(f"coalesce({name}, '')").alias(name) for name in names))
+    # Flink keeps a line that is too short, with NULL for what is missing, and skips one that is too long.
+    given = f"size(split({_LINE}, concat('\\\\Q', {quoted(format.delimiter)}, '\\\\E'), -1))"
+    unclear = f"raise_error(concat('{ERROR}a line of {table} has quotes and the wrong number of fields: ', {_LINE}))"
+    fields = f"IF({_LINE} IS NULL, {count}, " + (
+        f"IF(instr({_LINE}, {quoted(format.quote)}) > 0, {unclear}, {given}))" if format.quote else f"{given})"
+    )
+    rows = rows.withColumn("n", F.expr(fields))
+    trailing = f"(n = {count + 1} AND {_LINE} LIKE {quoted('%' + format.delimiter)})"
+    rows = rows.where(f"n <= {count} OR {trailing}")
+    return rows.select(
+        *others, *(F.expr(f"IF(n > {i}, coalesce({name}, ''), NULL)").alias(name) for i, name in enumerate(names))
+    )

@@ -1,0 +1,233 @@
+"""What a connector gives the backfill: a source to read a table from, a sink to publish rows to.
+
+Both are frozen values made while the script is compiled, without Spark; everything that is not exact is refused then.
+A :class:`SourceReader` and a :class:`Publication` do the work with Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import Column, DataType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of the published windows, without zone; None where open.
+
+    ``after`` is for a part of a range: only windows that end later, because those before belong to another part.
+    """
+
+    from_: datetime | None = None
+    to: datetime | None = None
+    after: datetime | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return self.from_ is not None or self.to is not None
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a connector needs of the Spark session before it starts: Maven coordinates and settings."""
+
+    packages: tuple[str, ...] = ()
+    conf: tuple[tuple[str, str], ...] = ()
+
+    def __or__(self, other: Needs) -> Needs:
+        """The needs of both, each once."""
+        return Needs(tuple(dict.fromkeys(self.packages + other.packages)), tuple(dict.fromkeys(self.conf + other.conf)))
+
+
+class BackfillSource(Protocol):
+    """Where a table's rows are read from, and what they stand for. Equal sources read the same rows.
+
+    Its rows are read by the :class:`SourceReader` of its connector.
+    """
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+
+    @property
+    def needs(self) -> Needs:
+        """What Spark must be started with."""
+
+    @property
+    def place(self) -> str:
+        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the rows have an order in which a streaming job would meet them (:class:`OrderedReader`)."""
+
+    def decode(self, column: Column, field: str, table: Table) -> str:
+        """Spark SQL from the raw field (a column name) to the value of a physical column.
+
+        Raises :class:`Untranslatable` for a type that is not read exactly.
+        """
+
+
+@runtime_checkable
+class Metadata(Protocol):
+    """A source whose rows carry more than the table's stored columns."""
+
+    def metadata(self, key: str) -> tuple[DataType, str] | None:
+        """The type (nullable) and Spark SQL over the raw frame of what METADATA FROM ``key`` reads; None: not exact."""
+
+
+@dataclass(frozen=True)
+class TimeSpan:
+    """Rows whose time, in the physical column ``field``, lies outside of [first, last) may be left out.
+
+    Rows without a time stay. The bounds are in microseconds of the column's own clock, None where open.
+    """
+
+    field: int
+    first: int | None
+    last: int | None
+
+
+@runtime_checkable
+class TimeBounded(Protocol):
+    """A source that reads less for a range of times."""
+
+    def within(self, span: TimeSpan) -> BackfillSource:
+        """The same source, where rows outside of the span may be left out."""
+
+
+@runtime_checkable
+class Partitioned(Protocol):
+    """A source that passes over whole folders by the columns in their names."""
+
+    @property
+    def folders(self) -> frozenset[int]:
+        """Positions, among the stored columns, of those that are names of folders."""
+
+
+class Locations(Protocol):
+    """Where tables lie, as a script and a request say."""
+
+    def check(self, sources: Iterable[Table], sinks: Iterable[Table]) -> None:
+        """Raises :class:`BackfillError` for a name that stands for no table read or written, or for several."""
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from. Raises :class:`BackfillError` where that is not known or not read exactly."""
+
+    def sink(self, table: Table) -> BackfillSink:
+        """Where a sink is published to. Raises :class:`BackfillError` where that is unknown or not written exactly."""
+
+    def order(self, table: Table) -> tuple[int, ...]:
+        """The positions of the columns that say in which order a table's rows arrived; none where nobody said so."""
+
+
+class SourceReader(Protocol):
+    """The rows of one source in one Spark session."""
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` when there is nothing to read."""
+
+    def rows(self) -> DataFrame:
+        """All rows, one raw column ``f{i}`` per physical column; Spark leaves out those that nobody reads."""
+
+
+@runtime_checkable
+class OrderedReader(Protocol):
+    """The reader of an ordered source."""
+
+    def ordered_rows(self) -> DataFrame:
+        """The rows of :meth:`SourceReader.rows` with three columns more.
+
+        These are ``part``, in whose order parts arrive, ``place``, the order of the rows of a part, and ``stream``:
+        rows of one are met in this order by any job.
+        """
+
+    def check_sequence(self) -> None:
+        """Raises :class:`BackfillError` where it is nowhere written how a job mixes the parts."""
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """A reader that notices cheaply when what its source holds has changed."""
+
+    def version(self) -> str:
+        """A text that is another one once rows were added, taken away or written again."""
+
+
+@dataclass(frozen=True)
+class WindowColumns:
+    """The columns of a sink that hold its rows' windows, None where it has none.
+
+    ``size`` is their length in microseconds where all are of one, so that either bound says the other.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class PublishedRows:
+    """What is published: the sink's table, its stored columns (``c0`` … in a frame) and which of them hold windows."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    windows: WindowColumns = WindowColumns()
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+
+class BackfillSink(Protocol):
+    """Where a sink's rows are published. Two writes to one target are one."""
+
+    @property
+    def needs(self) -> Needs:
+        """What Spark must be started with."""
+
+    @property
+    def place(self) -> str:
+        """The place as a user may see it: no secrets; an absolute URI where there are files."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the place was given for this run, and afterwards holds this run's rows and nothing else."""
+
+    @property
+    def write_mode(self) -> str:
+        """How rows are put in place, for a person: "replaces …"."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what a live job wrote of the published windows is gone afterwards."""
+
+    def check(self, rows: PublishedRows, bounds: Range) -> None:
+        """Raises :class:`BackfillError` when rows like these cannot be published here, idempotently and as a whole."""
+
+
+class Publication(Protocol):
+    """One sink's rows on their way: check, stage, publish; at the end, whatever happened, discard.
+
+    A run that fails or is killed at any point, and is then repeated, leaves the rows of one run: none missing, none
+    twice, none of an earlier run over the same range.
+    """
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` when the place holds what this run must not touch."""
+
+    def stage(self, rows: DataFrame) -> None:
+        """Runs the computation; the rows then lie beside the target, where nobody reads them."""
+
+    def publish(self) -> tuple[str, ...]:
+        """Puts what is staged in place; returns the names of what was written there (files, or none)."""
+
+    def discard(self) -> None:
+        """Removes what is staged, if anything is left of it."""

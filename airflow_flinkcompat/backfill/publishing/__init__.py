@@ -1,1 +1,0 @@
-"""Putting a run's rows in place: idempotent, and all or nothing."""

@@ -1,0 +1,265 @@
+"""A backfill as a tree of steps that any Spark session can run, without a decision left to take.
+
+Steps hold Spark SQL text only. The column at position i of a step's rows is called ``c{i}``; positions nobody reads are
+left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+
+from airflow_flinkcompat.backfill.protocols import BackfillSink, BackfillSource, Needs, PublishedRows
+from airflow_flinkcompat.backfill.spark_sql.windows import Aligned, AskedWindows, WindowRange
+
+
+@dataclass(frozen=True)
+class Read:
+    """Reads a table.
+
+    Every stored field comes as the source has it, ``f{i}``, then ``columns`` as (position, SQL over the fields), then
+    ``computed`` as (position, SQL over the columns). ``fields`` are (position, i) of stored columns.
+
+    ``condition`` over the columns leaves out rows of folders that nobody asks for, before anything is counted.
+
+    With a ``watermark``, SQL over the columns, every row carries the highest one that rows before it had (``met``).
+    With an ``arrival`` it carries where it stands among the rows that arrived: by the SQL over the columns given there,
+    or, where that is empty, by its place in the source.
+    """
+
+    table: str
+    source: BackfillSource
+    columns: tuple[tuple[int, str], ...]
+    computed: tuple[tuple[int, str], ...] = ()
+    fields: tuple[tuple[int, int], ...] = ()
+    watermark: str | None = None
+    condition: str = ""
+    arrival: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Select:
+    """Computes columns: (position, SQL)."""
+
+    input: Step
+    columns: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    """Keeps rows for which the condition is true."""
+
+    input: Step
+    condition: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Puts each row into its windows: columns ``width`` (start), ``width + 1`` (end), ``width + 2`` (time).
+
+    A row comes once per window. ``time`` is the position of the event time; rows where it is NULL are counted and
+    dropped, as are, uncounted, the windows that are not in ``window_range``. ``zone`` is the local time zone in which
+    windows over a TIMESTAMP_LTZ are cut, "" where the event time is a TIMESTAMP.
+    """
+
+    input: Step
+    time: int
+    width: int
+    windows: Aligned
+    window_range: WindowRange
+    zone: str = ""
+    asked: AskedWindows | None = field(default=None, repr=False, compare=False)
+    """How ``window_range`` follows from the published windows; None where it does not."""
+
+
+@dataclass(frozen=True)
+class AssignSessions:
+    """Puts each row into its session: columns as for :class:`Assign`.
+
+    A session is what rows of one ``partition`` (SQL) make that follow each other ``gap`` microseconds apart or less; it
+    ends a gap after its last row. ``time`` and ``zone`` are those of :class:`Assign`: sessions of a TIMESTAMP_LTZ are
+    put together in local time. All rows are read, because rows before and after the windows in ``window_range`` decide
+    where these begin and end; rows of the others are then left out.
+
+    With ``counted``, sessions are those of a job that closes one as soon as a watermark reaches its last millisecond,
+    and rows that come too late for any are left out; those of ``counted`` are counted.
+    """
+
+    input: Step
+    time: int
+    width: int
+    gap: int
+    partition: tuple[str, ...]
+    window_range: WindowRange
+    zone: str = ""
+    counted: WindowRange | None = None
+    asked: AskedWindows | None = field(default=None, repr=False, compare=False)
+    """How ``window_range`` follows from the published windows; None where it does not."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How a Group over windowed rows is computed by slices of its windows.
+
+    Of the rows for which the ``condition`` is true, ``partials`` (``p0`` …) are computed per slice, ``keys`` and
+    ``values``, then the ``aggregates`` over these per window and keys. ``keys``, ``values`` and ``aggregates`` are
+    (position, SQL), ``fields`` (position, 0 for the window's start, 1 for its end, 2 for its time); SQL is over the
+    rows before windows are assigned, that of aggregates over partials and values.
+    """
+
+    condition: str
+    keys: tuple[tuple[int, str], ...]
+    fields: tuple[tuple[int, int], ...]
+    values: tuple[tuple[int, str], ...]
+    partials: tuple[str, ...]
+    aggregates: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class DropLate:
+    """Leaves out rows that came too late for their window, and counts them.
+
+    ``fires`` (SQL) is the moment at which the window is complete: its rows are late once a watermark has reached it.
+    The watermark a row met is that of :class:`Read`. Rows are counted for windows of which ``counted`` (SQL) is true.
+    """
+
+    input: Step
+    fires: str
+    counted: str
+    ends: tuple[Aligned, str] | None = field(default=None, repr=False, compare=False)
+    """The windows, and SQL of their ends, by which ``counted`` follows from the published ones; None: it does not."""
+
+
+@dataclass(frozen=True)
+class DropOverLate:
+    """Leaves out rows for which an OVER with a limited frame has no place, and counts them.
+
+    Those are the ones whose event time, at position ``time``, is not after 1970-01-01 00:00:00, and, with a
+    ``partition`` (SQL), not after that of the last row of it emitted when they came.
+    """
+
+    input: Step
+    time: int
+    partition: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
+
+    ``slices`` is another way to the same rows, None where there is none.
+    """
+
+    input: Step
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[int, str], ...]
+    slices: Slices | None = None
+
+
+@dataclass(frozen=True)
+class Expand:
+    """Each row ``times`` times, numbered from 0 in the column ``number``."""
+
+    input: Step
+    number: int
+    times: int
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Numbers the rows of each partition from 1 on, into all columns of ``numbers``.
+
+    ``order`` is (SQL, ascending, NULLs first); rows equal in it are told apart by all their ``columns``, so that a run
+    gives what the one before gave. Ranks from ``first`` to ``last`` are kept above; ``number_read``: and shown. Windows
+    in which another order of equal rows would show are counted.
+    """
+
+    input: Step
+    numbers: tuple[int, ...]
+    partition: tuple[str, ...]
+    order: tuple[tuple[str, bool, bool], ...]
+    columns: tuple[int, ...]
+    first: int
+    last: int
+    number_read: bool
+
+
+@dataclass(frozen=True)
+class OverAggregate:
+    """Computes ``columns`` (position, SQL) along the rows of each ``partition`` (SQL), in their order.
+
+    That is the event time at position ``time``, in microseconds the column ``micros`` (None: no event time counts),
+    then for ``arrival`` the order of arrival; the SQL says both again in an OVER clause. Rows without an event time are
+    counted and dropped. With ``clashing``, the message of an error, no two rows of a partition may share their place.
+    """
+
+    input: Step
+    partition: tuple[str, ...]
+    time: int | None
+    arrival: bool
+    columns: tuple[tuple[int, str], ...]
+    clashing: str = ""
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """All rows of all inputs; each input has the columns at ``positions``."""
+
+    inputs: tuple[Step, ...]
+    positions: tuple[int, ...]
+
+
+Step = (
+    Read
+    | Select
+    | Where
+    | Assign
+    | AssignSessions
+    | DropLate
+    | DropOverLate
+    | Group
+    | Expand
+    | Rank
+    | OverAggregate
+    | UnionAll
+)
+
+
+def reads_of(step: Step) -> tuple[Read, ...]:
+    """The table reads below a step."""
+    if isinstance(step, Read):
+        return (step,)
+    inputs = step.inputs if isinstance(step, UnionAll) else (step.input,)
+    return tuple(read for inner in inputs for read in reads_of(inner))
+
+
+@dataclass(frozen=True)
+class Write:
+    """Publishes the columns ``c0`` … of all inputs."""
+
+    rows: PublishedRows
+    target: BackfillSink
+    inputs: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Everything a backfill does: one write per sink table."""
+
+    writes: tuple[Write, ...]
+
+    @property
+    def sources(self) -> tuple[BackfillSource, ...]:
+        """All that is read, each once."""
+        reads = (read for write in self.writes for step in write.inputs for read in reads_of(step))
+        return tuple(dict.fromkeys(read.source for read in reads))
+
+    @property
+    def needs(self) -> Needs:
+        """What all sources and targets need of the Spark session."""
+        used = (
+            *(source.needs for source in self.sources),
+            *(write.target.needs for write in self.writes),
+        )
+        return reduce(or_, used, Needs())

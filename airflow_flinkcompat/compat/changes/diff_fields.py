@@ -1,0 +1,187 @@
+"""What a difference is, and everything each piece of a plan holds, by part.
+
+The parts of a piece together hold all the plan holds about it, so pieces with equal parts are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.plan.expressions import Expression, InputRef, transform
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    AssignedWindow,
+    JoinOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    RankOperator,
+    Rows,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.origins import SourceColumn, normalize
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One part of a pair that is not equal on both sides.
+
+    ``key`` is unique in a change: where it stands, which part.
+    """
+
+    key: str
+    part: str
+    before: Any
+    after: Any
+    before_span: Span | None = None
+    after_span: Span | None = None
+
+
+def differences_of(
+    place: str, old: Mapping[str, Any], new: Mapping[str, Any], spans: tuple[Any, Any]
+) -> tuple[Difference, ...]:
+    return tuple(
+        Difference(f"{place}/{part}", part, old.get(part), new.get(part), *spans)
+        for part in dict.fromkeys((*old, *new))
+        if old.get(part) != new.get(part) and not (part in _ORIGIN and (part in old) != (part in new))
+    )
+
+
+_ORIGIN = ("source", "source hints")
+"""Parts a segment has only above a table; where an operator took its place, the pairing says so."""
+
+
+def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
+    origin = segment.origin
+    parts: dict[str, Any] = {
+        "filters": segment.filters,
+        "window filters": segment.window_filters,
+        "filters above the session window": segment.filters_above_session,
+        "table functions": segment.functions,
+        "query hints": segment.hints,
+    }
+    if isinstance(origin, Source):
+        parts |= {"source": origin.table, "source hints": origin.hints}
+    elif isinstance(origin, Rows):
+        parts |= {"source": origin.rows, "source hints": ()}
+    elif origin is None:
+        parts |= {"source": "literal rows", "source hints": ()}
+    return parts
+
+
+def operator_parts(operator: Operator) -> dict[str, Any]:
+    """Everything an operator holds, by part; a lower operator is a pair of its own."""
+    if isinstance(operator, AggregateOperator):
+        return _aggregate_parts(operator)
+    if isinstance(operator, OtherOperator):
+        own = dict(operator.attributes)
+    else:
+        names = (field.name for field in fields(operator) if field.compare and field.name not in _BELOW)
+        own = {name.replace("_", " "): getattr(operator, name) for name in names}
+    parts = {"kind": operator.kind, **own}
+    if isinstance(operator, RankOperator):
+        lower = operator.segment.windows[:-1]
+        return {**parts, **_segment_parts(operator.segment), **_window_parts(operator.assigned), "lower windows": lower}
+    if not isinstance(operator, JoinOperator | OtherOperator):
+        (segment,) = operator.segments
+        return {**parts, **_segment_parts(segment), "windows": segment.windows}
+    for i, segment in enumerate(operator.segments):
+        parts |= {f"{part} of input {i + 1}": value for part, value in _segment_parts(segment).items()}
+        parts[f"windows of input {i + 1}"] = segment.windows
+    return parts | {f"row of input {i + 1}": row for i, row in enumerate(operator.rows)}
+
+
+_BELOW = ("segment", "segments", "rows")
+"""Fields of an operator that hold what it reads, as parts of their own."""
+
+
+def _window_parts(window: AssignedWindow | None) -> dict[str, Any]:
+    return {
+        "window": window
+        and (
+            window.window.kind,
+            window.window.size,
+            window.window.slide,
+            window.window.gap,
+            window.window.normalised_offset,
+            window.window.measure,
+        ),
+        "offset": window and window.window.offset,
+        "time": window and window.time,
+        "clock": window and window.time_attribute,
+        "notation": window and window.notation,
+        "session keys": window and window.partition_by,
+        "window field calls": window and window.mismatched,
+    }
+
+
+def _aggregate_parts(operator: AggregateOperator) -> dict[str, Any]:
+    window = operator.window
+    return {
+        **_segment_parts(operator.segment),
+        "kind": operator.kind,
+        "windowed": operator.windowed,
+        **_window_parts(window),
+        "lower windows": operator.segment.windows[:-1]
+        if window in operator.segment.windows
+        else operator.segment.windows,
+        "keys": operator.keys,
+        "window keys": operator.window_keys,
+        "key order": operator.key_order,
+        "repeated keys": operator.repeated_keys,
+        "aggregates": operator.aggregates,
+        "metrics nobody reads": operator.pruned_inputs,
+        "metrics written twice": operator.repeated_calls,
+        "grouping sets": operator.grouping_sets,
+    }
+
+
+def output_parts(output: Output) -> dict[str, Any]:
+    """Everything above the topmost stateful operator, by part."""
+    return {
+        **_segment_parts(output.segment),
+        "windows": output.segment.windows,
+        "columns": output.columns,
+        "sink": output.sink,
+        "insert columns": output.insert_columns,
+        "partition": output.partition,
+        "overwrite": output.overwrite,
+        "sink hints": output.hints,
+    }
+
+
+def table_parts(table: Table) -> dict[str, Any]:
+    """Everything a table declares, by part."""
+    options = dict(table.options)
+    connector = options.pop("connector", None)
+    computed = {name: _named_columns(value, table) for name, value in table.computed}
+    mark = table.watermark
+    return {
+        "columns": table.physical + tuple(name for name, _, _ in table.metadata),
+        "types": {c.name: str(c.type) for c in table.columns if c.name not in computed},
+        "computed": computed,
+        "metadata": table.metadata,
+        "watermark": mark and replace(mark, expression=_named_columns(mark.expression, table)),
+        "primary key": table.primary_key,
+        "partitions": table.partitioned_by,
+        "connector": connector,
+        "options": options,
+        # A computed column moved among the others changes nothing but SELECT *, which the pipelines show.
+        "order": tuple(column.name for column in table.columns),
+    }
+
+
+def _named_columns(value: Expression, table: Table) -> Expression:
+    """An expression over a table's row with its columns by name: a place among the columns says nothing."""
+
+    def leaf(part: Expression) -> Expression:
+        if isinstance(part, InputRef):
+            return SourceColumn(0, table.columns[part.index].name, type=part.type)
+        return part
+
+    return normalize(transform(value, leaf))

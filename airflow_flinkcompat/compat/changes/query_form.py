@@ -1,0 +1,107 @@
+"""How a query is written, as far as a plan depends on it: in SQL or through the Table API, and what that leaves below.
+
+Flink plans the Table API otherwise than SQL: the columns that nobody reads stay below a window or an aggregation, and
+calls over row windows are not rewritten (measured, EXPLAIN on 2.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    AssignedWindow,
+    JoinOperator,
+    Operator,
+    OtherOperator,
+    Output,
+    OverOperator,
+    operators,
+)
+from airflow_flinkcompat.plan.program import Pipeline
+
+ENDS = ("from_path", "insert", "execute")
+"""Steps that say where a query begins and ends."""
+
+
+class QueryApi(StrEnum):
+    """In what the operators of a query are written that may be written in either."""
+
+    SQL = "SQL"
+    TABLE_API = "the Table API"
+    BOTH = "SQL and the Table API"
+
+
+@dataclass(frozen=True)
+class QueryForm:
+    """How one side's query is written.
+
+    ``operations`` of the Table API, sources first, without what other rules compare; ``input_columns`` those that
+    come into each operator where the Table API is used, the nearest the sink first: all of them, read or not.
+    """
+
+    api: QueryApi
+    operations: tuple[str, ...]
+    input_columns: tuple[tuple[Expression, ...], ...] = ()
+
+    @property
+    def without_columns(self) -> tuple[QueryApi, tuple[str, ...]]:
+        """In what and through which operations it is written, whatever columns come in."""
+        return self.api, self.operations
+
+
+def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...]:
+    """The operations among the steps of a query, with or without filters, whose conditions other rules compare.
+
+    A query in SQL on top of them all only reads what they made.
+    """
+    found = [step.partition(":")[0] for step in steps if step not in ENDS]
+    while found and found[-1] == "sql_query":
+        found.pop()
+    return tuple(step for step in found if filters or step != "filter")
+
+
+def query_form(pipeline: Pipeline, output: Output) -> QueryForm:
+    """How one side's query is written."""
+    said = operations(pipeline.steps)
+    api = _api(said, operators(output))
+    if api is QueryApi.SQL:
+        return QueryForm(api, said)
+    return QueryForm(api, said, tuple(columns for each in operators(output) for columns in _input_columns(each)))
+
+
+def _input_columns(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
+    """All the columns of each input, where it was seen or may be that the Table API leaves them there unread."""
+    if isinstance(operator, AggregateOperator):
+        return (operator.input_columns,)
+    return operator.input_columns if isinstance(operator, JoinOperator | OtherOperator) else ()
+
+
+def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
+    """A step of the Table API stands for one operator: where there are more of them, SQL wrote some."""
+    there = Counter(_step(operator) for operator in found)
+    made = Counter("aggregate" if step == "distinct" else step for step in said)
+    counts = [(made[step], count) for step, count in there.items() if step != "other"]
+    if not counts:
+        return QueryApi.TABLE_API if said else QueryApi.SQL
+    if all(by_api == count for by_api, count in counts):
+        return QueryApi.TABLE_API
+    return QueryApi.BOTH if any(by_api for by_api, _ in counts) else QueryApi.SQL
+
+
+def _step(operator: Operator) -> str:
+    """The step that makes an operator, where SQL could have made it too; what only SQL makes is no step."""
+    match operator:
+        case AggregateOperator(window=None):
+            return "aggregate"
+        case AggregateOperator(window=AssignedWindow(notation="group window")):
+            return "window"
+        case OverOperator() | OtherOperator(kind=OverOperator.KIND):
+            return "over"
+        case AggregateOperator():
+            return "sql"
+    return "other"

@@ -1,0 +1,293 @@
+"""Judges a change: every rule over every pair, what nothing claimed, and who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from airflow_flinkcompat.compat import not_covered
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdjuster
+from airflow_flinkcompat.compat.engines.registry import BY_NAME
+from airflow_flinkcompat.compat.planner import Explained, Plans
+from airflow_flinkcompat.compat.precedence import Fired, decision_groups
+from airflow_flinkcompat.compat.refusals import notes
+from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
+from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rules import ALL, BY_CODE
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.compat.startup_offsets import startup_positions
+from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+
+_ELSEWHERE = {
+    True: "use a placeholder such as ${conn.my_connection.password}",
+    False: "take it from the environment: os.environ['NAME']",
+}
+_YIELDS_TO = {rule.code: rule.yields_to for rule in ALL if rule.yields_to}
+TOO_DEEP = Finding(
+    rule="statement-not-read",
+    title=BY_CODE["statement-not-read"].title,
+    outcome=Outcome.UNKNOWN,
+    message="an expression or query is nested too deeply to be compared",
+    reason=Reason.NOT_READ,
+)
+
+
+def check(
+    old: Side | str,
+    new: Side | str,
+    engine: str | None = None,
+    *,
+    with_other_engine: bool = False,
+    plans: Plans | None = None,
+) -> Report:
+    """What the change from ``old`` to ``new`` does to stored state.
+
+    Args:
+        old: The deployed side; a string is the SQL of one without settings.
+        new: The proposed side, likewise; its engine and version judge.
+        engine: ``flink`` or ``vvr``, in place of the sides' own engine. None: the sides' own, ``vvr`` for strings.
+        with_other_engine: Whether the report also says what the outcome would be on the other engine.
+        plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
+
+    Returns:
+        The report: the outcome, the findings and what becomes of each operator and sink.
+
+    Raises:
+        ScriptError: A script holds no statement.
+        InputError: The engine is not known, a script holds no query, or plans are given where they tell nothing: for
+            another engine, or for programs.
+    """
+    sides = tuple(
+        Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
+        for side, name in ((old, "old"), (new, "new"))
+    )
+    sides = (sides[0], replace(sides[1], beside=sides[0]))
+    change = Change(*sides)
+    if plans is not None and not ENGINE_FACTS[change.engine].compiles_plans:
+        raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
+    if plans is not None and any(side.language != "sql" for side in sides):
+        raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
+    explained = None if plans is None else Explained(change, plans)
+    try:
+        for side in sides:
+            side.require_query()
+        fired = _evaluate(change, explained)
+        findings = _apply_precedence(fired)
+        sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
+    except RecursionError:
+        findings, sinks, entries = [TOO_DEEP], (), ()
+    outcome = _roll_up(findings)
+    other = None
+    if with_other_engine:
+        name = next(name for name in ENGINES if name != change.engine)
+        other = (name, _other(Change(sides[0].on(name), sides[1].on(name))))
+    return Report(
+        outcome=outcome,
+        engine=change.engine,
+        engine_version=change.new.version,
+        findings=tuple(sorted(findings, key=lambda f: (bool(f.overruled_by), -f.outcome.rank))),
+        old_sha256=change.old.sha256,
+        new_sha256=change.new.sha256,
+        old_source=change.old.source,
+        new_source=change.new.source,
+        other=other,
+        warnings=tuple(
+            f"{secret.span}: a literal secret ({secret.key}); {_ELSEWHERE[side.language == 'sql']}"
+            for side in sides
+            for secret in side.secrets
+        )
+        + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
+        + (() if explained is None else explained.warnings),
+        tool_version=tool_version(),
+        sinks=sinks,
+        operators=entries,
+        sources=startup_positions(change.programs[1]),
+    )
+
+
+def check_engines(old: Side, new: Side) -> Reports:
+    """What the change does to stored state on every engine, each of the version that is judged by default.
+
+    Args:
+        old: The deployed side; its own engine does not matter.
+        new: The proposed side; neither does its own.
+
+    Returns:
+        A report per engine, worst first; each names the other's outcome too.
+
+    Raises:
+        ScriptError: A script holds no statement.
+        InputError: A script holds no query.
+    """
+    # Where both are as bad the report on Flink comes first: it tells how a restore would end.
+    found = [check(old.on(engine), new.on(engine)) for engine in reversed(tuple(ENGINES))]
+    others = dict(zip((report.engine for report in found), reversed(found), strict=True))
+    named = (replace(report, other=(others[report.engine].engine, others[report.engine].outcome)) for report in found)
+    return Reports(tuple(sorted(named, key=lambda report: -report.outcome.rank)))
+
+
+def _other(change: Change) -> Outcome:
+    """What another engine says of a change."""
+    try:
+        return _roll_up(_apply_precedence(_evaluate(change, None)))
+    except RecursionError:
+        return TOO_DEEP.outcome
+
+
+def _roll_up(findings: list[Finding]) -> Outcome:
+    return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
+
+
+def _evaluate(change: Change, explained: Explained | None) -> list[tuple[Level, Finding]]:
+    """Every finding with the level at which it takes part, as the engine's adjusters leave it."""
+    engine = BY_NAME[change.engine]
+    planned = () if explained is None else explained.findings
+    settle = None if explained is None else explained.settled
+    if change.unchanged:
+        found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
+    else:
+        found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
+    case = Case(change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle)
+    return [(engine.level(rule), _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
+
+
+def _adjusted(finding: Finding, rule: Rule, case: Case, adjusters: tuple[FindingAdjuster, ...]) -> Finding:
+    return reduce(lambda found, adjuster: adjuster(found, rule, case), adjusters, finding)
+
+
+def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
+    rule = BY_CODE["unchanged"]
+    for match in rule.find(change):
+        yield rule, _finding(rule, match, {**rule.verdicts, **match.verdicts}[change.engine], change, change.engine)
+
+
+def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
+    """What every rule says of its pairs, then the differences that none of them claimed."""
+    claimed: set[str] = set()
+    for rule in ALL:
+        if rule.level is Level.UNCHANGED:
+            continue
+        for target in _targets(rule.scope, change):
+            for match in rule.find(target):
+                claimed.update(match.claims)
+                if engine.name not in rule.not_applicable:
+                    yield (
+                        rule,
+                        _finding(rule, match, _verdict(rule, match, target, change, engine), target, engine.name),
+                    )
+    for difference in change.differences:
+        if difference.key not in claimed:
+            yield not_covered.RULE, _unclaimed(difference)
+
+
+def _certain(change: Change) -> set[tuple[str, str | None]]:
+    """What is incompatible with the tables declared on both sides that one side alone declares, by rule and sink."""
+    alike = change.declared_alike if change.declared_on_one_side else None
+    again = () if alike is None else _evaluate(alike, None)
+    return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
+
+
+def _targets(scope: RuleScope, change: Change) -> Iterator[Any]:
+    match scope:
+        case RuleScope.SCRIPT:
+            yield change
+        case RuleScope.PIPELINE:
+            yield from change.pipelines
+        case RuleScope.OPERATOR:
+            for pipeline in change.pipelines:
+                yield from pipeline.operators
+
+
+def _sink(target: Any) -> str | None:
+    match target:
+        case PipelinePair():
+            return target.sink
+        case OperatorPair():
+            return target.pipeline.sink
+    return None
+
+
+def _verdict(rule: Rule, match: RuleMatch, target: Any, change: Change, engine: Engine) -> Verdict:
+    """The rule's answer on this engine, as the engine's adjusters leave it."""
+    verdict = match.verdicts.get(engine.name) or rule.verdicts[engine.name]
+    return reduce(lambda found, adjuster: adjuster(found, target, change), engine.verdict_adjusters, verdict)
+
+
+def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine: str) -> Finding:
+    spans = (target.old.span, target.new.span) if isinstance(target, OperatorPair | PipelinePair) else (None, None)
+    return Finding(
+        rule=rule.code,
+        title=rule.title,
+        outcome=verdict.outcome,
+        message=match.message + match.notes.get(engine, ""),
+        before=match.before,
+        after=match.after,
+        basis=verdict.basis,
+        source=verdict.grounds,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
+        consequence=verdict.consequence,
+        fates=tuple((metric, fate.under(verdict.outcome)) for metric, fate in match.fates),
+        sink=_sink(target),
+        before_span=match.before_span or spans[0],
+        after_span=match.after_span or spans[1],
+        operator=target.path if isinstance(target, OperatorPair) else "",
+        remedy=verdict.remedy,
+    )
+
+
+def _unclaimed(difference: Difference) -> Finding:
+    return Finding(
+        rule=not_covered.RULE.code,
+        title=not_covered.RULE.title,
+        outcome=Outcome.UNKNOWN,
+        message=f"{difference.key}: no rule covers this difference",
+        before=format_value(difference.before),
+        after=format_value(difference.after),
+        basis=Basis.INFERRED,
+        reason=Reason.NOT_COVERED,
+        before_span=difference.before_span,
+        after_span=difference.after_span,
+    )
+
+
+def _apply_precedence(fired: Fired) -> list[Finding]:
+    """Marks what another finding decides over: in a sink's pipeline the highest level, within it the worst."""
+    return _across([finding for group, deciders in decision_groups(fired) for finding in _marked(group, deciders)])
+
+
+def _marked(group: Fired, deciders: Fired) -> list[Finding]:
+    worst = max((finding for _, finding in deciders), key=lambda finding: finding.outcome.rank)
+    deciding = {id(finding) for _, finding in deciders}
+    ranks = {finding.rule: finding.outcome.rank for _, finding in group}
+    marked = []
+    for _, finding in group:
+        loses = finding.outcome.rank < worst.outcome.rank or (
+            id(finding) not in deciding and finding.outcome is not worst.outcome
+        )
+        page = _YIELDS_TO.get(finding.rule, "")
+        by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
+        marked.append(replace(finding, overruled_by=by) if loses else finding)
+    return marked
+
+
+def _across(findings: list[Finding]) -> list[Finding]:
+    """Between sinks and the script as a whole the worst decides."""
+    counting = [finding for finding in findings if not finding.overruled_by]
+    if not counting:
+        return findings
+    worst = max(counting, key=lambda finding: finding.outcome.rank)
+    return [
+        replace(finding, overruled_by=worst.rule)
+        if not finding.overruled_by and finding.outcome.rank < worst.outcome.rank
+        else finding
+        for finding in findings
+    ]

@@ -1,0 +1,169 @@
+"""The record of a hand-over from a backfill to the live job: who owns which windows, and where the job starts.
+
+At a boundary B the backfill reads event times before B and owns ``window_end <= B``; the live job owns
+``window_end > B``. It reads from where the first of its windows begins, less the delay of the watermark, so that it
+drops the late rows a job from the beginning would have dropped. Simulated and measured without a wrong, missing or
+double window for TUMBLE, HOP and CUMULATE. The script that runs stays the reviewed one: who owns a window is settled
+where windows are published. :func:`~airflow_flinkcompat.compat.cutover.boundary.hand_over` works a record out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_flinkcompat.model import InputError, JobSpec
+
+SCHEMA = "flinkcompat-handover/1"
+PARTS = ("script", "settings", "functions", "catalog")
+
+
+class BoundaryError(InputError):
+    """A boundary that does not divide the script's windows, or a record that is not of the script it is used for."""
+
+
+@dataclass(frozen=True)
+class SourceStart:
+    """From where the live job reads a table, in event time.
+
+    ``live_from`` is the first event time it must not miss, ``history_until`` what the source must have passed before
+    the backfill runs: ISO 8601, with a zone where the column holds instants. ``startup`` are the options by which the
+    script itself says where its source starts.
+    """
+
+    table: str
+    time_column: str
+    delay_ms: int
+    live_from: str
+    history_until: str
+    startup: Mapping[str, str] = field(default_factory=dict)
+
+    def misses(self) -> str:
+        """Why a job that starts as the script says would miss rows of its windows; "" where nothing says so.
+
+        A start by a time is compared with ``live_from`` where that is an instant: of a time without zone nobody knows
+        which it is.
+        """
+        mode, at = self.startup.get("scan.startup.mode", ""), self.startup.get("scan.startup.timestamp-millis", "")
+        if mode == "latest-offset":
+            seen = "latest-offset, so it begins with what arrives next"
+        elif mode == "timestamp" and at.isdigit() and self.live_from.endswith("Z"):
+            start = datetime.fromtimestamp(int(at) / 1000, UTC)
+            if start <= datetime.fromisoformat(self.live_from):
+                return ""
+            seen = f"at {start.isoformat().replace('+00:00', 'Z')}"
+        else:
+            return ""
+        return (
+            f"table {self.table}: the live job must read from {self.time_column} = {self.live_from} on, and the script "
+            f"starts it {seen}: choose its source offsets ({self.live_from}, earliest), or let the reviewed script "
+            "start it early enough, or from the group's offsets set to there"
+        )
+
+
+@dataclass(frozen=True)
+class SinkCutover:
+    """Who owns which rows of a sink.
+
+    ``first_window_start`` is where the live job's first own window begins. Of windows that end by the boundary it
+    writes some from a part of their rows only; ``partial`` says which.
+    """
+
+    sink: str
+    windows: tuple[str, ...]
+    backfill_owns: str
+    live_owns: str
+    first_window_start: str
+    partial: str
+
+
+@dataclass(frozen=True)
+class Cutover:
+    """The record that ``backfill --boundary --hand-over FILE`` writes and a deployment reads.
+
+    ``boundary`` is on the clock of the windows; ``sha256`` holds a hash for each of :data:`PARTS` of the script it was
+    worked out for; ``at`` is when, ISO 8601 in UTC.
+    """
+
+    boundary: str
+    sources: tuple[SourceStart, ...]
+    sinks: tuple[SinkCutover, ...]
+    sha256: Mapping[str, str]
+    at: str
+    schema: str = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; :meth:`from_dict` reads them back."""
+        return {
+            **asdict(self),
+            "sources": [asdict(source) for source in self.sources],
+            "sinks": [{**asdict(sink), "windows": list(sink.windows)} for sink in self.sinks],
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> Cutover:
+        """Raises :class:`BoundaryError` naming what is wrong; fields of a later version are passed over."""
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            seen = data.get("schema") if isinstance(data, dict) else type(data).__name__
+            raise BoundaryError(
+                f"this is no hand-over record of schema {SCHEMA} ({seen}); backfill --hand-over writes one"
+            )
+        try:
+            sinks = [_known(SinkCutover, row) for row in data["sinks"]]
+            return cls(
+                boundary=_text(data["boundary"]),
+                sources=tuple(SourceStart(**_known(SourceStart, row)) for row in data["sources"]),
+                sinks=tuple(SinkCutover(**{**row, "windows": tuple(row["windows"])}) for row in sinks),
+                sha256={part: _text(data["sha256"][part]) for part in PARTS},
+                at=_text(data["at"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BoundaryError(f"the hand-over record is damaged ({error!s}); write it anew with backfill") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Cutover:
+        """Raises :class:`BoundaryError`."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except ValueError as error:
+            if isinstance(error, BoundaryError):
+                raise
+            raise BoundaryError(f"the hand-over record is not JSON: {error}") from None
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+    def check(self, job: JobSpec) -> None:
+        """Raises :class:`BoundaryError` when the record belongs to another script, settings, functions or catalog."""
+        if differing := [part for part, digest in job.part_digests().items() if digest != self.sha256[part]]:
+            raise BoundaryError(
+                f"the hand-over at {self.boundary} was worked out for another {', '.join(differing)} than this "
+                "deployment's: backfill with exactly what is deployed, and hand that record over"
+            )
+
+    def lines(self) -> tuple[str, ...]:
+        """The record as a person reads it."""
+        starts = tuple(
+            f"start {source.table} so that no row from {source.time_column} = {source.live_from} on is missed"
+            + (f" (the script says {_options(source.startup)})" if source.startup else "")
+            for source in self.sources
+        )
+        owned = tuple(f"{sink.sink}: {sink.partial}" for sink in self.sinks)
+        return (f"boundary {self.boundary}: backfill owns window_end <= it, the live job the rest", *starts, *owned)
+
+
+def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {f.name: row[f.name] for f in fields(kind)}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _options(options: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in options.items())

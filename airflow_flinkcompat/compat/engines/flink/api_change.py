@@ -1,0 +1,186 @@
+"""Engine ``flink``: how a restore ends where a query moves between SQL and the Table API, or within the Table API.
+
+Measured on 2.3.0 with PyFlink. SQL leaves out the columns nobody reads before it reads them, the Table API does not:
+what is computed of a table then stays as an operator of its own below the window, unless a ``select`` in front leaves
+it out. SQL makes COUNT and $SUM0 of SUM and AVG over rows, the Table API does not.
+"""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import QueryApi, QueryForm
+from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, WRONG, right, unmeasured, wrong
+from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
+from airflow_flinkcompat.compat.engines.flink.single_operator_query import (
+    NOT_PRUNED,
+    ON_WINDOWS,
+    SingleOperatorQuery,
+    arguments,
+    by_default,
+    by_event_time,
+    called,
+    nothing_else,
+    sides,
+)
+from airflow_flinkcompat.compat.engines.flink.table_api_same_form import chains_differ, columns_below
+from airflow_flinkcompat.compat.rule import Verdict
+from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, OverOperator
+from airflow_flinkcompat.plan.origins import OperatorColumn, WindowColumn
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+REWRITTEN = ("SUM", "AVG")
+"""Calls over row windows that SQL makes others of."""
+OVER_ROWS = frozenset({"MAX", "COUNT"})
+WITHOUT_WINDOW = frozenset({"SUM", "MAX"})
+"""Calls whose state was seen to be the same in both notations."""
+WITHOUT_ONE_CHAIN = frozenset({"SUM", "MAX", "AVG"})
+"""Calls seen to be refused where SQL has an operator more below an aggregation than the Table API."""
+UNLIKE = "only one aggregation of plain columns by one key, straight from a table to a sink, was measured"
+AND_MORE = "what else changes with it was not measured"
+BEHIND_SELECT = (
+    "notation-computed-select-tumble-to-legacy",
+    "notation-computed-legacy-to-select-tumble",
+    "notation-computed-select-slide-to-legacy",
+    "notation-computed-select-session-to-legacy",
+    "notation-computed-select-filter-to-where",
+    "notation-computed-select-avg-to-legacy",
+    "notation-computed-select-distinct-to-legacy",
+)
+NOTHING_COMPUTED = (
+    "notation-plain-tumble-to-legacy",
+    "notation-plain-legacy-to-tumble",
+    "notation-plain-slide-to-legacy",
+    "notation-plain-session-to-legacy",
+    "notation-plain-filter-to-where",
+)
+REWRITTEN_CALLS = (
+    "over-sum-rows-to-sql",
+    "over-sum-range-to-sql",
+    "over-avg-rows-to-sql",
+    "over-avg-range-to-sql",
+    "over-sum-unbounded-to-sql",
+)
+
+
+def api_change_verdict(pair: PipelinePair) -> Verdict | None:
+    """What becomes of state by the way the query is written; None where it is written as it was."""
+    old, new = pair.query_forms
+    if not pair.moved:
+        return None if old == new else columns_below(pair)
+    if _rewritten(pair, old, new):
+        bounded = all(over.frame.preceding is not None for over in _overs(pair))
+        return wrong(*REWRITTEN_CALLS, note="the calls are kept otherwise", consequence=WRONG if bounded else REFUSED)
+    before, after = sides(pair)
+    if before is None or after is None:
+        return unmeasured(UNLIKE)
+    if not by_default(pair):
+        return unmeasured("only a query that is a job of its own, planned as Flink plans by default, was measured")
+    if not nothing_else(pair):
+        return unmeasured(AND_MORE)
+    return _moved(before, after, pair)
+
+
+def _moved(old: SingleOperatorQuery, new: SingleOperatorQuery, pair: PipelinePair) -> Verdict:
+    operator = old.operator
+    if isinstance(operator, OverOperator):
+        return _over(old, new, operator)
+    if operator.window is None:
+        return _without_window(old, new, operator)
+    return _on_window(old, new, operator, pair)
+
+
+def _on_window(
+    old: SingleOperatorQuery, new: SingleOperatorQuery, operator: AggregateOperator, pair: PipelinePair
+) -> Verdict:
+    if not by_event_time(operator):
+        return unmeasured("only windows of event time were measured in both notations")
+    if not called(operator.aggregates, ON_WINDOWS, distinct=True) or operator.grouping_sets is not None:
+        return unmeasured(UNLIKE)
+    if old.computes != new.computes:
+        return chains_differ(old, new)
+    if not (old.leaves_out and new.leaves_out):
+        # PushProjectIntoTableSourceScanRule leaves a projection of all columns, and SQL puts the window's time first.
+        return unmeasured("only a table of which some columns are not read was measured")
+    if _shows_window(pair.old) and not all(map(surely_projected, (pair.old, pair.new))):
+        # EXPLAIN: the Table API hands up the fields that are selected, SQL always the same ones.
+        return unmeasured("the window's fields come last in the output, so SQL alone puts a projection there (EXPLAIN)")
+    through_api = [side for side in (old, new) if side.form.api is QueryApi.TABLE_API]
+    if len(through_api) > 1:
+        return unmeasured("a select in front of a window was measured over computed columns only")
+    if all(side.selected for side in through_api):
+        return right(*BEHIND_SELECT) if old.prunes and new.prunes else unmeasured(NOT_PRUNED)
+    if any(side.selected is None for side in through_api):
+        return unmeasured("only a select of just the columns that are needed was measured")
+    if old.computes or old.table.computed or new.table.computed:
+        return unmeasured("both sides read what is computed: not measured")
+    if not (old.prunes and new.prunes):
+        return unmeasured(NOT_PRUNED)
+    return right(*NOTHING_COMPUTED)
+
+
+def _without_window(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: AggregateOperator) -> Verdict:
+    functions = {call.function for call in operator.aggregates}
+    counted = functions == {"COUNT"} and not arguments(operator.aggregates)
+    measured = called(operator.aggregates, WITHOUT_ONE_CHAIN | {"COUNT"}) and len(functions) == 1
+    if not measured or ("COUNT" in functions and not counted) or operator.segment.filters:
+        return unmeasured("only SUM, MAX, AVG and COUNT(*) over all rows, one of them at a time, were measured")
+    if not (old.prunes and new.prunes):
+        return unmeasured(NOT_PRUNED)
+    if any(side.table.computed or len(side.needed) == len(side.table.columns) for side in (old, new)):
+        return unmeasured("only a table without computed columns, some of them not read, was measured")
+    marks = {side.table.watermark is not None for side in (old, new)}
+    selects = [side.selected for side in (old, new) if side.form.api is QueryApi.TABLE_API]
+    if len(marks) > 1 or len(selects) != 1:
+        return unmeasured(AND_MORE)
+    return _marked(old, functions, selects[0]) if marks == {True} else _unmarked(functions, selects[0])
+
+
+def _unmarked(functions: set[str], selected: bool | None) -> Verdict:
+    """Over a source without a watermark, which leaves out itself what is not read."""
+    if selected is not False or not functions <= WITHOUT_WINDOW:
+        return unmeasured("without a watermark only SUM and MAX, and no select in front, were measured")
+    return right("group-by-plain-to-sql", "group-by-plain-from-sql", "group-by-plain-max-to-sql")
+
+
+def _marked(side: SingleOperatorQuery, functions: set[str], selected: bool | None) -> Verdict:
+    """Over a source with a watermark, above which SQL drops the columns that are not read in an operator of its own."""
+    if selected is False and functions <= WITHOUT_ONE_CHAIN:
+        note = "SQL drops the other columns above the watermark"
+        ids = ("group-by-to-sql", "group-by-from-sql", "group-by-max-to-sql", "group-by-avg-to-sql")
+        return wrong(*ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
+    if selected is True and functions == {"SUM"}:
+        # The select is that operator.
+        return right("group-by-select-to-sql")
+    if selected is False and all(column.type.nullable for column in side.table.columns):
+        # lit(1) is computed in an operator of its own; a column that is never NULL would be counted without one.
+        return right("group-by-count-to-sql")
+    return unmeasured("with a watermark, only select and SUM, and COUNT(*) without a select, were measured")
+
+
+def _over(old: SingleOperatorQuery, new: SingleOperatorQuery, operator: OverOperator) -> Verdict:
+    if not called(operator.aggregates, OVER_ROWS) or len(operator.aggregates) > 1:
+        return unmeasured("only one MAX or COUNT was measured")
+    bounded = operator.frame.preceding is not None and not operator.frame.other
+    if operator.clock is not TimeAttribute.ROWTIME or not bounded or operator.segment.filters:
+        return unmeasured("only bounded frames by event time, without a condition, were measured")
+    if old.table.computed or new.table.computed or "select" in (*old.form.operations, *new.form.operations):
+        return unmeasured("only rows straight from a table without computed columns were measured")
+    return right("over-max-rows-to-sql", "over-max-range-to-sql", "over-count-rows-to-sql", "over-count-range-to-sql")
+
+
+def _rewritten(pair: PipelinePair, old: QueryForm, new: QueryForm) -> bool:
+    """Whether calls over row windows are rewritten on one side only."""
+    if {old.api, new.api} != {QueryApi.SQL, QueryApi.TABLE_API}:
+        return False
+    return any(call.function in REWRITTEN and not call.distinct for over in _overs(pair) for call in over.aggregates)
+
+
+def _overs(pair: PipelinePair) -> list[OverOperator]:
+    return [each.new for each in pair.operators if isinstance(each.new, OverOperator)]
+
+
+def _shows_window(output: Output) -> bool:
+    """Whether a field of the window is put out."""
+    shown = (column.output for column in output.columns if isinstance(column, OperatorColumn))
+    return any(isinstance(each, WindowColumn) for each in shown)

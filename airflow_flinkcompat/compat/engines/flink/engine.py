@@ -1,0 +1,120 @@
+"""Engine ``flink``: measured restores decide, and a safe outcome holds only where each of them was run and right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import QueryApi
+from airflow_flinkcompat.compat.engines.doubts import MOVED, doubted, undeclared_table_adjuster
+from airflow_flinkcompat.compat.engines.flink import restores
+from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
+from airflow_flinkcompat.compat.engines.flink.jobs import disturbs
+from airflow_flinkcompat.compat.engines.flink.keys import keys_may_move
+from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
+from airflow_flinkcompat.compat.engines.protocol import Case
+from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import AggregateOperator
+
+MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
+OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
+"""What was measured on the Table API: on its over windows too, as a restore of SQL is called, and on its keys."""
+_UID_GENERATION = "table.exec.uid.generation"
+
+
+def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
+    """How a restore ends that does not fit follows from the pair, where the rule does not say it."""
+    if verdict.outcome is not Outcome.INCOMPATIBLE or verdict.consequence is not None:
+        return verdict
+    if not isinstance(target, OperatorPair):
+        return verdict
+    sides = target.aggregations
+    if sides is None:
+        return replace(verdict, consequence=restores.over_consequence(target.old, target.new))
+    return replace(verdict, consequence=restores.consequence(*sides, change.programs))
+
+
+def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
+    """Nothing is safe that was not run on the line of Flink that is judged."""
+    return verdict.on_line(change.new.version)
+
+
+def table_api_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """What was measured on SQL is unknown of queries through the Table API, but for what was measured on both."""
+    if finding.outcome not in SAFE or rule.table_api_cover is TableApiCover.OWN:
+        return finding
+    pairs = case.change.pipelines_about(finding.sink)
+    if not all(map(_keeps_state, pairs)):
+        return doubted(finding, MOVED)
+    programs = [pair for pair in pairs if any(pair.steps)]
+    return finding if all(_covered(finding, rule, pair) for pair in programs) else doubted(finding, MEASURED_ON_SQL)
+
+
+def _keeps_state(pair: PipelinePair) -> bool:
+    verdict = api_change_verdict(pair)
+    return verdict is None or verdict.outcome is Outcome.COMPATIBLE
+
+
+def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
+    """Whether a finding was seen on the Table API as well."""
+    if rule.table_api_cover is TableApiCover.ALWAYS:
+        return True
+    if rule.table_api_cover is TableApiCover.ONE_QUERY:
+        return all(len(program.pipelines) == 1 for program in (pair.old_program, pair.new_program))
+    if any(side.api is not QueryApi.TABLE_API for side in pair.query_forms) or len(pair.operators) != 1:
+        return False
+    if finding.evidence and OF_PROGRAMS.issuperset(finding.evidence):
+        return True
+    on_window = isinstance(pair.operators[0].new, AggregateOperator) and pair.operators[0].windowed is not None
+    return on_window and rule.table_api_cover is TableApiCover.ONE_WINDOW
+
+
+def shared_job_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
+    why = "other queries of its statement set may be planned otherwise with it"
+    changed = case.change.pipelines_into(finding.sink)
+    return doubted(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
+
+
+def key_order_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
+    why = "the order of the keys in state may follow the columns that are put out"
+    return doubted(finding, why) if any(map(keys_may_move, case.change.pipelines_into(finding.sink))) else finding
+
+
+def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """Equal compiled plans settle an unknown whose subject they show."""
+    return finding if case.settle is None else case.settle(finding, rule)
+
+
+def operator_ids_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """Ids from a counter differ from start to start: even an unchanged script is refused (measured)."""
+    if finding.outcome is not Outcome.COMPATIBLE:
+        return finding
+    settings = {p.settings for program in case.change.programs for p in program.pipelines}
+    always = any(dict(each).get(_UID_GENERATION, "").upper() == "ALWAYS" for each in settings)
+    return doubted(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
+
+
+class FlinkEngine:
+    """Open-source Flink: the whole job is restored or refused, so the worst finding decides, whatever its level."""
+
+    name = "flink"
+    verdict_adjusters = (consequence_adjuster, measured_line_adjuster)
+    finding_adjusters = (
+        table_api_adjuster,
+        undeclared_table_adjuster,
+        shared_job_adjuster,
+        key_order_adjuster,
+        compiled_plans_adjuster,
+        operator_ids_adjuster,
+    )
+    unchanged_adjusters = (operator_ids_adjuster,)
+
+    def level(self, rule: Rule) -> Level:
+        """One level for all rules."""
+        return Level.REST

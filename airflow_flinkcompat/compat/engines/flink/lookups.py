@@ -1,0 +1,107 @@
+"""Engine ``flink``: whether a lookup join is asynchronous. Such a one keeps the rows that wait for an answer as state.
+
+Its queue stands in the savepoint under the serializer of the row that comes in, also when it is empty (measured).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.plan.operators import (
+    JoinForm,
+    JoinOperator,
+    Operator,
+    Output,
+    Source,
+    operators,
+    segments,
+)
+from airflow_flinkcompat.plan.program import Program
+
+MAY_WAIT = (
+    "whether this lookup is asynchronous, and keeps rows that wait for an answer, is not told by its connector, "
+    "lookup.async or the LOOKUP hint"
+)
+_OPTION = "lookup.async"
+_SYNCHRONOUS = frozenset({"jdbc", "mongodb", "hbase-1.4"})
+"""Connectors whose documentation says that they look up synchronously only; they take no notice of a hint."""
+_BY_OPTION = frozenset({"hbase-2.2"})
+"""Connectors that look up synchronously unless ``lookup.async`` says otherwise, whatever a hint says."""
+_PAIR = re.compile(r"(?P<key>[\w.-]+)='(?P<value>(?:[^']|'')*)'")
+
+
+class LookupMode(StrEnum):
+    """How a lookup join asks: one row after the other, or many at a time while the rows wait in a queue."""
+
+    SYNCHRONOUS = "synchronous"
+    ASYNCHRONOUS = "asynchronous"
+    NOT_KNOWN = "not known"
+
+
+def is_lookup(operator: object) -> bool:
+    """Whether an operator is a lookup join."""
+    return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
+
+
+def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
+    """How a lookup join of a query asks, by its connector, its table's options and the LOOKUP hint.
+
+    Args:
+        operator: a lookup join.
+        output: the query it stands in, whose hints count.
+        program: the script, which declares the table.
+
+    Returns:
+        ``NOT_KNOWN`` where the connector is not known and nothing says how it looks up.
+    """
+    looked_up = operator.segments[1].origin
+    table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
+    if table is None or not isinstance(looked_up, Source):
+        return LookupMode.NOT_KNOWN
+    connector = table.option("connector")
+    if connector in _SYNCHRONOUS:
+        return LookupMode.SYNCHRONOUS
+    given = dict(_values(looked_up.hints, "OPTIONS")).get(_OPTION, table.option(_OPTION))
+    if connector in _BY_OPTION:
+        return _said({given or "false"})
+    asked = {value for key, value in _hinted(output) if key == "async"}
+    if asked and sum(map(is_lookup, operators(output))) > 1:
+        return LookupMode.NOT_KNOWN  # a hint names its table by an alias
+    return _said(asked | ({given} if given else set()))
+
+
+def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
+    """How a lookup join asks before and after."""
+    pipeline = pair.pipeline
+    return mode(pair.old, pipeline.old, pipeline.old_program), mode(pair.new, pipeline.new, pipeline.new_program)
+
+
+def modes_of_unpaired(pair: PipelinePair) -> tuple[frozenset[LookupMode], frozenset[LookupMode]]:
+    """How the lookup joins ask that left a query, and those that came to it."""
+    return (
+        frozenset(mode(each, pair.old, pair.old_program) for each in pair.removed if is_lookup(each)),
+        frozenset(mode(each, pair.new, pair.new_program) for each in pair.added if is_lookup(each)),
+    )
+
+
+def _said(values: set[str]) -> LookupMode:
+    match {value.lower() for value in values}:
+        case said if said == {"true"}:
+            return LookupMode.ASYNCHRONOUS
+        case said if said == {"false"}:
+            return LookupMode.SYNCHRONOUS
+    return LookupMode.NOT_KNOWN
+
+
+def _hinted(output: Output) -> Iterator[tuple[str, str]]:
+    for segment in segments(output):
+        yield from _values(segment.hints, "LOOKUP")
+
+
+def _values(hints: tuple[tuple[str, str], ...], name: str) -> Iterator[tuple[str, str]]:
+    for hint, text in hints:
+        if hint == name:
+            yield from ((found["key"], found["value"]) for found in _PAIR.finditer(text))

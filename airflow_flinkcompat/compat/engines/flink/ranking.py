@@ -1,0 +1,238 @@
+"""Engine ``flink``: how a restore of a Top-N or a deduplication ends.
+
+Measured on 2.3.0, the window Top-Ns on 1.20.3 too. A ranking's strategy follows from its input: rows of a table that
+only appends are pruned to the kept ranks, rows that may be taken back are all stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeGuard
+
+from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
+from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    RankKind,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceColumn
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+REFUSED, WRONG = Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG
+NOT_AT_ONE = replace(
+    inferred(
+        Outcome.UNKNOWN,
+        "only at parallelism 1 no row waits in the ranking: parallelism.default is not set to 1 on both sides",
+    ),
+    remedy=Remedy.PARALLELISM_ONE,
+)
+_PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
+_APPENDING_CONNECTORS = frozenset({"kafka", "filesystem", "datagen", "kinesis"})
+_APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", "parquet", "orc", "protobuf"})
+
+
+def unmeasured(why: str) -> Verdict:
+    """Unknown, because no measurement speaks of it."""
+    return inferred(Outcome.UNKNOWN, why)
+
+
+def expected(why: str, consequence: Consequence = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
+    """Incompatible by what Flink's planner says or how its state is made; no committed restore shows it."""
+    return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
+
+
+def wrong(*ids: str, note: str = "", consequence: Consequence | None = WRONG) -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
+
+
+def right(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.COMPATIBLE, *ids, note=note)
+
+
+def partition_reordered(ranking: Ranking) -> Verdict:
+    """The planner puts partition keys in an order of its own."""
+    if all(map(over_aggregation, (ranking.old, ranking.new))):
+        return right("t-part-reorder")
+    return right("tn-part-reorder-difftype", "dd-pa-part-reorder-difftype", "dd-rd-part-reorder", "wd-part-reorder")
+
+
+def partition_changed(ranking: Ranking) -> Verdict:
+    """Stored rows belong to other partitions."""
+    old, new = (tuple(sorted(side.partition_types, key=str)) for side in (ranking.old, ranking.new))
+    ids = ("t-part-add", "r-part-add", "tn-part-add", "dd-pa-part-add", "dd-rd-part-othercol", "wd-part-othercol")
+    return wrong(*ids, consequence=_by_layout(same_types(old, new)))
+
+
+def number(ranking: Ranking) -> Verdict:
+    """The number came into what is read above, or left it."""
+    old, new = ranking.old, ranking.new
+    if old.kind != new.kind or (old.first, new.first) != (1, 1):
+        return unmeasured("a number that comes or goes was measured from rank 1 only")
+    if over_aggregation(old) and over_aggregation(new):
+        return right("t-add-rk", "t-del-rk")
+    if old.kind == RankKind.WINDOW_TOP_N:
+        added = right("r-add-rk")
+        return added if new.number_read else unmeasured("straight on windowed rows only a number added was measured")
+    if _both(ranking, _pruned):
+        return right("tn-rank-add") if new.number_read else wrong("tn-rank-del", note="one row less is stored")
+    if new.number_read and _both(ranking, _counting):
+        return right("tn-agg-rank-add")
+    return unmeasured("a number that comes or goes over this input was not measured")
+
+
+def projected(old: RankOperator, new: RankOperator, *, only_number: bool) -> Verdict | None:
+    """Another projection above, into a sink without state; None where none was measured."""
+    if old.kind == new.kind == RankKind.WINDOW_TOP_N:
+        return right("t-add-rk", "t-del-rk", "r-add-rk", note="an operator of its own above the ranking")
+    if stores_no_row(old) and stores_no_row(new):
+        return right("dd-pa-col-swap")
+    constant = not (old.number_read or new.number_read)
+    return right("tn-rank-add", "tn-agg-rank-add") if only_number and not constant else None
+
+
+def kept_ranks(ranking: Ranking) -> Verdict:
+    """Other ranks are kept."""
+    old, new = ranking.old, ranking.new
+    if old.kind != new.kind:
+        return wrong("dd-rd-n-1-to-2", "wd-n-1-to-2", note="one operator ignores the other's state")
+    from_first = (old.first, new.first) == (1, 1)
+    if over_aggregation(old) and over_aggregation(new):
+        not_first = None if from_first else unmeasured("only ranks from the first were measured")
+        return rows_may_wait(ranking) or not_first or right("t-n", "t-n-up")
+    if old.kind == RankKind.WINDOW_TOP_N:
+        why = "straight on windowed rows only a higher N was measured"
+        return wrong("r-n-1to4-asc") if new.last > old.last else unmeasured(why)
+    if _both(ranking, _pruned) and old.last != new.last:
+        return wrong("tn-n-up", "tn-n-down", "tn-n-1-to-3")
+    if old.number_read or new.number_read:
+        return unmeasured("other ranks were measured without the number in the output only")
+    if _both(ranking, _all_stored) and from_first and new.last > old.last:
+        return right("tn-agg-n-up", note="every row is stored")
+    if _both(ranking, _pruned) and old.first == 1 < new.first < new.last:
+        return right("tn-range-2-3", note="the stored rows are the same")
+    return unmeasured("other ranks over this input were not measured")
+
+
+def order(ranking: Ranking) -> Verdict:
+    """The ORDER BY changed."""
+    old, new = ranking.old, ranking.new
+    same = same_types(old.order_types, new.order_types)
+    if over_aggregation(old) and over_aggregation(new) and same is not False:
+        if [key for key, _, _ in old.order] != [key for key, _, _ in new.order]:
+            return unmeasured("another ORDER BY column of the same type was not measured")
+        return rows_may_wait(ranking) or right("t-order-dir")
+    ids = ("t-order-col", "tn-dir", "tn-order-sametype", "tn-order-add", "dd-pa-to-pd", "dd-ra-to-rd", "wd-dir")
+    if same is False or _both(ranking, _all_stored) or stores_no_row(old) != stores_no_row(new):
+        return wrong(*ids, consequence=REFUSED)
+    return wrong(*ids, consequence=_by_layout(same))
+
+
+def row(ranking: Ranking) -> Verdict:
+    """Another row goes in: what is stored is read as if it were the new one."""
+    old, new = ranking.old, ranking.new
+    if stores_no_row(old) and stores_no_row(new):
+        plain = all(isinstance(side.segment.origin, Source) and _bare(side) for side in (old, new))
+        seen = right("dd-pa-col-swap", note="only that a key was seen is stored")
+        return seen if plain else unmeasured("only columns as they stand in the table were measured")
+    ids = ("t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "dd-pd-add-col", "dd-pd-col-swap", "wd-col-add")
+    return wrong(*ids, consequence=_by_layout(ranking.same_row_types))
+
+
+def window_keys(ranking: Ranking) -> Verdict:
+    """Window fields stand elsewhere in the stored row."""
+    if ranking.same_row_types is False:
+        return wrong("t-groupby-nonwindow-reorder", note="columns of other types change places", consequence=REFUSED)
+    return rows_may_wait(ranking) or right("top-n-window-keys-swapped")
+
+
+def rows_may_wait(ranking: Ranking) -> Verdict | None:
+    """The verdict where a window Top-N over an aggregation may hold rows in a savepoint; None where it holds none.
+
+    With one subtask each, a window's rows and the watermark that makes the ranking send them on come in one go.
+    """
+    for rank, _ in ranking.sides:
+        window = rank.window
+        if not over_aggregation(rank) or window is None:
+            return unmeasured("only a window Top-N over an aggregation holds nothing between watermarks")
+        if window.window.kind is not WindowKind.TUMBLE or window.time_attribute is not TimeAttribute.ROWTIME:
+            return unmeasured("only event-time TUMBLE windows were measured")
+    for pipeline in (ranking.pair.pipeline.old_pipeline, ranking.pair.pipeline.new_pipeline):
+        default, of_tables = (dict(pipeline.settings).get(key) for key in _PARALLELISM)
+        if default != "1" or of_tables not in (None, "-1", "1"):
+            return NOT_AT_ONE
+    return None
+
+
+def _by_layout(same: bool | None) -> Consequence | None:
+    return None if same is None else WRONG if same else REFUSED
+
+
+def _bare(rank: RankOperator) -> bool:
+    segment = rank.segment
+    return all(isinstance(column, SourceColumn) for column in rank.row) and not (segment.functions or segment.windows)
+
+
+def _both(ranking: Ranking, holds: Callable[[RankOperator, Program], bool]) -> bool:
+    return all(holds(rank, program) for rank, program in ranking.sides)
+
+
+def _pruned(rank: RankOperator, program: Program) -> bool:
+    """A Top-N over a table that only appends keeps the rows of its ranks and no more."""
+    return rank.kind == RankKind.TOP_N and appends_only(rank.segment, program)
+
+
+def _counting(rank: RankOperator, program: Program) -> bool:
+    """Over counts in descending order, by keys of the aggregation: a row only ever rises."""
+    below = _aggregation(rank, program)
+    by_keys = all(isinstance(key, OperatorColumn) and isinstance(key.output, KeyOutput) for key in rank.partition)
+    if below is None or not by_keys or len(rank.order) != 1:
+        return False
+    key, ascending, _ = rank.order[0]
+    return not ascending and isinstance(key, OperatorColumn) and _is_plain(key.output, "COUNT")
+
+
+def _all_stored(rank: RankOperator, program: Program) -> bool:
+    """Over a sum of a column nothing is known about: it may fall as well as rise, so no row can be left out."""
+    below = _aggregation(rank, program)
+    if below is None or below.segment.filters or rank.segment.filters:
+        return False
+    keys = [key for key, _, _ in rank.order if isinstance(key, OperatorColumn)]
+    return any(
+        _is_plain(key.output, "SUM") and all(isinstance(arg, SourceColumn) for arg in key.output.args) for key in keys
+    )
+
+
+def _is_plain(output: object, function: str) -> TypeGuard[AggregateCall]:
+    """A built-in aggregate over all rows: no DISTINCT, no FILTER."""
+    return isinstance(output, AggregateCall) and replace(output, args=(), span=None) == AggregateCall(
+        function, (), output.type
+    )
+
+
+def _aggregation(rank: RankOperator, program: Program) -> AggregateOperator | None:
+    """The plain group aggregation over an appending table that a Top-N stands on."""
+    below = rank.segment.origin
+    if rank.kind != RankKind.TOP_N or not isinstance(below, AggregateOperator):
+        return None
+    plain = below.window is None and below.grouping_sets is None and not rank.segment.functions
+    return below if plain and appends_only(below.segment, program) else None
+
+
+def appends_only(segment: StatelessSegment, program: Program) -> bool:
+    """Whether a stretch begins at a table that surely only appends: known connector and format, no hint in between."""
+    origin = segment.origin
+    if not isinstance(origin, Source) or origin.hints or segment.functions:
+        return False
+    table = next((each for each in program.tables if each.name == origin.table), None)
+    if table is None or table.primary_key or table.option("connector") not in _APPENDING_CONNECTORS:
+        return False
+    formats = {table.option(key) for key in ("format", "value.format")} - {None}
+    return formats <= _APPENDING_FORMATS

@@ -1,0 +1,322 @@
+"""Engine ``flink``: what a changed setting does to a restore, as a table of keys (measured on 2.3.0 and 1.20.3).
+
+The first row of a key whose condition holds speaks; where none does, nobody measured it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes import settings
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.engines.flink.emission import TTL
+from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, declared, materialized
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    Operator,
+    Output,
+    OverOperator,
+    RankKind,
+    operators,
+    sources,
+)
+
+MINI_BATCH = "table.exec.mini-batch.enabled"
+KEY_GROUPS_BY_DEFAULT = 85
+"""Up to this parallelism Flink divides keyed state into the same 128 groups."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One setting that differs: its effective values, None where it is left out and no default is known."""
+
+    old: str | None
+    new: str | None
+    change: Change
+
+    @property
+    def values(self) -> tuple[str | None, str | None]:
+        return self.old, self.new
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(output for pair in self.change.pipelines for output in (pair.old, pair.new))
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(operator for output in self.outputs for operator in operators(output))
+
+    @property
+    def aggregations(self) -> tuple[AggregateOperator, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, AggregateOperator))
+
+    @property
+    def materialized(self) -> frozenset[Materialized]:
+        """Whether results are kept once more in front of a sink, over all sinks and sides."""
+        return frozenset(side for pair in self.change.pipelines for side in materialized(pair))
+
+    def source_with_key(self) -> bool:
+        """Whether a source declares a primary key: its changes may be normalised, which keeps rows."""
+        return any(
+            table.primary_key
+            for output, table in declared(self.change)
+            if table.name in {source.table for source in sources(output)}
+        )
+
+
+Condition = Callable[[Changed], bool]
+
+
+def anything(_: Changed) -> bool:
+    return True
+
+
+def _kinds(changed: Changed) -> frozenset[str]:
+    return frozenset(operator.kind for operator in changed.operators)
+
+
+def _only_windowed(changed: Changed) -> bool:
+    """Nothing but windowed aggregations keeps state; a legacy group window takes a time to live for its lateness."""
+    return _kinds(changed) == {"window aggregation"}
+
+
+def _plain_aggregation(changed: Changed) -> bool:
+    return AggregateKind.GROUP in _kinds(changed)
+
+
+def _only_plain_aggregations(changed: Changed) -> bool:
+    plain = _kinds(changed) == {AggregateKind.GROUP}
+    return plain and not any(call.distinct for side in changed.aggregations for call in side.aggregates)
+
+
+def _lives(value: str | None) -> bool:
+    return value is not None and value.isdecimal() and int(value) > 0
+
+
+def _ttl_out_of_reach(changed: Changed) -> bool:
+    """Windowed aggregations clean up by themselves; nothing else is there that could keep state."""
+    quiet = changed.materialized == {Materialized.NO} and not changed.source_with_key()
+    return _only_windowed(changed) and quiet
+
+
+TTL_TAKEN = frozenset(
+    {
+        AggregateKind.GROUP,
+        OverOperator.KIND,
+        AggregateKind.WINDOW,
+        JoinForm.REGULAR,
+        RankKind.TOP_N,
+        RankKind.DEDUPLICATION,
+    }
+)
+"""Operators over whose state a time to live was set or taken away on 2.3 and restored right."""
+
+
+def _ttl_taken(changed: Changed) -> bool:
+    return _kinds(changed) <= TTL_TAKEN and changed.materialized == {Materialized.NO}
+
+
+def _ttl_lengthened(changed: Changed) -> bool:
+    """A time to live on both sides, of another length."""
+    return all(map(_lives, changed.values)) and _kinds(changed) <= {AggregateKind.GROUP, AggregateKind.WINDOW}
+
+
+def _ttl_on_materialized(changed: Changed) -> bool:
+    return not all(map(_lives, changed.values)) and Materialized.YES in changed.materialized
+
+
+def _ttl_on_older(changed: Changed) -> bool:
+    one_sided = not all(map(_lives, changed.values))
+    return changed.change.new.version == "1.20" and one_sided and _plain_aggregation(changed)
+
+
+def _rescaled(changed: Changed) -> bool:
+    """Aggregations into sinks without state, nothing with a parallelism of its own."""
+    small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
+    own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
+    quiet = all(
+        table.option("connector") in STATELESS_SINKS
+        for output, table in declared(changed.change)
+        if table.name == output.sink
+    )
+    aggregated = bool(_kinds(changed)) and _kinds(changed) <= {"window aggregation", AggregateKind.GROUP}
+    return small and quiet and not own and aggregated and changed.materialized == {Materialized.NO}
+
+
+ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
+"""Functions that give the same in every time zone for arguments that hold no instant."""
+
+
+def _no_zone(changed: Changed) -> bool:
+    """No column holds an instant and nothing that is called makes one: the zone says nothing."""
+    columns = (c for program in changed.change.programs for table in program.tables for c in table.columns)
+    whole = all(table.declared for program in changed.change.programs for table in program.tables)
+    plain = whole and not any("LTZ" in str(c.type) or not c.type.is_known for c in columns)
+    return plain and changed.change.used_functions <= ZONE_FREE and not changed.change.opaque
+
+
+def _given(changed: Changed) -> bool:
+    return None not in changed.values
+
+
+def _value(*values: str) -> Condition:
+    """One of the values on either side."""
+    return lambda changed: bool({*changed.values} & {*values})
+
+
+def _within(*values: str | None) -> Condition:
+    """Both sides among the values."""
+    return lambda changed: {*changed.values} <= {*values}
+
+
+def _stateful(changed: Changed) -> bool:
+    return bool(changed.operators)
+
+
+def _all_of(*conditions: Condition) -> Condition:
+    return lambda changed: all(condition(changed) for condition in conditions)
+
+
+def _aggregated(changed: Changed) -> bool:
+    return bool(changed.aggregations)
+
+
+def _one_phase_already(changed: Changed) -> bool:
+    """A plain group aggregation is planned in two phases only where mini-batch is on."""
+    return _only_plain_aggregations(changed) and _switched(MINI_BATCH, "false")(changed)
+
+
+def _distinct(changed: Changed) -> bool:
+    return any(call.distinct for side in changed.aggregations for call in side.aggregates)
+
+
+def _three_joined(changed: Changed) -> bool:
+    return any(sum("join" in operator.kind for operator in operators(output)) > 1 for output in changed.outputs)
+
+
+def _materialized(changed: Changed) -> bool:
+    return Materialized.YES in changed.materialized
+
+
+def _switched(key: str, value: str) -> Condition:
+    """The switch of this option stands so at every query of both sides."""
+
+    def switched(changed: Changed) -> bool:
+        given = (dict(p.settings) for program in changed.change.programs for p in program.pipelines)
+        return all(settings.effective(each, key, "flink") == value for each in given)
+
+    return switched
+
+
+def right(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.COMPATIBLE, *ids, note=note)
+
+
+def refused(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_SUBMIT)
+
+
+def refused_later(*ids: str, note: str = "") -> Verdict:
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=Consequence.REFUSED_AT_RESTORE)
+
+
+Rows = tuple[tuple[Condition, Verdict], ...]
+IDLE_OPTION: Rows = (
+    (
+        _switched(MINI_BATCH, "false"),
+        inferred(Outcome.COMPATIBLE, "read only where mini-batch is on", ids=("settings-mini-batch-latency",)),
+    ),
+)
+TABLE: Mapping[str, Rows] = {
+    "pipeline.name": ((anything, right("x-pipeline-name")),),
+    "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
+    "pipeline.auto-watermark-interval": ((anything, right("settings-watermark-interval")),),
+    "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
+    "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
+    "state.backend.type": (
+        (
+            _within("hashmap", "rocksdb", None),
+            right("settings-backend-rocksdb", "settings-backend-hashmap", note="canonical savepoint"),
+        ),
+    ),
+    "parallelism.default": ((_rescaled, right("x-parallelism-1to2-idle")),),
+    TTL: (
+        (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
+        (_ttl_out_of_reach, right("x-ttl-set")),
+        (_ttl_lengthened, right("settings-ttl-group-longer")),
+        (_ttl_on_older, refused_later("u-ttl-add", note="on 1.20 another value serializer")),
+        (
+            _ttl_taken,
+            right("ga-ttl-set", "ga-ttl-unset", "oa-ttl-set", "rj-ttl-unset", "tn-ttl-unset", "dd-rd-ttl-set"),
+        ),
+    ),
+    "table.local-time-zone": ((_no_zone, right("settings-time-zone")),),
+    "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
+    "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
+    MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
+    "table.exec.mini-batch.size": IDLE_OPTION,
+    "table.exec.mini-batch.allow-latency": (
+        *IDLE_OPTION,
+        (_all_of(_switched(MINI_BATCH, "true"), _only_plain_aggregations), right("settings-mini-batch-latency")),
+    ),
+    "table.optimizer.agg-phase-strategy": (
+        (_all_of(_within("AUTO", "ONE_PHASE"), _one_phase_already), right("settings-one-phase-group")),
+        (_all_of(_value("ONE_PHASE"), _aggregated), refused("x-onephase", "ga-twophase-to-onephase")),
+    ),
+    "table.optimizer.distinct-agg.split.enabled": ((_distinct, refused("w-distinct-split-setting")),),
+    "table.optimizer.multi-join.enabled": ((_three_joined, refused("rj-multijoin-on")),),
+    "table.exec.uid.generation": (
+        (_value("ALWAYS"), refused("ks-stateless-uid-always", note="ids come from a counter")),
+    ),
+    "table.exec.async-state.enabled": ((_only_plain_aggregations, right("ga-async-state-on")),),
+    "table.exec.source.cdc-events-duplicate": ((Changed.source_with_key, refused("cd-normalize-on")),),
+    "table.exec.sink.upsert-materialize": ((_all_of(_value("NONE"), _materialized), refused("sm-none")),),
+    "table.exec.sink.upsert-materialize-strategy.type": (
+        (
+            _materialized,
+            measured(
+                Outcome.INCOMPATIBLE,
+                "sm-strategy-value",
+                "sm-strategy-map",
+                "sm-strategy-adaptive",
+                note="the stored rows are ignored",
+                consequence=Consequence.SILENTLY_WRONG,
+            ),
+        ),
+    ),
+    "table.exec.sink.require-on-conflict": (
+        (anything, right("sm-clause-dropped", note="it decides only what is planned")),
+    ),
+}
+"""What was measured, by key: conditions in order, each with what it means."""
+
+INFERRED: tuple[str, ...] = (
+    "restart-strategy",
+    "execution.checkpointing.interval",
+    "execution.checkpointing.min-pause",
+    "execution.checkpointing.timeout",
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    "sql-client.",
+    "table.optimizer.state-compatibility.",
+)
+"""Beginnings of keys that say when snapshots are taken, how often a job is tried, how a client shows rows, or that
+another engine alone reads."""
+HARMLESS = inferred(
+    Outcome.COMPATIBLE,
+    "takes part in neither the plan nor what is stored, as these do not",
+    ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
+)
+
+
+def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdict | None:
+    """What the key's change means; None where nobody measured it. ``old`` and ``new`` as they were written."""
+    before, after = (settings.effective({} if text is None else {key: text}, key, "flink") for text in (old, new))
+    changed = Changed(before, after, change)
+    found = next((answer for condition, answer in TABLE.get(key, ()) if condition(changed)), None)
+    return HARMLESS if found is None and key.startswith(INFERRED) else found

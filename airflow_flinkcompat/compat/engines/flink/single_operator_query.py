@@ -1,0 +1,175 @@
+"""One side of a query such as were measured in both notations: one operator over one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import QueryApi, QueryForm
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.nodes import Measure, Table
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, OverOperator, Source, operators
+from airflow_flinkcompat.plan.origins import OperatorColumn, SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+ON_WINDOWS = frozenset({"SUM", "AVG", "COUNT", "MAX", "MIN"})
+"""Calls on windows whose state was seen to be the same in both notations."""
+NOT_PRUNED = (
+    "which columns a source reads by itself decides whether SQL drops the others in an operator of its own (EXPLAIN): "
+    "only files in CSV were measured"
+)
+
+
+@dataclass(frozen=True)
+class SingleOperatorQuery:
+    """One side of a query such as were measured: one operator over one table, its columns taken as they stand."""
+
+    operator: AggregateOperator | OverOperator
+    table: Table
+    form: QueryForm
+
+    @property
+    def prunes(self) -> bool:
+        """Whether the source reads only the columns that are asked for, as far as that was measured."""
+        return self.table.option("connector") == "filesystem" and self.table.option("format") == "csv"
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns the operator and its conditions read, in the table's order."""
+        operator = self.operator
+        read = {leaf.column for part in _read(operator) for leaf in leaves(part) if isinstance(leaf, SourceColumn)}
+        return tuple(column.name for column in self.table.columns if column.name in read)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether it reads fewer columns than are stored: a scan of all of them takes over no projection, no order."""
+        return len(self.needed) < len(self.table.physical)
+
+    @property
+    def computes(self) -> bool:
+        """Whether something computed comes into the operator that nobody reads."""
+        return any(not self.stored(column) for arriving in self.form.input_columns for column in arriving)
+
+    @property
+    def selected(self) -> bool | None:
+        """Whether a select in front leaves just what is needed; False without a select, None for any other."""
+        if "select" not in self.form.operations:
+            return False
+        (arriving,) = self.form.input_columns or ((),)
+        names = tuple(column.column if isinstance(column, SourceColumn) else "" for column in arriving)
+        return True if names == self.needed else None
+
+    def narrows(self, columns: tuple[Expression, ...]) -> bool:
+        """Whether a ``select`` of these goes into the scan whole: each column once, and not all that are stored."""
+        return len(set(columns)) == len(columns) < len(self.table.physical)
+
+    def stored(self, column: Expression) -> bool:
+        """Whether it is a column the table stores."""
+        return isinstance(column, SourceColumn) and column.column in self.table.physical
+
+
+def sides(pair: PipelinePair) -> tuple[SingleOperatorQuery | None, SingleOperatorQuery | None]:
+    """Both sides of a query; None for one that is another than were measured."""
+    old, new = pair.query_forms
+    return single_operator_query(pair.old, pair.old_program, old), single_operator_query(
+        pair.new, pair.new_program, new
+    )
+
+
+def computed_below(pair: PipelinePair) -> bool:
+    """Whether something computed that nobody reads stays below an aggregation of the Table API."""
+    arriving = (column for side in pair.query_forms for columns in side.input_columns for column in columns)
+    stored = {name for program in (pair.old_program, pair.new_program) for t in program.tables for name in t.physical}
+    return any(not isinstance(column, SourceColumn) or column.column not in stored for column in arriving)
+
+
+def nothing_else(pair: PipelinePair) -> bool:
+    """Whether the operators and what is put out are the same on both sides."""
+    return not any(operator.differences for operator in pair.operators) and pair.old.columns == pair.new.columns
+
+
+def by_default(pair: PipelinePair) -> bool:
+    """Whether nothing else decides how a query is planned: no other query of its job, and no setting."""
+    sides = (pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program)
+    return all(_by_default(pipeline, program) for pipeline, program in sides)
+
+
+def _by_default(pipeline: Pipeline, program: Program) -> bool:
+    settings = dict(pipeline.settings)
+    together = pipeline.statement_set is not None and sum(
+        other.statement_set == pipeline.statement_set for other in program.pipelines
+    )
+    unset = all(not key.startswith("table.") or key == "table.local-time-zone" for key in settings)
+    return together <= 1 and unset and settings.get("execution.runtime-mode", "").lower() != "batch"
+
+
+def by_event_time(operator: AggregateOperator) -> bool:
+    """Whether it is on a window of event time that is no count of rows."""
+    window = operator.window
+    by_time = window is not None and window.time_attribute is TimeAttribute.ROWTIME
+    return by_time and window is not None and window.window.measure is not Measure.ROWS
+
+
+def single_operator_query(output: Output, program: Program, how: QueryForm) -> SingleOperatorQuery | None:
+    """One side of a query as such as were measured; None for any other."""
+    found = operators(output)
+    if len(found) != 1 or how.api is QueryApi.BOTH or output.segment.filters or output.segment.window_filters:
+        return None
+    operator = found[0]
+    if not isinstance(operator, AggregateOperator | OverOperator) or not isinstance(operator.segment.origin, Source):
+        return None
+    segment = operator.segment
+    name = operator.segment.origin.table
+    table = next((each for each in program.tables if each.name == name and each.declared), None)
+    if table is None or table.metadata or table.primary_key or operator.segment.origin.hints:
+        return None
+    side = SingleOperatorQuery(operator, table, how)
+    dressed = segment.functions or segment.windows or segment.hints or output.segment.functions or output.segment.hints
+    # A watermark of other columns keeps these below it, whoever reads them.
+    by_itself = table.watermark_delay is not None
+    by_watermark = table.watermark is None or (table.watermark.column in table.physical and by_itself)
+    bare = all(isinstance(column, OperatorColumn) for column in output.columns)
+    single = len(_keys(operator)) == 1 and not (isinstance(operator, AggregateOperator) and _unusual(operator))
+    stored = all(
+        side.stored(leaf) for part in _read(operator) for leaf in leaves(part) if isinstance(leaf, SourceColumn)
+    )
+    plain = all(isinstance(part, SourceColumn) for part in (*_keys(operator), *arguments(operator.aggregates)))
+    return side if by_watermark and bare and single and stored and plain and not dressed else None
+
+
+def _unusual(operator: AggregateOperator) -> bool:
+    return bool(
+        operator.repeated_calls or operator.repeated_keys or operator.pruned_inputs or operator.window_computations
+    )
+
+
+def _keys(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
+    return operator.keys if isinstance(operator, AggregateOperator) else operator.partition_by
+
+
+def arguments(calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
+    return tuple(argument for call in calls for argument in call.args)
+
+
+def _read(operator: AggregateOperator | OverOperator) -> tuple[Expression, ...]:
+    """Everything an operator and its conditions read."""
+    times: tuple[Expression, ...] = ()
+    if isinstance(operator, OverOperator):
+        times = tuple(key for key, _, _ in operator.order)
+    elif operator.window is not None:
+        times = (operator.window.time,)
+    return (*_keys(operator), *arguments(operator.aggregates), *times, *operator.segment.filters)
+
+
+def called(calls: Iterable[AggregateCall], functions: frozenset[str], distinct: bool = False) -> bool:
+    """Whether all calls are of these functions, built in, and over all rows."""
+    return all(
+        call.function in functions
+        and call.language == "builtin"
+        and call.filter is None
+        and not call.order_by
+        and (not call.distinct or (distinct and call.function == "COUNT"))
+        for call in calls
+    )

@@ -1,0 +1,191 @@
+"""What open-source Flink plans between a query and its sink: operators that no query names, but its job holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from airflow_flinkcompat.compat.changes import settings
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
+from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    Output,
+    Source,
+    appends,
+    segments,
+    sources,
+)
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
+from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.types import MAX_LENGTH
+
+TAKES_UPSERTS = frozenset({"upsert-kafka", "jdbc", "elasticsearch-6", "elasticsearch-7", "opensearch", "mongodb"})
+
+
+LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
+"""Types whose values have a length."""
+
+
+class Materialized(StrEnum):
+    """Whether a sink's results are kept once more in front of it (the sink materializer keeps whole rows)."""
+
+    YES = "yes"
+    NO = "no"
+    MAYBE = "maybe"
+
+
+def table(program: Program, name: str) -> Table | None:
+    """The table a program declares under a name."""
+    return next((each for each in program.tables if each.name == name), None)
+
+
+def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
+    """The sink's declaration before and after."""
+    return table(pair.old_program, pair.old.sink), table(pair.new_program, pair.new.sink)
+
+
+def declared(change: Change) -> Iterator[tuple[Output, Table]]:
+    """Every declared table a paired query reads or writes, with the query, on both sides."""
+    for pair in change.pipelines:
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program)):
+            names = {output.sink, *(source.table for source in sources(output))}
+            yield from ((output, each) for each in program.tables if each.name in names)
+
+
+@dataclass(frozen=True)
+class Front:
+    """What is planned for a sink besides the projection in front of it.
+
+    ``enforced`` are the columns whose values are checked by an operator of its own, with what they are checked for;
+    ``parallelism`` is the sink's where it is not the job's, which takes the sink out of the chain.
+    """
+
+    connector: str | None
+    enforced: frozenset[tuple[str, str]]
+    parallelism: str | None
+    key: tuple[str, ...]
+    partitions: tuple[str, ...]
+    materialized: Materialized
+
+
+def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
+    """What is planned for the sink before and after; None where no table is declared for it."""
+    sides = (pair.old, pair.old_pipeline, pair.old_program), (pair.new, pair.new_pipeline, pair.new_program)
+    old, new = (_front(*side) for side in sides)
+    return old, new
+
+
+def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
+    """The sink's connector before and after; None for the nameless sink of a bare SELECT or an undeclared table."""
+    old, new = (None if front is None else front.connector for front in fronts(pair))
+    return old, new
+
+
+def _front(output: Output, pipeline: Pipeline, program: Program) -> Front | None:
+    sink = table(program, output.sink)
+    if sink is None:
+        return None
+    given, own = dict(pipeline.settings), sink.option("sink.parallelism")
+    return Front(
+        sink.option("connector"),
+        frozenset(_enforced(sink, settings.effective(given, "table.exec.sink.type-length-enforcer", "flink"))),
+        None if own == settings.effective(given, "parallelism.default", "flink") else own,
+        sink.primary_key,
+        sink.partitioned_by,
+        _materialized(output, pipeline, program),
+    )
+
+
+def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
+    for column in sink.columns:
+        if not column.type.nullable and column.name not in sink.primary_key:
+            yield column.name, "NOT NULL"
+        if lengths != "IGNORE" and column.type.parameters != (MAX_LENGTH,) and column.type.name in LIMITED:
+            yield column.name, str(replace(column.type, nullable=True))
+
+
+def stays(pair: PipelinePair) -> str:
+    """Why open-source Flink may not keep the operators in front of a stateless sink; "" where it does for sure."""
+    old, new = fronts(pair)
+    if old is None or new is None:
+        return "the sink is not declared: what is planned in front of it is not known"
+    if old.connector != new.connector or old.connector not in STATELESS_SINKS:
+        return f"sink connector {new.connector} may keep state of its own, which was not measured"
+    windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
+    if old.enforced != new.enforced and not windowed:
+        return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
+    if old.parallelism != new.parallelism:
+        return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
+    if _spread_without_a_key(pair):
+        return "Flink plans no sink.parallelism for results that may be updated, without a primary key"
+    if Materialized.MAYBE in (old.materialized, new.materialized) or old.materialized != new.materialized:
+        return "results may be kept once more in front of the sink, by its primary key"
+    if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
+        return "the sink's primary key was changed across a restore only behind an aggregation"
+    return "" if old.partitions == new.partitions else "the sink is partitioned in another way"
+
+
+def _spread_without_a_key(pair: PipelinePair) -> bool:
+    """Whether the sink got a parallelism of its own, be it the job's, that needs a primary key it lacks."""
+    old, new = (None if each is None else each.option("sink.parallelism") for each in tables(pair))
+    sink = table(pair.new_program, pair.new.sink)
+    if new is None or old == new or sink is None or sink.primary_key:
+        return False
+    read = (segment for segment in segments(pair.new) if isinstance(segment.origin, Source))
+    return not (appends(pair.new.segment) and all(appends_only(segment, pair.new_program) for segment in read))
+
+
+def tops(pair: PipelinePair) -> tuple[object, object]:
+    """What the results come from, before and after."""
+    return pair.old.segment.origin, pair.new.segment.origin
+
+
+def materialized(pair: PipelinePair) -> tuple[Materialized, Materialized]:
+    """Whether a sink materializer stands in front of the sink, before and after."""
+    return (
+        _materialized(pair.old, pair.old_pipeline, pair.old_program),
+        _materialized(pair.new, pair.new_pipeline, pair.new_program),
+    )
+
+
+def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Materialized:
+    """It does where updates reach an upsert sink whose primary key is not the key they come by."""
+    if not output.sink:
+        return Materialized.NO
+    sink = table(program, output.sink)
+    if sink is None:
+        return Materialized.MAYBE
+    mode = settings.effective(dict(pipeline.settings), "table.exec.sink.upsert-materialize", "flink")
+    if not sink.primary_key or mode == "NONE":
+        return Materialized.NO
+    if mode == "FORCE":
+        return Materialized.YES
+    top, connector = output.segment.origin, sink.option("connector")
+    if connector in STATELESS_SINKS:
+        return Materialized.NO
+    if isinstance(top, AggregateOperator) and top.windowed:
+        return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
+    if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
+        return Materialized.MAYBE
+    held, keys = _held(output, sink), set(top.keys)
+    if held == keys:
+        return Materialized.NO
+    return Materialized.MAYBE if held & keys else Materialized.YES
+
+
+def _held(output: Output, sink: Table) -> set[Expression | None]:
+    """What the columns of a sink's primary key hold: a grouping key as itself."""
+    names = (column.name for column in sink.columns if column.name not in dict(sink.computed))
+    columns = dict(zip(names, output.columns, strict=False))
+    found = (columns.get(key) for key in sink.primary_key)
+    return {
+        each.output.key if isinstance(each, OperatorColumn) and isinstance(each.output, KeyOutput) else each
+        for each in found
+    }

@@ -1,0 +1,185 @@
+"""The shape of the rules over one kind of operator: what a change of each of its parts means, as rows of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_conditions, format_value
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.engines.flink.ranking import wrong
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    PlanCover,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, OtherKind, OtherOperator
+
+Ids = tuple[str, ...]
+"""Ids of restores."""
+Judge = Callable[[OperatorPair, Difference], Verdict]
+STATELESS = frozenset({JoinForm.LOOKUP, OtherKind.UNION_ALL})
+"""Kinds of operators that keep nothing."""
+IGNORE = "table.optimizer.state-compatibility.ignore-filter"
+IGNORED = {"vvr": Verdict(Outcome.COMPATIBLE, Basis.DOCUMENT, f"WHERE page: {IGNORE} = true")}
+"""What a changed condition comes to where that setting is on."""
+
+NOTICED_ABOVE = {
+    "vvr": inferred(Outcome.UNKNOWN, "an operator above keeps what this one handed on before the change"),
+    "flink": wrong(
+        "lj-agg-key-lookup",
+        "ga-nested-inner-mod",
+        "ua-branch-filter-change",
+        note="what is above keeps the old results",
+    ),
+}
+"""What a change comes to that an operator above notices, which gathered what was handed on before."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a change of one part means: a sentence, and the verdict of each engine or what finds it.
+
+    ``quiet`` tells where the operator hands on the same rows as before: what reads them does not notice.
+    """
+
+    says: str
+    vvr: Verdict | Judge
+    flink: Verdict | Judge
+    quiet: Callable[[Difference], bool] = lambda difference: False
+    show: Callable[[Any], str] = field(default=format_value)
+
+
+def parts_rule(
+    code: str,
+    title: str,
+    kinds: Iterable[str],
+    rows: Mapping[str, Row],
+    *,
+    vvr: Verdict,
+    flink: Verdict,
+    rationale: str,
+    example: Example,
+    of: type = object,
+) -> Rule:
+    """A rule over operators of these kinds, the same on both sides; ``rows`` are by part, whatever its input.
+
+    ``of``: the class of operator that the rows know, where others go by the same kind.
+    ``vvr`` and ``flink`` are the verdicts of the rule as a whole, which its example shows.
+    """
+    spoken = frozenset(kinds)
+
+    def find(pair: OperatorPair) -> Iterable[RuleMatch]:
+        if pair.old.kind != pair.new.kind or pair.new.kind not in spoken:
+            return
+        if not (isinstance(pair.old, of) and isinstance(pair.new, of)):
+            return
+        for difference in pair.differences:
+            row = rows.get(difference.part.partition(" of input ")[0])
+            if row is None:
+                continue
+            found = {
+                engine: judge if isinstance(judge, Verdict) else judge(pair, difference)
+                for engine, judge in (("vvr", row.vvr), ("flink", row.flink))
+            }
+            yield RuleMatch(
+                f"{pair.new.kind}: {row.says}",
+                (difference.key,),
+                row.show(difference.before),
+                row.show(difference.after),
+                verdicts=found
+                if row.quiet(difference)
+                else {engine: noticed_above(pair, engine, verdict) for engine, verdict in found.items()},
+            )
+
+    verdicts = {"vvr": vvr, "flink": flink}
+    # What stands above may have gathered what this one handed on.
+    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
+    return Rule(
+        code,
+        title,
+        RuleScope.OPERATOR,
+        verdicts,
+        rationale,
+        example,
+        find,
+        case_dependent=safe,
+        plan_cover=PlanCover.ALWAYS,
+    )
+
+
+def noticed_above(pair: OperatorPair, engine: str, verdict: Verdict) -> Verdict:
+    """A change that is right for the operator itself is not for one above it that gathered what it handed on before."""
+    if verdict.outcome is not Outcome.COMPATIBLE or not gathered_above(pair):
+        return verdict
+    return NOTICED_ABOVE[engine]
+
+
+def gathered_above(pair: OperatorPair) -> bool:
+    """Whether an operator with state stands between this one and the sink."""
+    above = (other for other in pair.pipeline.operators if pair.path.startswith(f"{other.path} > "))
+    return any(stateful(other) for other in above)
+
+
+def stateful(pair: OperatorPair) -> bool:
+    return keeps_state(pair.new)
+
+
+def keeps_state(operator: Operator) -> bool:
+    """Whether an operator keeps state; an asynchronous lookup's queue is judged by itself."""
+    return operator.kind not in STATELESS and not by_processing_time(operator)
+
+
+def by_processing_time(operator: object) -> bool:
+    """A sort by processing time alone hands rows on as they come and keeps nothing (``so-proc-field-add``)."""
+    if not isinstance(operator, OtherOperator) or operator.kind != OtherKind.TEMPORAL_SORT:
+        return False
+    detail = dict(operator.attributes)
+    return detail["clock"] == "proctime" and not detail["sort keys"]
+
+
+def refused(*ids: str, note: str = "", consequence: Consequence = Consequence.REFUSED_AT_RESTORE) -> Verdict:
+    """Refused: at restore, for another layout of state, or at submit, for another topology."""
+    return measured(Outcome.INCOMPATIBLE, *ids, note=note, consequence=consequence)
+
+
+def filters_row(page: str, flink: Verdict) -> Row:
+    """Conditions on the rows that reach the operator: the vendor's switch makes a change of them compatible."""
+
+    def on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+        ignored = dict(pair.pipeline.new_pipeline.settings).get(IGNORE, "false").lower() == "true"
+        return IGNORED["vvr"] if ignored else documented(Outcome.INCOMPATIBLE, page)
+
+    return Row(
+        "a condition on the rows that reach it changed",
+        on_vvr,
+        flink,
+        show=lambda value: format_conditions(value or ()),
+    )
+
+
+def row_types(pair: OperatorPair, difference: Difference) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of an input's columns on both sides, as the difference's part names the input."""
+    place = int(difference.part.rpartition(" ")[2]) - 1
+    types = [side.row_types for side in (pair.old, pair.new) if isinstance(side, JoinOperator | OtherOperator)]
+    old, new = (tuple(map(str, each[place])) if place < len(each) else () for each in types)
+    return old, new
+
+
+def layout_row(says: str, vvr: Verdict, other_types: Ids, same_types: Ids) -> Row:
+    """The columns that are kept of an input: other types are refused, the same types of other columns are misread."""
+
+    def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
+        old, new = row_types(pair, difference)
+        return wrong(*same_types) if old == new else refused(*other_types)
+
+    return Row(says, vvr, on_flink)

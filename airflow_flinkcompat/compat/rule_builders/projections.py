@@ -1,0 +1,191 @@
+"""Above which operators another projection or condition was restored right, and where it is not sure.
+
+Measured on open-source Flink 2.3.0, into sinks without state. Where the planner computes or asks something was read
+from EXPLAIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks
+from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.rule import Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.metric_rules import computed
+from airflow_flinkcompat.compat.rule_builders.part_rules import refused
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.expressions import Literal
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    OtherKind,
+    OtherOperator,
+    OverOperator,
+    Source,
+)
+from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn, PassedOutput, leaves
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+
+def joins(pair: PipelinePair) -> list[JoinOperator]:
+    """The joins nearest the sink, before and after."""
+    return [top for top in sinks.tops(pair) if isinstance(top, JoinOperator)]
+
+
+def moved_by_outer_join(pair: PipelinePair) -> bool:
+    """A condition above an outer join may ask for partners, which makes the planner join in another way."""
+    kept = (JoinForm.TEMPORAL, JoinForm.LOOKUP)
+    outer = [top for top in joins(pair) if top.join != "INNER" and top.form not in kept]
+    return "filters" in pair.parts and bool(outer)
+
+
+def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
+    """Where it cannot be told whether VVR plans a condition or a computation above an operator or below it."""
+    if moved_by_outer_join(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
+    if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it may be asked below the temporal join")}
+    if _asks_about_partitions(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "it asks about PARTITION BY alone and may be asked below")}
+    if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
+        return {"vvr": inferred(Outcome.UNKNOWN, "what stands beside an OVER call is computed below it")}
+    return {}
+
+
+def _asks_about_partitions(pair: PipelinePair) -> bool:
+    """Whether a condition that differs drops whole partitions of what stands below, so that it could move there.
+
+    Flink 2.3 leaves it above (EXPLAIN); no page says where VVR asks it.
+    """
+    return any(
+        all(isinstance(leaf, Literal) or getattr(leaf, "output", None) in partition for leaf in leaves(part))
+        for partition in map(_partition, sinks.tops(pair))
+        for part in pair.old.segment.filters ^ pair.new.segment.filters
+    )
+
+
+def _partition(top: object) -> frozenset[object]:
+    """The outputs of an operator that are its PARTITION BY, where it is no ranking; a pattern hands them up first."""
+    if isinstance(top, OverOperator):
+        return frozenset(PassedOutput(0, column) for column in top.partition_by)
+    if isinstance(top, OtherOperator) and top.kind == OtherKind.MATCH_RECOGNIZE:
+        return frozenset(map(ColumnOutput, range(len(dict(top.attributes)["partition order"]))))
+    return frozenset()
+
+
+def _bare(pair: PipelinePair) -> bool:
+    """Whether columns that differ are handed on as they are."""
+    return all(isinstance(column, OperatorColumn) for column in set(pair.old.columns) ^ set(pair.new.columns))
+
+
+def _join(pair: PipelinePair) -> bool:
+    return not moved_by_outer_join(pair)
+
+
+def _lookup(pair: PipelinePair) -> bool:
+    """An asynchronous lookup that hands on other columns was restored right; nothing else above one was measured."""
+    sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin)]
+    modes = {lookups.mode(*each) for each in tops}
+    same = pair.old.segment.filters == pair.new.segment.filters and _bare(pair)
+    sure = modes == {LookupMode.SYNCHRONOUS} or (modes == {LookupMode.ASYNCHRONOUS} and same)
+    return len(tops) == 2 and sure
+
+
+def _over(pair: PipelinePair) -> bool:
+    """What stands beside an OVER call is computed below it, and without a computed call more columns are stored."""
+    tops = sinks.tops(pair)
+    same = pair.old.segment.filters == pair.new.segment.filters
+    return _bare(pair) and same and all(isinstance(top, OverOperator) and computed(top) for top in tops)
+
+
+def _any(pair: PipelinePair) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Above:
+    """The restores seen above a kind of operator, and where they speak of a pair."""
+
+    ids: tuple[str, ...]
+    sure: Callable[[PipelinePair], bool] = _any
+    note: str = ""
+
+
+ABOVE: Mapping[str, Above] = {
+    AggregateKind.GROUP: Above(("ga-outer-calc", "ga-having-add", "ga-dup-agg")),
+    JoinForm.REGULAR: Above(("rj-output-expr", "rj-output-expr-one"), _join),
+    JoinForm.INTERVAL: Above(("rj-output-expr", "tj-output-expr"), _join, note="as above other joins"),
+    JoinForm.WINDOW: Above(("rj-output-expr", "tj-output-expr"), _join, note="as above other joins"),
+    JoinForm.TEMPORAL: Above(("tj-output-expr", "tj-output-reorder", "tj-push-left-add", "tj-push-left-change")),
+    JoinForm.LOOKUP: Above(("lj-where-add",), _lookup),
+    OtherKind.TEMPORAL_SORT: Above(("so-drop-ts",)),
+    OtherKind.LIMIT: Above(("li-col-swap",)),
+    OtherKind.MATCH_RECOGNIZE: Above(("mr-part-reorder",)),
+    OverOperator.KIND: Above(("over-frames-output-computed", "over-frames-output-computed-rows"), _over),
+}
+
+
+def seen_above(pair: PipelinePair) -> Verdict | None:
+    """The verdict for another projection or condition above the nearest operator; None where none was seen."""
+    if "operators" in pair.parts:
+        return coming_or_going(pair)
+    tops = [side.segment.origin for side in (pair.old, pair.new)]
+    kinds = {getattr(top, "kind", "") for top in tops}
+    found = ABOVE.get(kinds.pop()) if len(kinds) == 1 else None
+    if found is None or any(isinstance(top, AggregateOperator) and top.windowed for top in tops):
+        return None
+    return right(*found.ids, note=found.note) if found.sure(pair) else None
+
+
+def _reads_source(operator: object) -> TypeGuard[JoinOperator]:
+    if not isinstance(operator, JoinOperator) or operator.form is not JoinForm.LOOKUP:
+        return False
+    return isinstance(operator.segments[0].origin, Source)
+
+
+def _sort(operator: Operator) -> bool:
+    by_time = isinstance(operator, OtherOperator) and operator.kind == OtherKind.TEMPORAL_SORT
+    detail = dict(operator.attributes) if isinstance(operator, OtherOperator) else {}
+    return by_time and detail["clock"] is TimeAttribute.ROWTIME and isinstance(operator.segments[0].origin, Source)
+
+
+def coming_or_going(pair: PipelinePair) -> Verdict | None:
+    """What keeps nothing may come and go, and a sort that comes has nothing to go on from; None elsewhere."""
+    moved = sinks.stays(pair) if pair.old.sink or pair.new.sink else ""
+    gone, come = lookups.modes_of_unpaired(pair)
+    if LookupMode.ASYNCHRONOUS in gone and not pair.added:
+        return refused("al-stateless-idle-removed", consequence=Consequence.REFUSED_AT_SUBMIT)
+    if pair.operators:
+        return None
+    if LookupMode.NOT_KNOWN in gone | come:
+        return unmeasured(lookups.MAY_WAIT)
+    if moved:
+        return None
+    if all(map(_reads_source, (*pair.removed, *pair.added))):
+        return right("lj-removed", "al-stateless-idle-added", "sk-stateless-lookup-added")
+    if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
+        return right("so-added", note="it starts empty behind a query that kept nothing")
+    return None
+
+
+def _handed_on(pair: PipelinePair) -> bool:
+    """Whether the output is the same but for the operators that hand it on."""
+    old, new = (tuple(_source(column) for column in side.columns) for side in (pair.old, pair.new))
+    below = [origin.segments[0] for origin in (pair.new.segment.origin,) if isinstance(origin, OtherOperator)]
+    return old == new and all(segment.filters == pair.old.segment.filters for segment in below)
+
+
+def _source(column: object) -> object:
+    return column.output.column if _passed(column) else column  # type: ignore[attr-defined]
+
+
+def _passed(column: object) -> bool:
+    return isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput)

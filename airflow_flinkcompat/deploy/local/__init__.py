@@ -1,1 +1,0 @@
-"""A Flink of one's own on this machine: its jars and its processes."""

@@ -1,0 +1,216 @@
+"""What earlier runs have left behind: a finished deployment, a start to take up, a stopped job, or one that came back.
+
+A job that was stopped ends by its savepoint, and its successor goes on from there. It may come back all the same: with
+a JobManager that recovers it from a checkpoint, or because somebody started it again. What it reads and writes from
+then on is in no savepoint of before, so the first one is no start any more: rows would be processed twice or lost. As
+long as its successor neither runs nor may yet be accepted, the former job is stopped once more, and the start is begun
+anew from the savepoint of that last stop; else it is refused, because only a person can say which of the two stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare
+from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.steps import (
+    DEPLOYED,
+    DEPLOYING,
+    FAILED,
+    ROLLED_BACK,
+    STARTED,
+    STARTING,
+    STOPPED,
+    STOPPING,
+    Progress,
+    is_step,
+)
+from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, RolledBack, Run, age_of, short
+from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, last_checkpoint
+from airflow_flinkcompat.deploy.target import SavepointStore, Snapshot
+from airflow_flinkcompat.model import StartMode
+
+
+def previous_result(
+    run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
+) -> LedgerEntry | None:
+    """What this very run has come to before, should it have died before it could say so. Raises RolledBack.
+
+    A run's name alone does not make it the same one: a task that is cleared keeps it. The finished one was checked
+    against the same side (``checked``), was of the same version, start and hand-over, and what failed was not asked for
+    again since (``asked_at``).
+    """
+    progress = Progress.of(entries)
+    head = progress.head
+    if head is None or head.owner != run.owner or progress.steps:
+        return None
+    before = Progress.of([entry for entry in entries if entry.number < head.number])
+    former = before.head.sha256 if before.head else None
+    if former != checked:
+        return None
+    if head.kind == ROLLED_BACK:
+        failed = before.failed_start
+        again = asked_at is not None and head.written < asked_at
+        if failed is None or failed.sha256 != run.side.digest() or again:
+            return None
+        raise RolledBack(head.message)
+    handed = {json.dumps(each, sort_keys=True) for each in (head.hand_over, run.context.get("hand_over"))}
+    same = run.starts_as(head) and head.sha256 == run.side.digest() and len(handed) == 1
+    if head.kind != DEPLOYED or not same:
+        return None
+    status = run.target.status(head.job_ref)
+    if status is None or (status.terminal and status.state != "FINISHED"):
+        return None
+    run.log(f"job {head.job_id} was deployed by an earlier try of this run (entry {head.number})")
+    return head
+
+
+def validated(run: Run, progress: Progress) -> bool:
+    """Whether an unfinished run has validated this version before it touched anything."""
+    claim = progress.latest(DEPLOYING)
+    return progress.unfinished is not None and claim is not None and claim.sha256 == run.side.digest()
+
+
+def came_back(run: Run, head: LedgerEntry | None, begun: LedgerEntry | None) -> bool:
+    """Whether the former job runs, although the job of ``begun`` was to follow it.
+
+    Raises DeployRefused: that one runs as well, or may yet be accepted.
+    """
+    if head is None or not run.runs(head.job_id):
+        return False
+    if begun is None:
+        return True
+    status = run.status_of(begun)
+    said = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
+    if status is not None and not status.terminal:
+        raise DeployRefused(
+            f"{said}, and job {begun.job_id} of entry {begun.number}, which went on from {begun.savepoint}, runs too: "
+            "both write to one sink, and what both wrote since is there twice. Cancel one of them, then deploy again: "
+            f"without job {head.job_id} the other one stays as it is; without job {begun.job_id} the former one is "
+            "stopped once more, and goes on from there"
+        )
+    age = age_of(begun)
+    if status is None and age < IN_FLIGHT_SECONDS:
+        raise DeployRefused(
+            f"{said}, and job {begun.job_id} of entry {begun.number} may still be accepted beside it: deploy again in "
+            f"{IN_FLIGHT_SECONDS - age:.0f} s, then it is stopped once more"
+        )
+    return True
+
+
+def unfinished_start(run: Run, progress: Progress) -> LedgerEntry | None:
+    """The start that an earlier run of this version wrote down and did not see through."""
+    reached = progress.reached
+    if reached is None or reached.kind not in (STARTING, STARTED):
+        return None
+    if came_back(run, progress.head, reached):
+        run.log(
+            f"the former job runs again after its stop: the start of entry {reached.number} from {reached.savepoint} "
+            "is given up, what came since is not in there"
+        )
+        return None
+    status = run.status_of(reached)
+    ended = status is not None and status.terminal
+    as_wanted = run.starts_as(reached)
+    if reached.sha256 == run.side.digest() and (as_wanted or not ended):
+        if not as_wanted:
+            raise DeployRefused(
+                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start_mode}, and this run is "
+                f"to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
+            )
+        run.log(f"entry {reached.number} began to start job {reached.job_id}: taking it up")
+        return reached
+    if status is not None and not ended:
+        raise DeployRefused(
+            f"job {reached.job_id} of entry {reached.number} runs another version ({short(reached.sha256)}) that was "
+            f"never verified: clear the run that started it ({reached.owner}), or cancel the job; then deploy again"
+        )
+    age = age_of(reached)
+    if status is None and age < IN_FLIGHT_SECONDS:
+        raise DeployRefused(
+            f"job {reached.job_id} of entry {reached.number}, another version ({short(reached.sha256)}), may still be "
+            f"accepted: wait for {IN_FLIGHT_SECONDS - age:.0f} s, or clear the run that began it ({reached.owner})"
+        )
+    return None
+
+
+def former_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> Stopped | None:
+    """What the former job left when a redeploy stopped it; None when it is still to be stopped, or once more."""
+    head = progress.head
+    if head is None:
+        return Stopped()
+    job_id = head.job_ref
+    status = run.target.status(job_id)
+    runs = status is not None and not status.terminal
+    stopped = progress.stopped
+    if stopped is not None and not runs:
+        if taken_up is None:
+            run.log(f"job {job_id} was stopped by entry {stopped.number}; its state is in {stopped.savepoint}")
+        return Stopped.of(stopped)
+    last = progress.latest(STOPPING, STOPPED, FAILED)
+    if runs or (last is not None and last.kind == STOPPING):
+        return None
+    if taken_up is not None or (run.options.allow_ended and run.mode is StartMode.STATELESS):
+        return Stopped()
+    if run.mode is StartMode.CHECKPOINT and status is not None:
+        taken = last_checkpoint(run, job_id, status.state)
+        return Stopped(taken.path, taken)
+    seen = f"is {status.state}" if status else "is unknown to the cluster"
+    _check_overtaken(run)
+    left = run.target.final_savepoint(job_id) if status and isinstance(run.target, SavepointStore) else None
+    by = "its last run was stopped by no deployment" if progress.latest(STOPPED) else "no deployment has stopped it"
+    raise DeployRefused(
+        f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}: there is no savepoint "
+        f"to go on from{_left_in(left, head)}. Find out why it ended; "
+        "then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained and the change is "
+        "compatible), or restart it stateless with ended jobs allowed"
+    )
+
+
+def check_strangers(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> None:
+    """No other job of this deployment runs: none of its name, and none that an earlier run began under another.
+
+    Raises DeployRefused.
+    """
+    head = progress.head
+    name = prepare(run.side.script, run.side.source).job_name or run.job_settings(run.side.settings)[JOB_NAME]
+    begun = {job for step in progress.steps if (job := run.job_of(step))}
+    ours = {job for entry in (head, taken_up) if entry and (job := run.job_of(entry))}
+    strangers = sorted({*run.target.running(name), *(job for job in begun - ours if run.runs(job))} - ours)
+    if strangers:
+        _check_overtaken(run)
+        raise DeployRefused(
+            f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the one of the ledger "
+            f"({head.job_id if head else 'nothing is deployed'}): two would write to one sink. Stop it, or "
+            "deploy under another name"
+        )
+
+
+def anything_runs(run: Run, progress: Progress) -> bool:
+    """Whether any job that the ledger speaks of runs, or nobody knows."""
+    try:
+        return any(run.runs(job) for job in {run.job_of(entry) for entry in (progress.head, *progress.steps) if entry})
+    except DeployError:
+        return True
+
+
+def _check_overtaken(run: Run) -> None:
+    """What is seen of the cluster may be the work of a run that began after the ledger was read."""
+    newer = [entry for entry in run.ledger.entries() if entry.number > run.last and is_step(entry)]
+    if newer:
+        raise DeployRefused(
+            f"{newer[-1].owner} deploys {run.ledger.deployment} at the same time (entry {newer[-1].number}, "
+            f"{newer[-1].kind}): wait for it, then check the change again"
+        )
+
+
+def _left_in(savepoint: Snapshot | None, head: LedgerEntry) -> str:
+    if savepoint is None:
+        return ""
+    return (
+        f", but the one of whoever stopped it, {savepoint}: start the script of entry {head.number} from it again, and "
+        "`flinkcompat ledger adopt` that job"
+    )

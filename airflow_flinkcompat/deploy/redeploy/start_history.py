@@ -1,0 +1,115 @@
+"""A start that is taken up long after it was made: proved, or not, by what happened within its settle time.
+
+Since then Flink may have restarted the job, from a checkpoint of its own; what is seen now says little about the start.
+To go back for that would write the rows since the savepoint a second time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.steps import STOPPED
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus, same_snapshot
+
+_CHECKPOINT = re.compile(r"/chk-(\d+)/?$")
+
+
+@dataclass(frozen=True)
+class StartHistory:
+    """Judges a start that another call began.
+
+    ``since``: when it was written down, in seconds since the epoch; ``start_seconds``: how long it had to prove itself.
+    ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None where nobody knows it.
+    ``job_history``: asks the target; None where it does not show that.
+    """
+
+    job_id: str
+    savepoint: str | None
+    number: Callable[[], int | None]
+    since: float
+    start_seconds: float
+    settle_seconds: float
+    job_history: Callable[[], JobHistory | None]
+
+    def proved(self, status: JobStatus) -> tuple[str, ...] | None:
+        """What became of the job after it was proved, a line each; None where its settle time is what is to be judged.
+
+        Proved is: a checkpoint of its own was complete for the settle time before anything failed, or all that failed
+        did so when the time of the start and the settle time were long over; and its first restore was the one it was
+        given. Raises DeployError where that cannot be told: it is neither deployed nor undone then.
+        """
+        seen = self.job_history()
+        if seen is None:
+            raise self._inconclusive(status, f"how it went since then {CANNOT_TELL}")
+        began_as_given = same_snapshot(seen.restored, self.savepoint)
+        own = f"/{self.job_id}/chk-" in f"{seen.restored or ''}"
+        events = list(seen.failures)
+        if own and not events and seen.restored_at is not None:  # recovered with its JobManager, which forgets failures
+            events = [seen.restored_at]
+        if not events or not seen.completed or not (began_as_given or own):
+            return None
+        if not seen.all_failures:
+            raise self._inconclusive(status, "it failed so often that its first failures are not shown any more")
+        first = min(events)
+        settled = seen.checkpoint is not None and first >= seen.checkpoint + self.settle_seconds
+        if not settled and first < self.since + self.start_seconds + self.settle_seconds:
+            return None
+        if not began_as_given and not self._began_with_it(status, seen):
+            raise self._inconclusive(
+                status,
+                f"it was restored last from a checkpoint of its own, {seen.restored}, and what is shown does not prove "
+                f"that it began with {self.savepoint or 'an empty state'}",
+            )
+        times = len(seen.failures)
+        failed = f"failed {times} time{'s' * (times != 1)}, first" if times else "was recovered"
+        at = datetime.fromtimestamp(first, UTC).isoformat(timespec="seconds")
+        last = f": {status.failure}" if status.failure else ""
+        return (
+            f"after its settle time it {failed} at {at}, and is {status.state} now"
+            f"{'' if began_as_given else f', restored from its own checkpoint {seen.restored}'}{last}",
+        )
+
+    def _began_with_it(self, status: JobStatus, seen: JobHistory) -> bool:
+        """Whether a job that was restored from a checkpoint of its own began with what it was given.
+
+        Flink numbers a job's checkpoints from the one on that it began with (from 1 without any), so all numbers that
+        were not used for its own checkpoints are those before; and it counts every restore, also the first one. Both
+        have to fit.
+        """
+        number = self.number()
+        pending = 0 if status.tasks_running else 1  # a failure it was not restored after
+        after_failures = len(seen.failures) - pending
+        if number is None or seen.restored_number is None:
+            return False
+        if self.savepoint is None:
+            return seen.newest <= seen.triggered and seen.restores <= len(seen.failures)
+        return (
+            seen.restored_number > number
+            and seen.newest - seen.completed >= number
+            and seen.restores > max(after_failures, 0)
+        )
+
+    def _inconclusive(self, status: JobStatus, why: str) -> DeployError:
+        return DeployError(
+            f"whether the start of job {self.job_id} succeeded cannot be told any more, because {why}. It is "
+            f"{status.state}; nothing was ended or started. Look at its rows and its log: if it is right, take it over "
+            f"by `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if not, cancel it, and deploy again"
+        )
+
+
+def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | None:
+    """The number that Flink gave a savepoint or checkpoint; 0 for none, None where nobody knows it.
+
+    Of a savepoint that was not measured, the number of the checkpoint before it: its own is higher.
+    """
+    if savepoint is None:
+        return 0
+    stopped = [entry for entry in entries if entry.kind == STOPPED and same_snapshot(entry.savepoint, savepoint)]
+    numbers = [entry.state["number"] for entry in stopped if entry.state.get("number") is not None]
+    found = (_CHECKPOINT.search(path or "") for path in (savepoint, *(entry.checkpoint for entry in stopped)))
+    return next(iter([*numbers, *(int(match[1]) for match in found if match)]), None)

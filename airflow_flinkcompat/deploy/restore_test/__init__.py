@@ -1,0 +1,31 @@
+"""Rehearsing a restore beside the live job: what the new script would take over of its state, before it is stopped.
+
+Names load on first use: the watcher, a process of its own, needs none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.restore_test.journal import Paused
+    from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
+    from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
+    from airflow_flinkcompat.deploy.restore_test.sequence import Cluster, RehearsalOptions, abandon, rehearse
+    from airflow_flinkcompat.model import RehearsalFinding
+
+_HOMES = {
+    ".journal": ("Paused",),
+    ".report": ("Rehearsal",),
+    ".restoring": ("Timeouts",),
+    ".sequence": ("Cluster", "RehearsalOptions", "abandon", "rehearse"),
+    "airflow_flinkcompat.model": ("RehearsalFinding",),
+}
+
+__all__ = ["Cluster", "Paused", "Rehearsal", "RehearsalFinding", "RehearsalOptions", "Timeouts", "abandon", "rehearse"]
+
+
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

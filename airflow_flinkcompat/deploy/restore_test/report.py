@@ -1,0 +1,116 @@
+"""What a rehearsal found, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
+from airflow_flinkcompat.model import RehearsalFinding
+
+SCHEMA = "flinkcompat-rehearsal/1"
+_NOT_PROOF = (
+    "A restore that is accepted can still give wrong rows: this is no verdict on the change. Ask `flinkcompat check`."
+)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The finding of one rehearsal.
+
+    ``at``: where it was refused, ``submit`` or ``restore``, or ``run`` where it failed right after it was restored.
+    ``reason``: Flink's words, or why it could not be told. Operators are those with state: ``claimed`` by the new
+    script, ``dropped`` by it and not by the control, ``unclaimed`` by the control already (sinks), ``begun``: operators
+    of the new script that found nothing. None: not known, for want of the savepoint's metadata. ``basis`` says what was
+    used; ``left``: what could not be cleaned up.
+    """
+
+    finding: RehearsalFinding
+    reason: str = ""
+    at: str = ""
+    job_id: str = ""
+    live: str = ""
+    claimed: tuple[StoredOperator, ...] | None = None
+    dropped: tuple[StoredOperator, ...] | None = None
+    unclaimed: tuple[StoredOperator, ...] | None = None
+    begun: tuple[StoredOperator, ...] | None = None
+    basis: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values, secrets masked.
+
+        Returns:
+            One key per field, and the schema.
+        """
+        texts = {
+            "finding": str(self.finding),
+            "reason": redact(self.reason),
+            "left": [redact(each) for each in self.left],
+        }
+        return {"schema": SCHEMA, **asdict(self), **texts}
+
+    def lines(self) -> tuple[str, ...]:
+        """The text a person reads, secrets masked.
+
+        Returns:
+            The headline, then a line for each thing found.
+        """
+        lines = [f"REHEARSAL: {self._headline()}"]
+        if self.reason:
+            lines.append(
+                f"  {'reason' if self.finding is RehearsalFinding.INCONCLUSIVE else 'Flink says'}: {self.reason}"
+            )
+        lines += _state("state claimed, as by the control", self.claimed)
+        lines += _state("state dropped that the control claimed", self.dropped)
+        lines += _state("operators that keep state and began empty", self.begun)
+        lines += _state("left aside by the control too (sinks are stand-ins)", self.unclaimed)
+        if self.basis:
+            lines.append(f"  rests on: {'; '.join(self.basis)}")
+        if self.live:
+            lines.append(f"  live job {self.job_id}: {self.live}")
+        lines += [f"  LEFT BEHIND: {each}" for each in self.left]
+        if self.finding is RehearsalFinding.RESTORED:
+            lines.append(_NOT_PROOF)
+        return tuple(map(redact, lines))
+
+    def _headline(self) -> str:
+        match self.finding:
+            case RehearsalFinding.REFUSED if self.at == "run":
+                return "refused: the new script was restored from the live job's state and failed at its first rows"
+            case RehearsalFinding.REFUSED:
+                return f"refused at {self.at}: the new script does not start from the live job's state"
+            case RehearsalFinding.RESTORED if self.begun:
+                return "restored: the new script runs from the live job's state, and some operators began empty"
+            case RehearsalFinding.RESTORED:
+                return "restored: the new script runs from the live job's state"
+            case _:
+                return "could not tell"
+
+
+def with_states(
+    found: Rehearsal,
+    saved: Iterable[StoredOperator] | None,
+    by_control: frozenset[str],
+    by_new: frozenset[str],
+    own: Iterable[StoredOperator] | None,
+) -> Rehearsal:
+    """With the operators that hold state, sorted by what became of them; ``own`` are those of the new script."""
+    if saved is None:
+        return found
+    held = [each for each in saved if each.has_state]
+    known = {each.id for each in held}
+    return replace(
+        found,
+        claimed=tuple(each for each in held if each.id not in by_new),
+        dropped=tuple(each for each in held if each.id in by_new - by_control),
+        unclaimed=tuple(each for each in held if each.id in by_control),
+        begun=None if own is None else tuple(each for each in own if each.has_state and each.id not in known),
+    )
+
+
+def _state(title: str, operators: Iterable[StoredOperator] | None) -> list[str]:
+    found = [f"    {operator.name or 'operator'} ({operator.id[:8]})" for operator in operators or ()]
+    return [f"  {title}:", *found] if found else []

@@ -1,0 +1,385 @@
+"""The rehearsal: a savepoint of the running job, the old script from it as a control, then the new one.
+
+A wait that takes long may be left to somebody else: ``Paused`` carries what was done, and ``rehearse`` takes it up.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.flink.statements import prepare
+from airflow_flinkcompat.deploy.redeploy.run import Waiting
+from airflow_flinkcompat.deploy.restore_test import cluster as asking
+from airflow_flinkcompat.deploy.restore_test.claims import is_of_the_query, query_of, skipped_by_log
+from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
+from airflow_flinkcompat.deploy.restore_test.journal import Journal, Paused
+from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, with_states
+from airflow_flinkcompat.deploy.restore_test.restoring import (
+    Checked,
+    Inconclusive,
+    Restored,
+    RestoreRefused,
+    Runner,
+    Timeouts,
+    Unanswered,
+    Version,
+)
+from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.substitutes import CannotRehearse
+from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
+from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.secrets import Lookup
+
+_log = logging.getLogger(__name__)
+_ROLES = ("control", "new", "strict")
+# How long (seconds) a job whose submission was not answered may still come up.
+_COMING_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the live job runs. ``access``: settings of ``deploy.access`` for the watcher; None: the environment's."""
+
+    gateway: SqlGateway
+    jobmanager: JobManager
+    lookup: Lookup = no_connections
+    access: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class RehearsalOptions:
+    """``savepoint_directory`` None: the cluster's own."""
+
+    savepoint_directory: str | None = None
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+def rehearse(
+    cluster: Cluster,
+    job_id: str,
+    old: Version,
+    new: Version,
+    options: RehearsalOptions | None = None,
+    log: Callable[[str], None] = _log.info,
+    resumed: Mapping[str, Any] | None = None,
+) -> Rehearsal:
+    """Rehearse the restore of a new script from the state of a running job.
+
+    The live job is asked for one savepoint and for nothing else. What is started beside it is ended, and the savepoints
+    disposed of, however this ends: by this process, or by a child of it when it is killed. What cannot be asked any
+    more once the rehearsal is under way is a finding, ``could not tell``, and no error.
+
+    Args:
+        cluster: Where the live job runs.
+        job_id: The id of the live job, 32 hex digits.
+        old: The script and settings of the live job.
+        new: The script and settings that are proposed.
+        options: Time-outs and the folder of savepoints; the defaults where None.
+        log: Is told what happens, a line each.
+        resumed: The ``state`` of the :class:`Paused` that an earlier call with the same arguments raised.
+
+    Returns:
+        What was found.
+
+    Raises:
+        DeployRefused: The cluster does not know the job.
+        ScriptRefused: A script cannot be run as it is written.
+        DeployError: Gateway or JobManager cannot be asked at all.
+        Paused: A wait takes longer than ``Timeouts.here``. Nothing is ended then: the caller has to call this again, or
+            to :func:`abandon` the rehearsal.
+    """
+    options = options or RehearsalOptions()
+    if resumed is not None:
+        journal = Journal(dict(resumed["done"]), options.timeouts.here)
+        run = _Run(cluster, job_id, old, new, options, log, journal)
+        return run.rehearse(Started.of(resumed), run.sides)
+    for version in (old, new):
+        prepare(version.script, version.source)
+    live = cluster.jobmanager.status(job_id)
+    if live is None:
+        raise DeployRefused(f"the cluster knows no job {job_id}: `GET jobs/overview` lists those it does")
+    begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
+    run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.timeouts.here))
+    try:
+        sides = run.check()
+    except (Inconclusive, CannotRehearse) as error:
+        return Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error), job_id=job_id, live="not touched")
+    return run.rehearse(Started(), lambda: sides)
+
+
+def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> list[str]:
+    """End what a paused rehearsal has started.
+
+    Args:
+        cluster: Where the live job runs.
+        state: What :class:`Paused` held.
+        timeout: Seconds the end may take.
+
+    Returns:
+        What could not be ended in that time, in words; a child process goes on trying to end it.
+    """
+    started = Started.of(state)
+    left = clean_up(cluster.jobmanager, started, timeout=timeout, coming=0)
+    if left:
+        Watcher(cluster.jobmanager.endpoint.url, cluster.access, started).leave()
+    return left
+
+
+class _Run:
+    def __init__(
+        self,
+        cluster: Cluster,
+        job_id: str,
+        old: Version,
+        new: Version,
+        options: RehearsalOptions,
+        log: Callable[[str], None],
+        journal: Journal,
+    ) -> None:
+        self.cluster, self.jobmanager = cluster, cluster.jobmanager
+        self.job_id, self.old, self.new = job_id, old, new
+        self.options, self.log = options, log
+        self.journal, self.once = journal, journal.once
+        self.name, self.token = str(journal.done["name"]), str(journal.done["token"])
+        self.basis: list[str] = journal.done["basis"]
+        private = f"flinkcompat-rehearsal-{self.token}"
+        self.runner = Runner(cluster.gateway, cluster.jobmanager, cluster.lookup, private, options.timeouts, journal)
+
+    # ---------------------------------------------------------------------------------- before anything is started
+    def check(self) -> tuple[Checked, Checked]:
+        """Both sides, found to be able to run beside the live job. Raises Inconclusive and CannotRehearse."""
+        live = self.jobmanager.status(self.job_id)
+        if live is None or not live.tasks_running or live.state != "RUNNING":
+            raise Inconclusive(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
+        self.once("restores", self._restores)
+        sides = self.sides()
+        self._cancel_leftovers()
+        needed = asking.slots_of(self.jobmanager.get(f"jobs/{self.job_id}"))
+        if missing := asking.missing_slots(self.jobmanager, needed):
+            raise Inconclusive(f"no slots for a second job: {missing}")
+        return sides
+
+    def sides(self) -> tuple[Checked, Checked]:
+        """Both, as Flink plans them. Raises Inconclusive and CannotRehearse."""
+        return self._checked(self.old), self._checked(self.new)
+
+    def _checked(self, version: Version) -> Checked:
+        self.log(f"checking what {version.source} reads and writes")
+        try:
+            return self.runner.check(version)
+        except CannotRehearse:
+            raise
+        except DeployError as error:
+            raise Inconclusive(f"{version.source} cannot be planned: {error}") from None
+
+    def _cancel_leftovers(self) -> None:
+        pattern = re.compile(rf"{re.escape(self.name)} rehearsal ({'|'.join(_ROLES)}) [0-9a-f]{{32}}")
+        for job in self.jobmanager.jobs().values():
+            if pattern.fullmatch(job.name) and not job.terminal:
+                self.log(f"cancelling {job.job_id}, left by an earlier rehearsal")
+                self.jobmanager.cancel(job.job_id)
+
+    # ------------------------------------------------------------------------------------------------ the sequence
+    def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
+        """``started``: what an earlier process of this rehearsal has started. Raises Paused."""
+        try:
+            watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access, started)
+        except OSError as error:
+            why = f"nothing was started, because what would end it when this process dies cannot run: {error}"
+            left = clean_up(self.jobmanager, started, timeout=self.options.timeouts.clean_up, coming=0)
+            return Rehearsal(
+                RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
+            )
+        coming = _COMING_SECONDS  # also after an interruption: a submission may be under way
+        left, paused = [], False
+        try:
+            try:
+                found = self._find(watcher, *sides())
+            except Unanswered as error:
+                found = Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error))
+            except DeployError as error:
+                found = Rehearsal(RehearsalFinding.INCONCLUSIVE, str(error))
+                coming = 0.0
+            except Waiting as waiting:
+                paused = True
+                raise Paused(str(waiting), waiting.wait, self.journal.state(watcher.started)) from None
+            else:
+                coming = 0.0
+        finally:
+            if not paused:
+                self.log("cleaning up")
+                left = clean_up(self.jobmanager, watcher.started, timeout=self.options.timeouts.clean_up, coming=coming)
+            if left:
+                watcher.leave()
+            else:
+                watcher.dismiss()
+        return replace(found, job_id=self.job_id, live=self._live(), basis=tuple(self.basis), left=tuple(left))
+
+    def _find(self, watcher: Watcher, old: Checked, proposed: Checked) -> Rehearsal:
+        savepoint = self._savepoint(watcher)
+        saved = self._stored(savepoint, self.job_id)
+        self._say(f"control: {self.old.source} from {savepoint}")
+        try:
+            control = self._restore(watcher, old, "control", savepoint)
+        except RestoreRefused as refused:
+            raise Inconclusive(
+                f"the control, the old script itself, was refused at {refused.at}: is it the script that job "
+                f"{self.job_id} runs, with the same settings? {refused}"
+            ) from None
+        left_by_control = self._skipped(control, saved)
+        self.once("control checked", lambda: self._check_control(control, saved, left_by_control))
+        self._say(f"rehearsing {self.new.source}")
+        try:
+            new = self._restore(watcher, proposed, "new", savepoint)
+        except RestoreRefused as refused:
+            return Rehearsal(RehearsalFinding.REFUSED, str(refused), at=refused.at)
+        left_by_new = self._skipped(new, saved)
+        dropped = left_by_new - left_by_control
+        if dropped and control.savepoint:
+            # Operators without state are skipped too: Flink itself says whether any of these held some.
+            self.log("asking Flink about what was dropped")
+            try:
+                self.runner.submit_only(watcher, proposed, self._name("strict"), control.savepoint)
+            except RestoreRefused as refused:
+                found = Rehearsal(RehearsalFinding.REFUSED, str(refused), at=refused.at)
+                return with_states(found, saved, left_by_control, left_by_new, None)
+        elif dropped:
+            raise Inconclusive(
+                "the control ended by itself before Flink could be asked about what the new script dropped"
+            )
+        own = self._stored(new.savepoint, new.job_id)
+        return with_states(Rehearsal(RehearsalFinding.RESTORED), saved, left_by_control, left_by_new, own)
+
+    def _say(self, line: str) -> None:
+        self.once(f"said: {line}", lambda: self.log(line))
+
+    def _savepoint(self, watcher: Watcher) -> str:
+        def ask() -> str:
+            self.log(f"taking a savepoint of {self.job_id}, which goes on")
+            trigger = uuid.uuid4().hex
+            watcher.savepoint(self.job_id, trigger)
+            directory = self.options.savepoint_directory
+            asking.ask_for_savepoint(self.jobmanager, self.job_id, directory, trigger)
+            return trigger
+
+        def written() -> str:
+            timeout = self.options.timeouts.savepoint
+            path = asking.savepoint_path(self.jobmanager, self.journal, self.job_id, trigger, timeout=timeout)
+            watcher.savepoint(self.job_id, trigger, path)
+            return path
+
+        trigger = self.once("savepoint asked for", ask)
+        return self.once("savepoint", written)
+
+    def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: str) -> Restored:
+        def restored() -> list[str | None]:
+            directory = self.options.savepoint_directory
+            found = self.runner.restore(watcher, checked, self._name(role), savepoint, directory)
+            return [found.job_id, found.savepoint]
+
+        job_id, own = self.once(f"{role} restored", restored)
+        return Restored(str(job_id), own)
+
+    def _name(self, role: str) -> str:
+        return f"{self.name} rehearsal {role} {self.token}"
+
+    # ------------------------------------------------------------------------------------------ what state was taken
+    def _stored(self, savepoint: str | None, job_id: str) -> tuple[StoredOperator, ...] | None:
+        """The operators in a savepoint of the job; None where there is none, or it cannot be read."""
+        if savepoint is None:
+            return None
+        rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))
+        return None if rows is None else tuple(StoredOperator(*row) for row in rows)
+
+    def _read(self, savepoint: str, job_id: str) -> list[tuple[Any, ...]] | None:
+        try:
+            stored = read_snapshot(savepoint)
+        except SnapshotUnreadable as error:
+            self._rest_on(f"the savepoint's metadata cannot be read: {error}")
+            return None
+        # Flink 1.20 stores no names; the REST API knows those of the first operator of each chain.
+        vertices = self.jobmanager.get(f"jobs/{job_id}").get("vertices", ())
+        heads = {vertex["id"]: str(vertex["name"]).partition(" -> ")[0] for vertex in vertices}
+        return [(each.id, each.name or heads.get(each.id, ""), each.has_state) for each in stored]
+
+    def _rest_on(self, basis: str) -> None:
+        if basis not in self.basis:
+            self.basis.append(basis)
+
+    def _skipped(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
+        """Ids of the operators of the savepoint that the job did not take. Raises Inconclusive."""
+        return frozenset(self.once(f"skipped by {restored.job_id}", lambda: sorted(self._aside(restored, saved))))
+
+    def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
+        try:
+            found = skipped_by_log(self.jobmanager.lines("jobmanager/log"), restored.job_id)
+        except DeployError:
+            found = None
+        if found is not None:
+            self._rest_on("operators by the JobManager's log")
+            return found
+        own = self._stored(restored.savepoint, restored.job_id)
+        if saved is None or own is None:
+            raise Inconclusive(
+                "which state was taken cannot be told: the JobManager's log does not say it, and the savepoints' "
+                "metadata cannot be read from here"
+            )
+        self._rest_on("operators by the metadata of both savepoints")
+        return frozenset(each.id for each in saved) - frozenset(each.id for each in own)
+
+    def _check_control(
+        self,
+        control: Restored,
+        saved: tuple[StoredOperator, ...] | None,
+        skipped: frozenset[str],
+    ) -> None:
+        """Check that the control is the live job's query and left nothing aside but the state of sinks.
+
+        Raises Inconclusive.
+        """
+        live, same = (query_of(self.jobmanager.get(f"jobs/{job}/plan")) for job in (self.job_id, control.job_id))
+        if differing := [*(live - same), *(same - live)]:
+            raise Inconclusive(
+                f"the control is not what job {self.job_id} runs: {self.old.source} must be its script, with the "
+                f"settings it was started with. First difference: {min(differing)}"
+            )
+        if not skipped:
+            return
+        own = self._stored(control.savepoint, control.job_id)
+        if saved is None or own is None:
+            raise Inconclusive(
+                "the control left operators of the savepoint aside, and without the savepoints' metadata it cannot be "
+                "told whether they belong to sinks only: make the savepoint directory readable from here"
+            )
+        strange = [each.name for each in saved if each.has_state and each.id in skipped and is_of_the_query(each.name)]
+        known = {each.id for each in saved}
+        strange += [each.name or each.id for each in own if each.has_state and each.id not in known]
+        if strange:
+            raise Inconclusive(
+                "with stand-ins for the sinks even the old script does not take all of the query's state "
+                f"({', '.join(strange)}): the stand-ins change its topology"
+            )
+
+    def _restores(self) -> int:
+        return int((self.jobmanager.checkpoints(self.job_id).get("counts") or {}).get("restored", 0))
+
+    def _live(self) -> str:
+        """How the live job is seen afterwards."""
+        try:
+            status = self.jobmanager.status(self.job_id)
+            restarts = self._restores() - int(self.journal.done["restores"])
+        except DeployError as error:
+            return f"could not be looked at: {error}"
+        if status is None:
+            return "the cluster does not know it any more"
+        return f"{status.state}, {'no restart' if not restarts else f'{restarts} restarts'} meanwhile"

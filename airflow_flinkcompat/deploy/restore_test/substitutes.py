@@ -1,0 +1,147 @@
+"""Stand-ins for the sinks and sources of a job, in its session of the SQL Gateway: names stay, tables change.
+
+Which tables a job reads and writes is what Flink's planner says (EXPLAIN), and what they are what the session says
+(SHOW CREATE TABLE), so views, current catalogs and tables of lasting catalogs are Flink's own business. A stand-in is
+a temporary table of the same path, which shadows the real one in this session alone; no query is touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
+from airflow_flinkcompat.deploy.flink.tables import (
+    TableError,
+    declaration,
+    options_of,
+    overlay,
+    path_of,
+    scans_of,
+    shadow,
+)
+from airflow_flinkcompat.deploy.restore_test.readers import ADMITTED, refusal
+from airflow_flinkcompat.deploy.target import TablePath
+from airflow_flinkcompat.sql import Flink, nodes
+
+_SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
+_SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
+
+
+class CannotRehearse(DeployError):
+    """The job cannot be rehearsed without touching what it shares with the live one; says why."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one job: paths (catalog, database, name) it writes and reads, options its hints give a source."""
+
+    sinks: tuple[TablePath, ...]
+    sources: Mapping[TablePath, frozenset[str]]
+
+
+def tables_of(explained: str) -> Tables:
+    """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse: it is not understood."""
+    tree = explained.partition("== Optimized")[0]
+    # What is not a sink's name would be written to for real.
+    roots = [line for line in tree.splitlines() if line and line[0] not in " +:="]
+    if strange := [line for line in roots if not _SINK.match(line)]:
+        raise CannotRehearse(f"in Flink's EXPLAIN {strange[0][:60]!r} is not understood")
+    try:
+        sinks = [path_of(match[1], ".") for line in roots if (match := _SINK.match(line))]
+        sources = {path: frozenset(hinted) for path, hinted in scans_of(explained).items()}
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
+    if not sinks:
+        raise CannotRehearse("Flink's EXPLAIN names no sink of this job")
+    return Tables(tuple(dict.fromkeys(sinks)), sources)
+
+
+class Substitutes:
+    """Puts stand-ins into one session. ``private`` names what the rehearsal has of its own (a consumer group, say)."""
+
+    def __init__(self, session: Session, private: str) -> None:
+        self._session = session
+        self._private = private
+
+    def check(self, tables: Tables) -> None:
+        """Raises CannotRehearse: a source admits one reader, or a table is both read and written."""
+        if both := [path for path in tables.sinks if path in tables.sources]:
+            raise CannotRehearse(f"{_shown(both)} is read and written by this job: no stand-in can be both")
+        for path, hinted in tables.sources.items():
+            options = options_of(self._declaration(path))
+            connector = options.get("connector", "")
+            if why := refusal(connector):
+                named = connector or "no connector is named"
+                raise CannotRehearse(f"source {path[2]} ({named}) cannot be read beside the live job: {why}")
+            reader = ADMITTED[connector]
+            if shared := sorted({*reader.forbidden} & {*options, *hinted} | {*reader.options} & hinted):
+                raise CannotRehearse(
+                    f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
+                )
+
+    def put(self, tables: Tables) -> None:
+        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse."""
+        for path in tables.sinks:
+            declared = self._declaration(path)
+            temporary = bool(declared.args.get("temporary"))
+            with _understood():
+                shadow(self._session, path, sink_ddl(declared), temporary=temporary)
+        for path in tables.sources:
+            if own := ADMITTED[options_of(self._declaration(path))["connector"]].own_options(self._private):
+                with _understood():
+                    overlay(self._session, path, own, self._private)
+
+    def _declaration(self, path: TablePath) -> nodes.CreateTable:
+        with _understood():
+            return declaration(self._session, path)
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except TableError as error:
+        raise CannotRehearse(str(error)) from None
+    except GatewayError as error:
+        raise CannotRehearse(f"no stand-in could be made: {error}") from None
+
+
+def sink_ddl(declared: nodes.CreateTable) -> str:
+    """A table of the same path, columns, partitions and primary key that swallows its rows.
+
+    Metadata that is written becomes a plain column. A sink that takes retractions (print) is given no primary key: with
+    one, the stand-in would take upserts and the planner put an operator with state in front of it.
+    """
+    tree = declared.copy()
+    columns = []
+    for column in tree.args["columns"]:
+        if isinstance(column, nodes.PhysicalColumn):
+            columns.append(column)
+        elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
+            columns.append(nodes.PhysicalColumn(this=column.this, kind=column.args["kind"]))
+    keys = tree.args.get("constraints")
+    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS:
+        keys = None
+    ddl = nodes.CreateTable(
+        this=tree.this,
+        columns=columns,
+        constraints=keys,
+        partitioned_by=tree.args.get("partitioned_by"),
+        options=[_option("connector", "blackhole")],
+        temporary=True,
+    )
+    return ddl.sql(dialect=Flink)
+
+
+def _option(key: str, value: str) -> nodes.Option:
+    from sqlglot import exp
+
+    return nodes.Option(this=exp.Literal.string(key), expression=exp.Literal.string(value))
+
+
+def _shown(paths: Iterable[TablePath]) -> str:
+    return ", ".join(path[2] for path in paths)

@@ -1,0 +1,123 @@
+"""Ends what a rehearsal has started when its process dies, however it dies.
+
+A child process that is told, over its standard input, what is about to be started: one JSON object a line, the first
+one saying how the JobManager is reached. ``{"done": true}`` sends it home; end-of-file without it means that the owner
+is gone. Then it cancels every job and disposes of every savepoint that was announced, also those that only come up
+now, because a submission or a savepoint was under way when the owner died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.deploy.restore_test.started import Started
+
+
+class Watcher:
+    """The owner's end: starts the child, announces to it, and sends it home.
+
+    ``access``: the settings of ``deploy.access`` that the JobManager is reached with; None: the environment's.
+    ``started``: what there is already.
+    """
+
+    def __init__(self, url: str, access: Mapping[str, Any] | None, started: Started | None = None) -> None:
+        self.started = started or Started()
+        path = filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # what ends the owner's process group leaves it alone
+            text=True,
+        )
+        self._say({"url": url, "access": None if access is None else dict(access)})
+        for message in self.started.messages():
+            self._say(message)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def job(self, job_id: str) -> None:
+        """To be called before the job is submitted."""
+        self._announce({"job": job_id})
+
+    def savepoint(self, job_id: str, trigger: str, path: str | None = None) -> None:
+        """To be called before the savepoint is asked for, and again once its path is known."""
+        self._announce({"savepoint": [job_id, trigger], "path": path})
+
+    def dismiss(self) -> None:
+        """Nothing is left to end."""
+        with contextlib.suppress(OSError):
+            self._say({"done": True})
+        self._close()
+
+    def leave(self) -> None:
+        """Something may be left: the child goes on trying by itself."""
+        self._close(wait=False)
+
+    def _announce(self, message: Mapping[str, Any]) -> None:
+        self.started.take(message)
+        # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
+        with contextlib.suppress(OSError):
+            self._say(message)
+
+    def _say(self, message: Mapping[str, Any]) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(message) + "\n")
+        self._child.stdin.flush()
+
+    def _close(self, *, wait: bool = True) -> None:
+        assert self._child.stdin is not None
+        with contextlib.suppress(OSError):
+            self._child.stdin.close()
+        if wait:
+            self._child.wait(30)
+        else:
+            self._child.returncode = 0  # it outlives this object on purpose
+
+
+def main() -> int:
+    """Listen until the owner is done or gone. 0: nothing was left to do, or all of it was done."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # meant for the owner, whose end is what this process waits for
+    first = sys.stdin.readline()
+    if not first:
+        return 0
+    started = Started()
+    for line in sys.stdin:
+        if not line.endswith("\n"):
+            break  # the owner died before it had said it all, so before it started that
+        message = json.loads(line)
+        if message.get("done"):
+            return 0
+        started.take(message)
+    # Only now: most watchers are sent home.
+    from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
+    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+    from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
+
+    where = json.loads(first)
+    given = where["access"]
+    reached = (
+        endpoint_from_environment(where["url"], jobmanager=True)
+        if given is None
+        else endpoint(where["url"], given, "the connection", jobmanager=True)
+    )
+    with JobManager(reached) as jobmanager:
+        return 1 if clean_up(jobmanager, started) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

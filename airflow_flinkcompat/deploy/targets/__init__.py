@@ -1,0 +1,93 @@
+"""The places that run Flink jobs, a module each, found by name.
+
+A name is an entry point of the group ``flinkcompat.targets``, in this package's metadata or in that of another one. It
+points to a class with the class method ``connect``, which is given an ``Access``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_flinkcompat.deploy.errors import DeployError
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.target import Target
+    from airflow_flinkcompat.secrets import Lookup
+
+GROUP = "flinkcompat.targets"
+DEFAULT = "sql-gateway"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where a target is, and how it is reached.
+
+    ``address`` gives the URL of what a target asks for (``gateway``, ``jobmanager``), or raises. ``settings``:
+    credentials, certificates, proxy and whatever else a target reads, secrets included; None: the environment's.
+    ``place`` (``connection 'flink_default'``) is for messages. ``lookup`` gives the value of a placeholder; None: no
+    connections are known. ``on_secret`` is told every secret that the settings hold, before it is used.
+    """
+
+    address: Callable[[str], str]
+    settings: Mapping[str, Any] | None = None
+    place: str = "the environment"
+    lookup: Lookup | None = None
+    on_secret: Callable[[str], None] = lambda _: None
+
+
+class OpenTarget(Protocol):
+    """A target that is closed at the end of a ``with``."""
+
+    def __enter__(self) -> Target: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+class TargetClass(Protocol):
+    """What an entry point of the group points to."""
+
+    def connect(self, access: Access) -> OpenTarget:
+        """Open the target.
+
+        Args:
+            access: Where it is, and how it is reached.
+
+        Returns:
+            The target, to be used in a ``with``.
+
+        Raises:
+            DeployError: An address is missing, or a setting is wrong.
+        """
+
+
+@cache
+def _found() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all targets that are installed."""
+    return tuple(sorted(_found()))
+
+
+def target_class(name: str) -> TargetClass:
+    """The target of this name.
+
+    Args:
+        name: An entry point of the group ``flinkcompat.targets``.
+
+    Raises:
+        DeployError: There is none of this name (the message lists those there are), or it cannot be imported.
+    """
+    point = _found().get(name)
+    if point is None:
+        there = ", ".join(names()) or "none: is this package installed, or only on the path?"
+        raise DeployError(f"there is no target {name!r}; installed targets: {there}")
+    try:
+        found: TargetClass = point.load()
+    except ImportError as error:
+        raise DeployError(f"the target {name!r} ({point.value}) cannot be imported: {error}") from None
+    return found

@@ -1,0 +1,143 @@
+"""The SQL Gateway, where scripts go in, with its JobManager, where jobs are watched and stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Self
+
+from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.flink.source_tables import sources_of
+from airflow_flinkcompat.deploy.flink.statements import Prepared, prepare_job
+from airflow_flinkcompat.deploy.flink.tables import overlay
+from airflow_flinkcompat.deploy.target import EngineInfo, Operation, Snapshot, Sources, Start, TablePath, Verb
+from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import Lookup
+
+# Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
+_JOB_ID = "$internal.pipeline.job-id"
+# Names the table that carries other options.
+_PRIVATE = "flinkcompat"
+_SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
+
+
+class SqlGatewayTarget(JobManagerJobs):
+    """A target made of a SQL Gateway and the JobManager behind it. Closing the target closes both clients.
+
+    Args:
+        gateway: The SQL Gateway: a client, or where it is.
+        jobmanager: The JobManager: a client, or where it is.
+        lookup: Gives the value of a placeholder; it is asked at validation and submission only, and what it answers is
+            masked in every message of both clients.
+    """
+
+    def __init__(
+        self,
+        gateway: SqlGateway | Endpoint | str,
+        jobmanager: JobManager | Endpoint | str,
+        *,
+        lookup: Lookup = no_connections,
+    ) -> None:
+        super().__init__(jobmanager)
+        self._gateway = gateway if isinstance(gateway, SqlGateway) else SqlGateway(gateway)
+        self._runner = ScriptRunner(lookup, self._gateway, self._jobmanager)
+
+    @classmethod
+    def connect(cls, access: Access) -> Self:
+        """Open the target at the addresses ``gateway`` and ``jobmanager``.
+
+        Args:
+            access: Where it is, and how it is reached.
+
+        Returns:
+            The target, to be used in a ``with``.
+
+        Raises:
+            ApiError: A setting is wrong.
+        """
+        lookup = access.lookup or no_connections
+        return cls(endpoint_of(access, "gateway"), endpoint_of(access, "jobmanager"), lookup=lookup)
+
+    def close(self) -> None:
+        """Close the connections of both clients."""
+        self._gateway.close()
+        super().close()
+
+    def engine(self) -> EngineInfo:
+        """Flink, of the version that the Gateway names."""
+        return EngineInfo("flink", self._gateway.info()[1])
+
+    def register_secrets(self, job: JobSpec) -> None:
+        """Have what the placeholders stand for masked from now on."""
+        self._runner.register_placeholders(job)
+
+    def validate(self, job: JobSpec, start: Start) -> str:
+        """EXPLAIN the job in a session of its own. DDL runs there for real: in a lasting catalog it takes effect."""
+        prepared = prepare_job(job)
+        with self._gateway.session(self._runner.settings(job.settings)) as session:
+            self._run_setup(session, prepared, start.tables)
+            self._explain(session, prepared)
+        return ""
+
+    def sources(self, job: JobSpec) -> Sources:
+        """Validate the job, and say what it reads, as Flink's planner and the session say."""
+        prepared = prepare_job(job)
+        with self._gateway.session(self._runner.settings(job.settings)) as session:
+            self._run_setup(session, prepared)
+            return sources_of(session, self._explain(session, prepared))
+
+    def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
+        """Submit the script's job, with the request's id as the job's."""
+        prepared, wanted = prepare_job(job), self.job_of_request(request_id)
+        with self._gateway.session(self._runner.settings(job.settings)) as session:
+            self._run_setup(session, prepared, start.tables)
+            # With the statement and not with the session, where a RESET in the script would take the savepoint away.
+            config = {**start.options, "table.dml-sync": "false", _JOB_ID: wanted}
+            try:
+                accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
+            except SubmissionUnknown:
+                raise
+            except TargetError as error:
+                if not _SUBMITTED_BEFORE.search(str(error)):
+                    raise
+                accepted = wanted
+        if not accepted:
+            raise SubmissionUnknown(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")
+        if accepted != wanted:
+            self._jobmanager.cancel(accepted)
+            raise TargetError(
+                f"{prepared.job.span}: the SQL Gateway started job {accepted} instead of {wanted}; it was cancelled"
+            )
+        return Operation(Verb.START, request_id, wanted)
+
+    def manual_start(self, snapshot: Snapshot, statements: str) -> str:
+        """What to type in one session of the SQL Gateway."""
+        return (
+            "in one session of the SQL Gateway:\n"
+            f"  SET 'execution.state-recovery.path' = '{snapshot}';\n"
+            "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
+            f"  and {statements}"
+        )
+
+    def _run_setup(
+        self, session: Session, prepared: Prepared, tables: Mapping[TablePath, Mapping[str, str]] = MappingProxyType({})
+    ) -> None:
+        for statement in prepared.setup:
+            self._runner.run(session, statement, statement.text)
+        for path, options in tables.items():
+            try:
+                overlay(session, path, options, _PRIVATE)
+            except GatewayError as error:
+                failed = SubmissionUnknown if error.unanswered else TargetError
+                raise failed(f"{prepared.job.span}: table {path[2]} cannot be given other options: {error}") from None
+
+    def _explain(self, session: Session, prepared: Prepared) -> str:
+        rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows
+        return "\n".join(str(row[0]) for row in rows)

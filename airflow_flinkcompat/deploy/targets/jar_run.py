@@ -1,0 +1,123 @@
+"""A JobManager that runs scripts itself, by Flink's own ``SqlDriver`` (Flink 2.0 and later), without a SQL Gateway.
+
+``POST /jars/{id}/run`` starts a class of a jar on the JobManager. The driver is on its class path, and looks there or
+in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for the call is empty. Measured on Flink 2.3: the
+cluster takes the job id that it is given, once, and answers 400 to whatever it refuses, a second submission too.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from contextlib import suppress
+from typing import Any, Self
+
+from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
+from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
+from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import Lookup, resolve_placeholders
+from airflow_flinkcompat.sql import ScriptError
+
+_DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
+_REFUSED = 400
+# The first run loads the planner into the JobManager: 9 to 30 s on a busy machine.
+_RUN_SECONDS = 180.0
+# How long a job may take until every task of it runs, before it is asked to stop all the same.
+_UP_SECONDS = 60.0
+
+
+class JobManagerTarget(JobManagerJobs):
+    """A target made of a JobManager alone (with ``web.submit.enable``).
+
+    ``lookup`` gives the value of a placeholder; it is asked at a start only, and what it answers is masked in every
+    message. The script that is sent holds it in plain text.
+    """
+
+    def __init__(self, jobmanager: JobManager | Endpoint | str, *, lookup: Lookup = no_connections) -> None:
+        super().__init__(jobmanager)
+        self._runner = ScriptRunner(lookup, self._jobmanager)
+
+    @classmethod
+    def connect(cls, access: Access) -> Self:
+        """The target at the address ``jobmanager``. Raises ApiError: a setting is wrong."""
+        return cls(endpoint_of(access, "jobmanager"), lookup=access.lookup or no_connections)
+
+    def engine(self) -> EngineInfo:
+        """Flink, of the version that the JobManager names."""
+        return EngineInfo("flink", self._jobmanager.version())
+
+    def register_secrets(self, job: JobSpec) -> None:
+        """Have what the placeholders stand for masked from now on."""
+        self._runner.register_placeholders(job)
+
+    def validate(self, job: JobSpec, start: Start) -> str:
+        """Read the script for what stands in the way of a deployment; nothing here plans it."""
+        prepare_job(job)
+        return (
+            "the script was read for what cannot be deployed, and not planned by Flink: a JobManager has no EXPLAIN "
+            "(flinkcompat check --explain-plan asks a SQL Gateway)"
+        )
+
+    def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
+        """Have the driver run the script, with the request's id as the job's."""
+        self.validate(job, start)
+        ref = self.job_of_request(request_id)
+        run = {
+            "entryClass": _DRIVER,
+            "programArgsList": ["--script", self._resolved(job)],
+            "jobId": ref,
+            "flinkConfiguration": self._runner.settings(job.settings),
+            # Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
+            "allowNonRestoredState": False,
+            "restoreMode": "NO_CLAIM",
+            **({"savepointPath": start.savepoint} if start.savepoint else {}),
+        }
+        try:
+            self._run(run)
+        except JobManagerError as error:
+            if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
+                raise SubmissionUnknown(f"{job.source}: {error}") from None
+            if self.status(ref) is None:  # else it was submitted before
+                raise TargetError(f"{job.source}: the JobManager refused the script: {error.reason}") from None
+        return Operation(Verb.START, request_id, ref)
+
+    def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask for the stop once every task runs: a job that only begins ends as FAILED instead."""
+        with suppress(Overdue):  # the JobManager says itself why it cannot be stopped
+            poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
+        return super().stop(job, request_id, directory)
+
+    def _resolved(self, job: JobSpec) -> str:
+        try:
+            resolved = resolve_placeholders(job.script, self._runner.resolve)
+        except ScriptError as error:
+            raise ScriptRefused(f"{job.source}: {error}") from None
+        self._runner.register(resolved.redactor)
+        return resolved.text
+
+    def _run(self, run: dict[str, Any]) -> None:
+        """Run a class by a jar that is there for this call only. Raises JobManagerError."""
+        jar = self._jobmanager.upload_jar("flinkcompat.jar", _empty_jar())
+        try:
+            self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS)
+        finally:
+            with suppress(DeployError):  # it lies in a temporary folder of the JobManager
+                self._jobmanager.call("DELETE", f"jars/{jar}", idempotent=True)
+
+
+def _comes_up(status: JobStatus | None) -> bool:
+    return status is not None and status.starting
+
+
+def _empty_jar() -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")
+    return content.getvalue()

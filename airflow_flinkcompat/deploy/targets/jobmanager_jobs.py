@@ -1,0 +1,209 @@
+"""The half of a target that a JobManager's REST API answers: jobs are watched, stopped and measured there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from upath import UPath
+
+from airflow_flinkcompat.deploy.errors import DeployError, StopFailed, TargetError
+from airflow_flinkcompat.deploy.flink import state_stats
+from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
+from airflow_flinkcompat.deploy.flink.job_history import job_history
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
+from airflow_flinkcompat.deploy.target import (
+    JobHistory,
+    JobRef,
+    JobStatus,
+    Operation,
+    Proof,
+    Snapshot,
+    TakenState,
+    Verb,
+)
+from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.secrets import AnyPlaceholder, EnvPlaceholder, env_in_deployment
+
+_SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
+
+
+class JobManagerJobs(Closing):
+    """What a target does through a JobManager that takes job ids and trigger ids from its caller.
+
+    A subclass brings ``engine``, ``validate`` and ``start``, and starts the job of a request under the request's id.
+    Closing it closes the client.
+    """
+
+    def __init__(self, jobmanager: JobManager | Endpoint | str) -> None:
+        self._jobmanager = jobmanager if isinstance(jobmanager, JobManager) else JobManager(jobmanager)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._jobmanager.close()
+
+    def job_of_request(self, request_id: str) -> JobRef:
+        """A cluster takes one job id once, so the request's id is the job's."""
+        return JobRef(request_id)
+
+    def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask for the stop, with the request's id as the trigger's."""
+        self._jobmanager.trigger_stop_with_savepoint(job, directory, request_id)
+        return Operation(Verb.STOP, request_id, job, directory=directory)
+
+    def poll(self, operation: Operation) -> Operation:
+        """What became of it, by the JobManager's word, the job's own history, and the folder of a stop."""
+        if operation.verb is Verb.STOP:
+            return replace(operation, snapshot=self._savepoint(operation))
+        job = self.job_of_request(operation.request_id)
+        return replace(operation, job=job if self.status(job) is not None else None)
+
+    def _savepoint(self, stop: Operation) -> Snapshot | None:
+        """The savepoint once the job has ended by it; None while it is at work. Raises StopFailed."""
+        job = stop.job
+        assert job is not None
+        try:
+            # First: while it is at work, this one look is enough.
+            savepoint = self._jobmanager.stop_result(job, stop.request_id)
+            return Snapshot(savepoint) if savepoint is not None and not self._runs(job) else None
+        except DeployError as error:
+            if error.unanswered:
+                raise  # not the cluster's word: the stop may be at work, or may have left its savepoint
+            if self._runs(job):
+                raise StopFailed(str(error)) from None
+            # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its
+            # savepoint.
+            self._await_statistics()
+            final = self.final_savepoint(job)
+            if final and (stop.directory is None or stop.request_id in final):  # another one is of an earlier stop
+                return final
+            found, doubt = find_savepoint(stop.directory)
+            if found:
+                return Snapshot(found)
+            raise StopFailed(f"{error}{doubt}") from None
+
+    def _runs(self, job: JobRef) -> bool:
+        status = self.status(job)
+        return status is not None and not status.terminal
+
+    def status(self, job: JobRef) -> JobStatus | None:
+        """The job now, also of one that the JobManager is about to recover."""
+        return self._jobmanager.status(job)
+
+    def running(self, name: str) -> tuple[JobRef, ...]:
+        """The jobs of this name that have not ended."""
+        return tuple(job.job_id for job in self._jobmanager.jobs().values() if job.name == name and not job.terminal)
+
+    def cancel(self, job: JobRef) -> None:
+        """End the job without a savepoint, and wait for its end."""
+        self._jobmanager.cancel(job)
+
+    def restored_from(self, job: JobRef) -> Proof:
+        """What Flink's own checkpoint statistics name."""
+        restored = self._jobmanager.restored_from(job)
+        return Proof(Snapshot(restored) if restored else None)
+
+    def job_history(self, job: JobRef) -> JobHistory:
+        """How the job went since it was accepted, as far as that is still shown."""
+        return job_history(self._jobmanager, job)
+
+    def ever_ran(self, job: JobRef) -> bool | None:
+        """Whether any task of the job ran."""
+        return state_stats.ever_ran(self._jobmanager, job)
+
+    def request_checkpoint(self, job: JobRef) -> None:
+        """Ask for a checkpoint beside the job's own interval."""
+        self._jobmanager.request_checkpoint(job)
+
+    def taken_state(self, job: JobRef, kind: str) -> TakenState | None:
+        """The latest ``completed`` checkpoint or ``savepoint`` of a job."""
+        return state_stats.taken_state(self._jobmanager, job, kind)
+
+    def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
+        """Whether the job's checkpoints outlive an end in this state."""
+        return state_stats.keeps_checkpoints(self._jobmanager, job, state)
+
+    def last_checkpoint(self, job: JobRef) -> TakenState | None:
+        """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
+        self._await_statistics()
+        return self.taken_state(job, "completed")
+
+    def source_offsets(self, job: JobRef) -> Mapping[str, int]:
+        """Next offset by source partition, where connectors show it in metrics."""
+        return state_stats.source_offsets(self._jobmanager, job)
+
+    def cluster_options(self) -> Mapping[str, str]:
+        """The options in the cluster's file."""
+        return state_stats.cluster_options(self._jobmanager)
+
+    def savepoint_root(self) -> str | None:
+        """The cluster's own folder for savepoints."""
+        options = self.cluster_options()
+        return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+
+    def final_savepoint(self, job: JobRef) -> Snapshot | None:
+        """The savepoint by which a job ended, by its own history."""
+        found = self._jobmanager.final_savepoint(job)
+        return Snapshot(found) if found else None
+
+    def location(self, snapshot: Snapshot) -> str:
+        """A savepoint's name is its path."""
+        return snapshot
+
+    def dispose(self, snapshot: Snapshot) -> None:
+        """Delete a savepoint."""
+        self._jobmanager.dispose_savepoint(snapshot)
+
+    def _await_statistics(self) -> None:
+        """Until what the cluster shows of checkpoints is not older than this call."""
+        called = time.monotonic()
+        age = state_stats.statistics_age(self._jobmanager)
+        poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
+
+
+def endpoint_of(access: Access, which: str) -> Endpoint:
+    """How the ``gateway`` or ``jobmanager`` of an access is reached. Raises ApiError, naming the wrong setting."""
+    url, jobmanager = access.address(which), which == "jobmanager"
+    if access.settings is None:
+        found = endpoint_from_environment(url, jobmanager=jobmanager)
+    else:
+        found = endpoint(url, access.settings, access.place, jobmanager=jobmanager)
+    for secret in found.secrets:
+        access.on_secret(secret)
+    return found
+
+
+def no_connections(placeholder: AnyPlaceholder) -> str:
+    """The lookup of a target that was given none."""
+    if isinstance(placeholder, EnvPlaceholder):
+        raise TargetError(env_in_deployment(placeholder))
+    raise TargetError(f"{placeholder} cannot be resolved: no connections are known here")
+
+
+def find_savepoint(directory: str | None) -> tuple[str | None, str]:
+    """The complete savepoint in a folder that one stop had for itself.
+
+    Args:
+        directory: Path or URI of that folder; None: there was none.
+
+    Returns:
+        Its path, or None; and what to say where nobody could look.
+    """
+    if directory is None:
+        return None, ""
+    try:
+        files = UPath(directory).glob("savepoint-*/_metadata")
+        found = sorted((path.stat().st_mtime, str(path.parent)) for path in files)
+        looked = bool(found) or UPath(directory).parent.parent.exists()
+    except Exception as error:  # whatever a store's client raises: this machine cannot look there
+        return None, f". Whether {directory} holds a savepoint could not be seen from here ({type(error).__name__})"
+    if not looked:
+        return None, f". Whether {directory} holds a savepoint could not be seen from here"
+    # A job that was recovered after its savepoint is stopped a second time: the later one counts.
+    latest = [path for time, path in found if time == found[-1][0]]
+    if len(latest) > 1:
+        return None, f". Which of these savepoints is the later one cannot be told: {', '.join(latest)}"
+    return (latest[0] if latest else None), ""

@@ -1,0 +1,338 @@
+"""FLIP-11's notation on the values of PyFlink's reader, and where the two differ.
+
+In FLIP-11 ``groupBy`` stands in front of ``window`` or is left out, a window may have no alias and no time (then it is
+on processing time), ``'rowtime`` is a keyword for the event time of a table, and ``rowWindow`` takes row windows. Each
+becomes what today's Flink says instead, with a note of which Flink takes it as it is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.frontends.flip11 import row_windows
+from airflow_flinkcompat.frontends.table_api import api_calls, validation
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api.expression_text import (
+    Meaning,
+    old_type,
+    short,
+    snake,
+)
+from airflow_flinkcompat.frontends.table_api.expression_tree import Tree
+from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
+from airflow_flinkcompat.frontends.table_api.values import (
+    Const,
+    Described,
+    Expr,
+    GroupedTable,
+    JobResult,
+    NotRead,
+    Ref,
+    Spec,
+    TableEnvironment,
+    TableValue,
+    Unknown,
+    Value,
+    bounded,
+)
+from airflow_flinkcompat.sql import Statement, nodes
+
+Place = Callable[[int, int], ast.Constant]
+OLD = "1.2"
+"""The last Flink that says it as FLIP-11 does."""
+NEVER = ""
+_WINDOWS = ("Tumble", "Slide", "Session", "Over", *row_windows.KINDS)
+_CLASSES = {
+    "DataTypes": "pyflink.table.DataTypes",
+    "TableEnvironment": "pyflink.table.TableEnvironment",
+    "StreamTableEnvironment": "pyflink.table.StreamTableEnvironment",
+    "EnvironmentSettings": "pyflink.table.EnvironmentSettings",
+    "StreamExecutionEnvironment": "pyflink.datastream.StreamExecutionEnvironment",
+}
+_OF_ENVIRONMENT = {
+    "from": "from_path",
+    "scan": "from_path",
+    **{
+        name: name
+        for name in (
+            "from_path", "execute_sql", "sql_query", "create_temporary_view", "drop_temporary_view", "use_catalog",
+            "use_database", "get_config", "create_statement_set",
+        )
+    },
+}  # fmt: skip
+"""Methods of the table environment, whatever its name is, as PyFlink calls them."""
+_FUNCTIONS = {"and": "and_", "or": "or_", "not": "not_", "$": "col"}
+_OPERATORS = {
+    "is_equal": "=", "is_not_equal": "<>", "is_greater": ">", "is_greater_or_equal": ">=", "is_less": "<",
+    "is_less_or_equal": "<=", "and": "AND", "or": "OR", "plus": "+", "minus": "-", "times": "*", "divided_by": "/",
+    "mod": "%",
+}  # fmt: skip
+"""Methods of Java that are operators in Scala."""
+_WRITES = {"insert_into": "execute_insert", "execute_insert": "execute_insert", "execute": "execute"}
+_KEYWORD = "rowtime"
+_UNNAMED = "w$"
+"""The alias of a window that has none."""
+
+
+class Notation(Meaning):
+    """Evaluates a program; ``names`` are bound in it, ``used`` those of them that were read.
+
+    ``written`` counts the queries that were put anywhere. ``statement`` is what is being read, ``node`` the call in it,
+    and ``place`` makes one of two offsets.
+    """
+
+    def __init__(
+        self, session: ScriptBuilder, given: Mapping[str, str], declared: Sequence[Statement], place: Place
+    ) -> None:
+        self.session, self.given, self.declared, self.place = session, given, declared, place
+        self.names: dict[str, Value] = {}
+        self.used: set[str] = set()
+        self.written = 0
+        self.statement: ast.AST = place(0, 0)
+        self.node: ast.AST = self.statement
+
+    # -------------------------------------------------------------------------------------------- names and functions
+    def name(self, tree: Tree) -> Value:
+        word = tree.text
+        if word in self.names:
+            self.used.add(word)
+            value = self.names[word]
+            if isinstance(value, Unknown):
+                raise NotRead(value.reason)
+            return value
+        if word in _WINDOWS:
+            return Spec(word)
+        if word in e.BOUNDS:
+            return Expr("bound", (word,))
+        if word in ("true", "false"):
+            return Const(word == "true")
+        if word in _CLASSES:
+            return Ref(_CLASSES[word])
+        if word in self.given:
+            given = self.given[word]
+            return Const(int(given) if given.isdecimal() and len(given) < 10 else given)
+        return self._table(word)
+
+    def _value(self, tree: Tree) -> Value:
+        match tree:
+            case Tree("text", text):
+                return Const(text, self.place(tree.start, tree.end))
+            case Tree("infix", "+", args=(left, right)) if _is_text(left) and _is_text(right):
+                match self.value(left), self.value(right):
+                    case Const(str(before)), Const(str(behind)):
+                        return bounded(before + behind)
+            case Tree("member", "stripMargin", owner=Tree("text", text), args=None):
+                return Const(re.sub(r"(?m)^[ \t]*\|", "", text))
+        return super()._value(tree)
+
+    def function(self, tree: Tree, args: Sequence[Value]) -> Value:
+        if tree.text in self.names:
+            raise NotRead(f"a call of {tree.text} is not read")
+        name = _FUNCTIONS.get(tree.text) or snake(tree.text)
+        if name == "row_interval":
+            args = [_whole(arg) for arg in args]
+        return api_calls.call_name(Ref(f"pyflink.table.expressions.{name}"), args, {}, self.session, self.node)
+
+    def _member(self, tree: Tree) -> Value:
+        owner = tree.owner
+        if owner is not None and owner.kind == "name" and owner.text not in self.names:
+            if owner.text == "Types" and (found := old_type(tree.text)) is not None:
+                return found
+            if tree.text == "execute" and len(tree.args or ()) == 1:
+                return self._executed()
+            if (called := _OF_ENVIRONMENT.get(snake(tree.text))) is not None:
+                return self.method(TableEnvironment(), called, [self.value(arg) for arg in tree.args or ()], tree)
+        return super()._member(tree)
+
+    def _executed(self) -> JobResult:
+        """``env.execute("job")`` of old: starts all that was inserted as one job."""
+        if self.written > 1:
+            raise NotRead("execute starts all inserts as one job: write them as a statement set")
+        return JobResult()
+
+    def _table(self, path: str) -> TableValue:
+        """A table by its path, with the column that the keyword rowtime means where that is known."""
+        found = self._call(TableEnvironment(), "from_path", [Const(path)])
+        assert isinstance(found, TableValue)
+        return replace(found, rowtime=self._rowtime(path))
+
+    def _rowtime(self, path: str) -> str | None:
+        """The event time of a table; empty where it has none, None where that is not known."""
+        for statement in reversed([*self.declared, *self.session.statements]):
+            tree = statement.tree
+            if not isinstance(tree, nodes.CreateTable | nodes.CreateView):
+                continue
+            if tree.this.sql(dialect="flink").replace("`", "").lower() != path.lower():
+                continue
+            if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
+                return None
+            if any(column.name.lower() == _KEYWORD for column in tree.args.get("columns") or ()):
+                return _KEYWORD
+            marks = tree.args.get("watermarks") or ()
+            return str(marks[0].this.name) if marks else ""
+        return None
+
+    # -------------------------------------------------------------------------------------------- methods
+    def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
+        if isinstance(owner, Ref):
+            return api_calls.call_name(Ref(f"{owner.path}.{name}"), args, {}, self.session, self.node)
+        if isinstance(owner, JobResult) and name == "execute" and not args:
+            return owner
+        if isinstance(owner, Expr) and name in _OPERATORS and len(args) == 1:
+            return Expr("infix", (_OPERATORS[name], owner, e.literal(args[0])))
+        if not isinstance(owner, Described):
+            raise NotRead(f"{tree.text} of something that is no table is not read")
+        if isinstance(owner, TableEnvironment):
+            name = _OF_ENVIRONMENT.get(name, name)
+        inside = isinstance(owner, TableValue | GroupedTable) and name not in _WRITES
+        self.node = self.place(tree.at, tree.end) if inside else self.statement
+        args = api_calls.with_strings(owner, name, args, self.session, self.node)
+        if isinstance(owner, Spec | TableValue | GroupedTable):
+            args = [e.literal(arg) if _number(arg) else arg for arg in args]
+        found = self._of_flip11(owner, name, args)
+        if found is not None:
+            return found
+        if isinstance(owner, GroupedTable) and owner.window is not None and owner.keys is None and name == "select":
+            self.note("a window without groupBy", OLD)
+            owner = replace(owner, keys=(Expr("column", (owner.window.alias,)),))
+        if isinstance(owner, TableValue) and name in _WRITES:
+            self.written, name = self.written + 1, _WRITES[name]
+        self._no_keyword(owner, args)
+        found = self._call(owner, name, args)
+        if name == "select" and isinstance(owner, TableValue) and isinstance(found, TableValue):
+            return replace(found, rowtime=_kept(owner.rowtime, args))
+        return found
+
+    def _of_flip11(self, owner: Described, name: str, args: Sequence[Value]) -> Value | None:
+        """What FLIP-11 says otherwise than today's Flink: windows and tables with their time; None for the rest."""
+        match owner, name, args:
+            case Spec(alias=""), "alias", [Const(str(alias))] if owner.kind != "Over":
+                return replace(owner, alias=alias)
+            case Spec(), _, _ if owner.kind in row_windows.KINDS:
+                return row_windows.said(owner, name, args, self.session.batch)
+            case TableEnvironment(), "from_path", [Const(str(path))]:
+                return self._table(path)
+            case ((TableValue() | GroupedTable(window=None, over=None)), "window", [Spec() as spec]) if (
+                spec.kind != "Over"
+            ):
+                return self._window(owner, spec)
+            case TableValue(), "window", _:
+                return self._call(owner, "over_window", args)
+            case ((TableValue() | GroupedTable(window=None, over=None)), "row_window", _) if args:
+                return self._row_windows(owner, args)
+        return None
+
+    def note(self, what: str, last: str) -> None:
+        """Note what only FLIP-11 says so, or Flink up to a version."""
+        who = f"FLIP-11 and Flink up to {last} only" if last else "FLIP-11 only, no release of Flink"
+        self.session.note(self.node, f"{what} ({who})", last)
+
+    def _call(self, owner: Described, name: str, args: Sequence[Value]) -> Value:
+        return api_calls.call(owner, name, args, {}, self.session, self.node)
+
+    def _window(self, owner: TableValue | GroupedTable, spec: Spec) -> GroupedTable:
+        """``window`` on a table, or behind ``groupBy`` as in FLIP-11."""
+        if spec.kind in row_windows.KINDS:
+            raise validation.refused(f"window does not take {spec.kind}", "row windows go to rowWindow")
+        table = owner if isinstance(owner, TableValue) else owner.table
+        if spec.get("on") is None:
+            self.note(f"{spec.kind} without on, so on processing time", OLD)
+        said = tuple(part for part in spec.said if part[0] != "on")
+        spec = replace(spec, said=(*said, ("on", (self._time(spec, table),))))
+        if not spec.alias:
+            self.note(f"{spec.kind} without an alias", OLD)
+            spec = replace(spec, alias=_UNNAMED)
+        found = self._call(table, "window", [spec])
+        assert isinstance(found, GroupedTable)
+        if isinstance(owner, TableValue):
+            return found
+        self.note("groupBy in front of window", OLD)
+        keys = (Expr("column", (spec.alias,)), *(owner.keys or ()))
+        grouped = self._call(found, "group_by", keys)
+        assert isinstance(grouped, GroupedTable)
+        return grouped
+
+    def _row_windows(self, owner: TableValue | GroupedTable, args: Sequence[Value]) -> GroupedTable:
+        table, keys = (owner, ()) if isinstance(owner, TableValue) else (owner.table, owner.keys or ())
+        specs = [arg for arg in args if isinstance(arg, Spec) and arg.kind in row_windows.KINDS]
+        if len(specs) != len(args):
+            raise NotRead("rowWindow takes TumbleRows, SlideRows and SessionRows")
+        for spec in specs:
+            self.note(f"{spec.kind} and rowWindow", NEVER)
+        windows = [row_windows.today(spec, keys, self._time(spec, table)) for spec in specs]
+        aliases = [window.alias for window in windows]
+        if len(set(aliases)) < len(aliases):
+            raise validation.refused("two row windows have one alias", "give each window an alias of its own")
+        if len(windows) > 1:
+            self.note("several row windows in one rowWindow", NEVER)
+        first, *others = windows
+        return GroupedTable(table, over=first, others=tuple(others))
+
+    # -------------------------------------------------------------------------------------------- the keyword rowtime
+    def _time(self, spec: Spec, table: TableValue) -> Expr:
+        """The time of a window; processing time where it names none, the table's event time for ``'rowtime``."""
+        given = spec.get("on")
+        if given is None:
+            return e.PROCTIME
+        if given[0] != Expr("column", (_KEYWORD,)) or table.rowtime is None:
+            return given[0]
+        if not table.rowtime and any(step.startswith("select") for step in table.steps):
+            raise NotRead("a select leaves out the time column that 'rowtime may mean: select it too")
+        if not table.rowtime:
+            raise validation.refused(
+                "'rowtime is the event time of a table, and this one has none",
+                "declare a WATERMARK for its time column",
+                "A group window expects a time attribute for grouping in a stream environment.",
+            )
+        if table.rowtime != _KEYWORD:
+            self.note(f"the keyword 'rowtime, here for {table.rowtime}", OLD)
+        return Expr("column", (table.rowtime,))
+
+    def _no_keyword(self, owner: Described, args: Sequence[Value]) -> None:
+        """Refuses the keyword where a column is meant: it is part of no table's columns."""
+        table = owner.table if isinstance(owner, GroupedTable) else owner
+        if not isinstance(table, TableValue) or table.rowtime in (None, _KEYWORD):
+            return
+        columns = (part for arg in args if isinstance(arg, Expr) for part in validation.parts(arg))
+        if Expr("column", (_KEYWORD,)) in columns:
+            raise validation.refused(
+                "'rowtime is a keyword of FLIP-11 and no column of the table: it cannot be selected or grouped by",
+                f"name the column{f' {table.rowtime}' if table.rowtime else ''} itself",
+                "Cannot resolve field [rowtime]",
+            )
+
+
+def _kept(rowtime: str | None, outputs: Sequence[Value]) -> str | None:
+    """The name under which a select hands the event time on; empty where it leaves it out."""
+    for output in outputs:
+        match output:
+            case Expr("column", ("*",)):
+                return rowtime
+            case Expr("column", (name,)) if name == rowtime:
+                return rowtime
+            case Expr("alias", (Expr("column", (name,)), alias)) if name == rowtime:
+                return str(alias)
+    return rowtime and ""
+
+
+def _is_text(tree: Tree) -> bool:
+    """Whether a tree is texts put together, so far as can be told without their names."""
+    while tree.kind == "infix" and tree.text == "+" and tree.args is not None:
+        if tree.args[1].kind != "text":
+            return False
+        tree = tree.args[0]
+    return tree.kind == "text"
+
+
+def _number(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, int | float) and not isinstance(value.value, bool)
+
+
+def _whole(value: Value) -> Value:
+    match short(value) if isinstance(value, Expr) else value:
+        case Expr("sql", (str(written),)) if written.isdigit():
+            return Const(int(written))
+    return value

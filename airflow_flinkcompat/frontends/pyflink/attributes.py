@@ -1,0 +1,233 @@
+"""Attributes of what a program names: of its classes and their objects, of modules, paths and expressions."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.frontends.pyflink import constants, standard
+from airflow_flinkcompat.frontends.pyflink.evaluation import dotted
+from airflow_flinkcompat.frontends.pyflink.objects import (
+    Arguments,
+    Class,
+    Function,
+    Instance,
+    Module,
+    NameScope,
+    Super,
+)
+from airflow_flinkcompat.frontends.pyflink.operations import Operators
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api import validation
+from airflow_flinkcompat.frontends.table_api.values import (
+    Const,
+    Container,
+    Expr,
+    GroupedTable,
+    NotRead,
+    Path,
+    Ref,
+    TableValue,
+    Unknown,
+    Value,
+)
+
+_ODD = (
+    "__setattr__",
+    "__getattr__",
+    "__getattribute__",
+    "__new__",
+    "__init_subclass__",
+    "__set_name__",
+    "__slots__",
+    "__del__",
+)
+"""What makes attributes mean something else than they say."""
+
+
+class Objects(Operators):
+    """Evaluates attributes too, and makes objects of the program's classes."""
+
+    @abstractmethod
+    def inlined(self, function: Function, args: Sequence[Value], names: Mapping[str, Value]) -> Value:
+        """What a call of a function of the program gives."""
+
+    def attribute(self, owner: Value, node: ast.Attribute, frame: NameScope) -> Value:
+        name = node.attr
+        if (written := dotted(node)) in self.given:
+            return Const(self.given[written])
+        match owner:
+            case Expr():
+                self.session.note(node, validation.trap(owner, name))
+                return e.attribute(owner, name)
+            case TableValue():
+                return Expr("column", (name,))
+            case Ref(path):
+                return Ref(f"{path}.{name}")
+            case Class() | Instance() | Super():
+                return self.member(owner, name)
+            case Module():
+                return owner.frame.names.get(name) or self._of_module(owner, name)
+            case Arguments(types, True):
+                return self._argument(name, types)
+            case Path():
+                return standard.of_path(owner, name) or Unknown(f"{name} of a path is not known")
+            case Unknown(why, tables=False) if written and "--var" not in why and why:
+                return Unknown(f"{why}: give --var {written}=…")
+            case Unknown():
+                return owner
+        tabled = self.touches(owner)
+        return Unknown(f"{name} held as a value is not read" if tabled else f"{name} is not known", tables=tabled)
+
+    def _of_module(self, module: Module, name: str) -> Value:
+        found = self.submodule(module.name, name)
+        return found or Unknown(f"{name} is not in {module.name}, as far as that was read", tables=True)
+
+    @abstractmethod
+    def submodule(self, module: str, name: str) -> Value | None:
+        """The module ``name`` of a package that lies beside the program."""
+
+    def _argument(self, name: str, types: Mapping[str, str | None]) -> Value:
+        if name in self.given and (kind := types.get(name, "str")) is not None:
+            found = constants.converted(kind, self.given[name])
+            if found is not None:
+                return found
+        return Unknown(f"the command line decides: give --var {name}=…")
+
+    # -------------------------------------------------------------------------------------------- classes and objects
+    def member(self, owner: Class | Instance | Super, name: str) -> Value:
+        """``owner.name``: an attribute of the object, or of its class and the bases of that."""
+        _private(owner, name)
+        match owner:
+            case Instance():
+                own = self._own(owner, name)
+                if own is not None:
+                    return own
+                kind: Class | None = owner.type
+                receiver: Value = owner
+            case Super():
+                kind, receiver = owner.type.base, owner.receiver
+                if kind is None and name in ("__init__", "__post_init__", "__init_subclass__"):
+                    return Ref("builtins.object")
+            case Class():
+                if name == "__name__":
+                    return Const(owner.node.name)
+                kind, receiver = owner, owner
+        found = None if kind is None else kind.find(name)
+        line = () if kind is None else kind.line()
+        if found is None or any(each.broken for each in line):
+            doubt = "" if kind is None else kind.doubt
+            return Unknown(doubt or f"{name} is not there, as far as the program was read", tables=True)
+        if isinstance(found, Instance) and found.type.find("__get__") is not None:
+            return Unknown("a descriptor is not read", tables=True)
+        if not isinstance(found, Function) or found.receiver is not None or found.bound or found.named:
+            return found
+        return self._method(found, owner, receiver)
+
+    def _own(self, owner: Instance, name: str) -> Value | None:
+        """What an object itself holds under a name; None where its class decides."""
+        if name == "__class__":
+            return owner.type
+        if name == "__dict__":
+            raise NotRead("the attributes of an object taken all at once are not read")
+        return Unknown(owner.broken, tables=self.touches(owner)) if owner.broken else owner.names.get(name)
+
+    def _method(self, found: Function, owner: Value, receiver: Value) -> Value:
+        kind = receiver.type if isinstance(receiver, Instance) else receiver
+        match found.how:
+            case "staticmethod":
+                return found
+            case "classmethod":
+                return replace(found, receiver=kind)
+            case "property" if isinstance(receiver, Instance):
+                return self.inlined(replace(found, receiver=receiver), (), {})
+            case "cached property" if isinstance(receiver, Instance):
+                value = self.inlined(replace(found, receiver=receiver), (), {})
+                receiver.names[found.name] = value
+                return value
+            case "property" | "cached property":
+                return Unknown("a property of a class is not read", tables=self.touches(found))
+        return found if isinstance(owner, Class) else replace(found, receiver=receiver)
+
+    def instance(self, kind: Class, args: Sequence[Value], names: Mapping[str, Value]) -> Value:
+        """An object of a class of the program, its ``__init__`` read."""
+        why = kind.doubt
+        odd = next((name for name in _ODD if kind.find(name) is not None), "")
+        if why or odd:
+            why = why or f"{odd} of class {kind.node.name} is not read"
+            if self.touches(kind) or any(map(self.touches, (*args, *names.values()))):
+                raise NotRead(why)
+            return Unknown(why)
+        made = Instance(kind)
+        start = kind.find("__init__")
+        if isinstance(start, Function):
+            self.inlined(replace(start, receiver=made), args, names)
+            return made
+        if start is not None:
+            raise NotRead(f"__init__ of class {kind.node.name} is not read")
+        fields = kind.parameters
+        if fields is None:
+            if args or names:
+                raise NotRead(f"class {kind.node.name} is called with arguments it does not have")
+            return made
+        self._fill(made, fields, args, names)
+        after = kind.find("__post_init__")
+        if isinstance(after, Function):
+            self.inlined(replace(after, receiver=made), (), {})
+        return made
+
+    def _fill(self, made: Instance, fields: Sequence[str], args: Sequence[Value], names: Mapping[str, Value]) -> None:
+        """The fields of a dataclass, given or by default."""
+        if len(args) > len(fields) or any(name not in fields for name in names):
+            raise NotRead(f"class {made.type.node.name} is called with arguments it does not have")
+        made.names |= dict(zip(fields, args, strict=False)) | dict(names)
+        for name in fields:
+            if name in made.names:
+                continue
+            default = next((each.filled[name] for each in made.type.line() if name in each.filled), None)
+            match default:
+                case None:
+                    raise NotRead(f"class {made.type.node.name} is called without a field it needs")
+                case Container(kind="factory", value=[maker]):
+                    made.names[name] = self.make(maker)
+                case Unknown() | Const() | Ref() | Container() | Instance() | Path():
+                    made.names[name] = default
+                case _:
+                    raise NotRead(f"the default of the field {name} is not read")
+
+    @abstractmethod
+    def make(self, maker: Value) -> Value:
+        """What a call without arguments gives."""
+
+    def set_attribute(self, owner: Value, name: str, value: Value) -> None:
+        """``owner.name = value``. Raises :class:`NotRead` where it matters and what it does is not known."""
+        if isinstance(owner, Class | Instance):
+            _private(owner, name)
+        match owner:
+            case Instance(broken=""):
+                setter = owner.type.find(name)
+                odd = any(owner.type.find(each) is not None for each in _ODD)
+                odd |= isinstance(setter, Unknown) and setter.tables
+                odd |= isinstance(setter, Instance) and setter.type.find("__set__") is not None
+                if not odd and not (isinstance(setter, Function) and setter.how.endswith("property")):
+                    owner.names[name] = value
+                    return
+            case Class(opaque="", broken=""):
+                owner.names[name] = value
+                return
+            case Module():
+                owner.frame.names[name] = value
+                return
+            case TableValue() | Expr() | GroupedTable():
+                raise NotRead("an attribute of a table that is set is not read")
+        if self.touches(value) or self.touches(owner) or isinstance(owner, Function | Ref | Arguments | Instance):
+            raise NotRead("an attribute that is set is not read")
+
+
+def _private(owner: Class | Instance | Super, name: str) -> None:
+    """A private name is another one in each class. Raises :class:`NotRead` where there are several."""
+    kind = owner if isinstance(owner, Class) else owner.type
+    if name.startswith("__") and not name.endswith("__") and (len(kind.line()) > 1 or isinstance(owner, Super)):
+        raise NotRead(f"{name} is another name in each class of those that extend each other: it is not read")

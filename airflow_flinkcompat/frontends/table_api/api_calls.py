@@ -1,0 +1,416 @@
+"""The calls of PyFlink that are read: what each makes of tables, windows, settings and statement sets.
+
+Every other call on one of these objects raises :class:`NotRead`.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from airflow_flinkcompat.frontends.table_api import (
+    datatypes,
+    descriptors,
+    environment,
+    inserts,
+    user_functions,
+    validation,
+)
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api import table_calls as r
+from airflow_flinkcompat.frontends.table_api.arguments import columns as columns_of
+from airflow_flinkcompat.frontends.table_api.arguments import expression, table_of, text_of
+from airflow_flinkcompat.frontends.table_api.expression_text import strings
+from airflow_flinkcompat.frontends.table_api.parameters import positional
+from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
+from airflow_flinkcompat.frontends.table_api.values import (
+    Config,
+    ConfigurationValue,
+    Const,
+    Described,
+    DescriptorValue,
+    Expr,
+    GroupedTable,
+    Inserts,
+    JobResult,
+    NotRead,
+    Ref,
+    SchemaValue,
+    Settings,
+    Spec,
+    Stream,
+    StreamEnvironment,
+    TableEnvironment,
+    TablePipeline,
+    TableValue,
+    Type,
+    Unknown,
+    Value,
+)
+
+Args = Sequence[Value]
+Names = Mapping[str, Value]
+
+_WINDOWS = {
+    "Tumble": ("over", "on"),
+    "Slide": ("over", "every", "on"),
+    "Session": ("with_gap", "on"),
+    "Over": ("partition_by", "order_by", "preceding", "following"),
+}
+_STRINGS = {
+    "TableValue": (
+        "select", "filter", "where", "group_by", "join", "left_outer_join", "right_outer_join", "full_outer_join",
+        "order_by", "add_columns", "add_or_replace_columns", "rename_columns", "drop_columns",
+    ),
+    "GroupedTable": ("select", "group_by"),
+    "Spec": (
+        "over", "every", "with_gap", "on", "partition_by", "order_by", "preceding", "following",
+    ),
+}  # fmt: skip
+"""Methods that took one of the old string expressions."""
+_OLD_STRINGS = "old string expressions (Flink up to 1.15 only: write col('a') instead of a text)"
+_LAST_WITH_STRINGS = "1.15"
+_LOOK = Unknown("what a call only looks up is not known")
+_LOOKS = {
+    "TableEnvironment": (
+        "list_tables",
+        "list_views",
+        "list_temporary_tables",
+        "list_temporary_views",
+        "explain_sql",
+        "list_catalogs",
+        "list_databases",
+        "list_functions",
+        "list_user_defined_functions",
+        "get_current_catalog",
+        "list_modules",
+        "get_current_database",
+        "list_full_modules",
+    ),
+    "TableValue": ("print_schema", "explain", "print_explain", "get_schema", "get_resolved_schema"),
+    "JobResult": ("print", "wait", "collect", "get_job_client", "get_result_kind", "get_table_schema"),
+    "StreamEnvironment": ("get_parallelism", "get_max_parallelism", "get_execution_plan", "get_stream_graph"),
+    "TablePipeline": ("explain", "print_explain", "get_sink_identifier"),
+    "Config": ("get", "get_string", "get_integer", "get_boolean", "get_local_timezone"),
+    "Inserts": ("explain", "print_explain"),
+}
+"""Calls that change nothing."""
+
+
+def call_name(ref: Ref, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value:
+    """A call of what pyflink exports: ``col('a')``, ``Tumble.over(…)``, ``TableEnvironment.create(…)``."""
+    owner = ref.path.rpartition(".")[0].rpartition(".")[2]
+    begun = descriptors.begin(owner, ref.name, args) if not names else None
+    if begun is not None:
+        return begun
+    made = _of_class(owner, ref.name, args, names, session, node)
+    if made is not None:
+        return made
+    if environment.of_streams(ref):
+        return Stream()
+    args, names = positional(ref.name, args, names)
+    if names:
+        raise NotRead(f"{ref.name} with named arguments is not read")
+    if owner in _WINDOWS:
+        return call(Spec(owner), ref.name, args, {}, session, node)
+    found = _function(ref.name, args, session)
+    if found is None:
+        found = e.function(ref.name, args)
+    if found is None:
+        raise NotRead(f"{ref.name} of pyflink is not read")
+    return found
+
+
+def _of_class(owner: str, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value | None:
+    """What a class of pyflink makes: an environment, settings, a configuration, a data type."""
+    match owner, name:
+        case (("StreamTableEnvironment" | "TableEnvironment"), "create"):
+            return environment.made([*args, *names.values()], session, node)
+        case "StreamExecutionEnvironment", "get_execution_environment":
+            return environment.streams(args, names, session, node)
+        case "EnvironmentSettings", ("in_streaming_mode" | "in_batch_mode" | "new_instance"):
+            return Settings(name == "in_batch_mode")
+        case _, "Configuration" if not args and not names:
+            return ConfigurationValue()
+        case "DataTypes", _:
+            return datatypes.data_type(name, args, names)
+    return None
+
+
+def _function(name: str, args: Args, session: ScriptBuilder) -> Expr | None:
+    """A function of ``pyflink.table.expressions`` that is more than a function of SQL; None for any other."""
+    match name, list(args):
+        case "col", [column]:
+            return Expr("column", (text_of(column, "the name of a column"),))
+        case "lit", [value]:
+            return e.literal(value)
+        case "row_interval", [Const(int(count))] if not isinstance(count, bool):
+            return Expr("rows", (count,))
+        case "row_interval", [_]:
+            raise NotRead("row_interval takes a whole number that is known")
+        case (("and_" | "or_"), [_, _, *_]):
+            word = name.strip("_").upper()
+            return reduce(lambda left, right: Expr("infix", (word, left, right)), map(expression, args))
+        case "not_", [operand]:
+            return Expr("prefix", ("NOT", expression(operand)))
+        case "call", [function, *given]:
+            return user_functions.by_name(text_of(function, "the name of a function"), given, session)
+        case "call_sql", [written]:
+            return Expr("sql", (f"({session.fragment(text_of(written, 'the SQL of an expression'))})",))
+    return None
+
+
+def call(owner: Described, name: str, args: Args, names: Names, session: ScriptBuilder, node: ast.AST) -> Value:
+    """A method of a described object. Raises :class:`NotRead` for one that is not read."""
+    kind = type(owner).__name__
+    if name in _LOOKS.get(kind, ()):
+        return _LOOK
+    if isinstance(owner, Stream):
+        return owner
+    if name in (*environment.BEGINS, *environment.FROM_ELSEWHERE, *environment.TO_STREAMS):
+        names = {}
+    if not isinstance(owner, SchemaValue | Type):
+        args, names = positional(name, args, names)
+    if names and not (
+        isinstance(owner, TableValue | Inserts | SchemaValue)
+        and set(names) <= {"overwrite", "metadata_key", "is_virtual"}
+    ):
+        raise NotRead(f"{name} with named arguments is not read")
+    args = with_strings(owner, name, args, session, node)
+    method = _METHODS.get(type(owner))
+    found = None if method is None else method(owner, name, args, names, session, node)
+    if found is None:
+        why = next((f": {arg.reason}" for arg in args if isinstance(arg, Unknown)), "")
+        raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments{why}")
+    return found
+
+
+def with_strings(owner: Described, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> list[Value]:
+    """The arguments of a method, an old string expression among them read: ``select("a, b.sum as total")``."""
+    texts = [arg.value for arg in args if isinstance(arg, Const) and isinstance(arg.value, str)]
+    if isinstance(owner, TableValue) and name == "alias" and len(texts) == 1 and "," in texts[0]:
+        raise NotRead("a text of several names: one column to today's Flink, several to Flink up to 1.15")
+    if not texts or name not in _STRINGS.get(type(owner).__name__, ()):
+        return list(args)
+    if len(texts) > 1 or any(isinstance(arg, Expr) for arg in args):
+        raise NotRead("several texts, or texts beside expressions: an old string expression is one text")
+    read = strings(
+        texts[0],
+        lambda expr, method, given: call(expr, method, given, {}, session, node),
+        lambda function, given: call_name(Ref(f"pyflink.table.expressions.{function}"), given, {}, session, node),
+    )
+    if not any(note.text == _OLD_STRINGS for note in session.notes.values()):
+        session.note(node, _OLD_STRINGS, _LAST_WITH_STRINGS)
+    return [part for arg in args for part in (read if isinstance(arg, Const) else (arg,))]
+
+
+_KINDS = {
+    "TableEnvironment": "the table environment",
+    "TableValue": "a table",
+    "GroupedTable": "a grouped or windowed table",
+    "Inserts": "a statement set",
+    "Spec": "a window",
+    "Expr": "an expression",
+    "Config": "the configuration",
+    "StreamEnvironment": "the stream environment",
+    "Settings": "EnvironmentSettings",
+    "JobResult": "a result",
+    "Type": "a data type",
+    "TablePipeline": "an INSERT",
+    "SchemaValue": "a schema",
+    "DescriptorValue": "a table descriptor",
+    "Udf": "a Python function",
+    "Stream": "a DataStream",
+    "ConfigurationValue": "a configuration",
+}
+
+
+def _pipeline(pipeline: TablePipeline, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
+    if name != "execute" or args:
+        return None
+    if pipeline.epoch != session.epoch:
+        raise NotRead("a name was dropped or declared anew after insert_into")
+    session.say(pipeline.sql, node, pipeline.steps)
+    return JobResult()
+
+
+_METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST], Value | None]] = {
+    TableEnvironment: lambda _, name, args, __, session, node: _of_environment(name, args, session, node),
+    TableValue: lambda table, name, args, names, session, node: r.relation(
+        session.read(table), name, args, names, session, node
+    ),
+    GroupedTable: lambda grouped, name, args, _, session, node: r.prepared(grouped, name, args, session, node),
+    Inserts: inserts.method,
+    Spec: lambda spec, name, args, _, session, __: _spec(spec, name, args, session),
+    Expr: lambda expr, name, args, *_: _expression(expr, name, args),
+    Config: lambda config, name, args, _, session, node: environment.of_config(config, name, args, session, node),
+    StreamEnvironment: lambda _, name, args, __, session, node: environment.of_stream_environment(
+        name, args, session, node
+    ),
+    Settings: lambda settings, name, args, *_: environment.of_settings(settings, name, args),
+    ConfigurationValue: lambda options, name, args, *_: environment.of_options(options, name, args),
+    SchemaValue: lambda schema, name, args, names, session, _: descriptors.of_shape(schema, name, args, names, session),
+    DescriptorValue: lambda descriptor, name, args, *_: descriptors.of_descriptor(descriptor, name, args),
+    Type: lambda type, name, args, *_: datatypes.method(type, name, args),
+    TablePipeline: lambda pipeline, name, args, _, session, node: _pipeline(pipeline, name, args, session, node),
+}
+"""What reads the methods of each kind of object."""
+
+
+def _of_environment(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
+    """What a method of the table environment gives; None where it is not read, or not with these arguments."""
+    if name in _REMOVED:
+        raise NotRead(f"{name} was removed from Flink: write {_REMOVED[name]}")
+    if name in _TABLES and len(args) in _TABLES[name][0]:
+        return _TABLES[name][1](name, args, session, node)
+    return None
+
+
+def _execute_sql(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    session.execute(args[0], node)
+    return JobResult()
+
+
+def _from_path(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    written = text_of(args[0], "the path of a table")
+    known = session.columns.get(written.lower())
+    return TableValue(e.path(written), steps=("from_path",), epoch=session.epoch, columns=known)
+
+
+def _from_descriptor(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
+    return descriptors.relation(args[0], session, node) if isinstance(args[0], DescriptorValue) else None
+
+
+def _create_view(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    written = text_of(args[0], "the name of a view")
+    rows = environment.from_stream(name, args[1:], session, node) if isinstance(args[1], Stream) else args[1]
+    table = table_of(rows, session)
+    temporary = "" if name == "create_view" else "TEMPORARY "
+    session.say(f"CREATE {temporary}VIEW {e.path(written)} AS {table.sql}", node, table.steps)
+    session.columns[written.lower()] = table.columns
+    return Const(None)
+
+
+def _drop(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    path = e.path(text_of(args[0], "the name of a table or view"))
+    kind = name.removeprefix("drop_").replace("_", " ").upper()
+    session.say(f"DROP {kind} {path}", node)
+    return Unknown("whether there was a table or view")
+
+
+def _drop_function(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    raise NotRead("a function that is dropped is not read")
+
+
+def _use(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    path = e.path(text_of(args[0], "the name of a catalog or database"))
+    session.say(f"USE {'CATALOG ' if name == 'use_catalog' else ''}{path}", node)
+    return Const(None)
+
+
+def _create_statement_set(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    session.sets.append(Inserts(node))
+    return session.sets[-1]
+
+
+def _to_stream(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    return environment.to_stream(name, table_of(args[0], session), session, node)
+
+
+def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    environment.dependency(name, args, session, node)
+    return Const(None)
+
+
+_REGISTERS = {
+    "create_temporary_function": False, "create_temporary_system_function": True, "register_function": True,
+    "create_java_temporary_function": False, "create_java_temporary_system_function": True,
+    "create_java_function": False, "register_java_function": True,
+}  # fmt: skip
+"""Calls that register a function: whether it is one of the system."""
+_REMOVED = {"sql_update": "execute_sql", "insert_into": "execute_insert", "connect": "CREATE TABLE"}
+
+
+def _create_table(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:
+    exists = len(args) == 3 and args[2] == Const(True)
+    if not isinstance(args[1], DescriptorValue) or (len(args) == 3 and not isinstance(args[2], Const)):
+        return None
+    path = e.path(text_of(args[0], "the path of a table"))
+    descriptors.create(path, args[1], session, node, temporary=name == "create_temporary_table", exists=exists)
+    return Const(None)
+
+
+def _register(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
+    called = text_of(args[0], "the name of a function")
+    system = _REGISTERS[name]
+    if len(args) > 2:
+        raise NotRead("a function that is created only where there is none is not read")
+    if "java" in name:
+        written = text_of(args[1], "the class of a function")
+        user_functions.java(called, written, name != "create_java_function", system, session, node)
+    else:
+        user_functions.register(called, args[1], system, session, node)
+    return Const(None)
+
+
+_Counts = range | tuple[int, ...]
+_ANY = range(sys.maxsize)
+_TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST], Value | None]]] = {
+    "execute_sql": ((1,), _execute_sql),
+    "sql_query": ((1,), lambda _, args, session, __: session.query(args[0])),
+    **dict.fromkeys(("from_path", "scan"), ((1,), _from_path)),
+    "from_descriptor": ((1,), _from_descriptor),
+    **dict.fromkeys(("create_temporary_table", "create_table"), ((2, 3), _create_table)),
+    **dict.fromkeys(("create_temporary_view", "create_view", "register_table"), ((2,), _create_view)),
+    **dict.fromkeys(("drop_temporary_view", "drop_temporary_table", "drop_table", "drop_view"), ((1,), _drop)),
+    **dict.fromkeys(("use_catalog", "use_database"), ((1,), _use)),
+    **dict.fromkeys(("create_statement_set", "create_stmt_set"), ((0,), _create_statement_set)),
+    "get_config": ((0,), lambda *_: Config()),
+    **dict.fromkeys(environment.FROM_ELSEWHERE, (_ANY, environment.from_stream)),
+    **dict.fromkeys(environment.TO_STREAMS, (_ANY[1:], _to_stream)),
+    **dict.fromkeys(("add_python_file", "set_python_requirements", "add_python_archive"), (_ANY[1:], _depend)),
+    **dict.fromkeys(_REGISTERS, ((2, 3), _register)),
+    **dict.fromkeys(
+        ("drop_temporary_function", "drop_temporary_system_function", "drop_function"), ((1,), _drop_function)
+    ),
+    "execute": (_ANY, lambda _, __, session, ___: JobResult() if session.streams else None),
+}
+"""Methods of the table environment: how many arguments are read, and what they make of the script."""
+
+
+def _spec(spec: Spec, name: str, args: Args, session: ScriptBuilder) -> Value | None:
+    known = name == "alias" or name in _WINDOWS[spec.kind]
+    if not known or not args or spec.alias or spec.get(name) is not None:
+        return None
+    validation.call_order(spec, name)
+    if name == "alias" and len(args) == 1:
+        return replace(spec, alias=text_of(args[0], "the alias of a window"))
+    columns = columns_of(args)
+    if len(columns) != 1 and name != "partition_by":
+        return None
+    if name in validation.LENGTHS:
+        lengths = [part[0] for method, part in spec.said if method in validation.LENGTHS]
+        validation.length(spec.kind, name, columns[0], lengths, session.batch)
+    elif name in ("on", "order_by"):
+        validation.time_column(spec.kind, name, columns[0])
+        columns = tuple(column.parts[0] if column.kind == "order" else column for column in columns)
+    elif name in ("preceding", "following"):
+        validation.bounds(spec, name, columns[0])
+    return replace(spec, said=(*spec.said, (name, columns)))
+
+
+def _expression(expr: Expr, name: str, args: Args) -> Value | None:
+    match name, len(args):
+        case "alias", 1:
+            return Expr("alias", (expr, text_of(args[0], "an alias")))
+        case "alias", count if count:
+            return Expr("aliases", (expr, tuple(text_of(arg, "an alias") for arg in args)))
+        case "over", 1:
+            match args[0]:
+                case Expr("column", (alias,)):
+                    return Expr("over", (expr, alias))
+    return e.method(expr, name, args)

@@ -1,0 +1,191 @@
+"""``TableDescriptor``, ``Schema`` and ``FormatDescriptor``: the DDL that says the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api.arguments import text_of
+from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
+from airflow_flinkcompat.frontends.table_api.values import (
+    Const,
+    Container,
+    DescriptorValue,
+    Expr,
+    NotRead,
+    SchemaValue,
+    TableValue,
+    Type,
+    Unknown,
+    Value,
+)
+
+Args = Sequence[Value]
+Names = Mapping[str, Value]
+
+
+def begin(owner: str, name: str, args: Args) -> Value | None:
+    """``TableDescriptor.for_connector(…)``, ``FormatDescriptor.for_format(…)``, ``Schema.new_builder()``."""
+    match owner, name, list(args):
+        case "TableDescriptor", "for_connector", [connector]:
+            return DescriptorValue("table", (("connector", text_of(connector, "the connector")),))
+        case "FormatDescriptor", "for_format", [format]:
+            return DescriptorValue("format", (("", text_of(format, "the format")),))
+        case "Schema", "new_builder", []:
+            return SchemaValue()
+    return None
+
+
+def of_shape(shape: SchemaValue, name: str, args: Args, names: Names, session: ScriptBuilder) -> Value | None:
+    """A method of ``Schema.Builder``."""
+    match name, list(args):
+        case "column", [column, type]:
+            return _column(shape, text_of(column, "the name of a column"), _type(type, session))
+        case "column_by_expression", [column, by]:
+            return _column(shape, text_of(column, "the name of a column"), f"AS {_expression(by, session)}")
+        case "column_by_metadata", [column, type, *rest] if len(rest) < 3:
+            given = dict(zip(("metadata_key", "is_virtual"), rest, strict=False)) | dict(names)
+            return _column(shape, text_of(column, "the name of a column"), _metadata(_type(type, session), given))
+        case "watermark", [column, by]:
+            written = e.quoted(text_of(column, "the name of a column"))
+            return replace(shape, lines=(*shape.lines, f"WATERMARK FOR {written} AS {_expression(by, session)}"))
+        case "primary_key", keys if keys:
+            listed = [key for arg in keys for key in (arg.value if isinstance(arg, Container) else [arg])]
+            columns = ", ".join(e.quoted(text_of(key, "a column of the primary key")) for key in listed)
+            return replace(shape, lines=(*shape.lines, f"PRIMARY KEY ({columns}) NOT ENFORCED"))
+        case "primary_key_named", [constraint, *keys] if keys:
+            columns = ", ".join(e.quoted(text_of(key, "a column of the primary key")) for key in keys)
+            called = e.quoted(text_of(constraint, "the name of a constraint"))
+            line = f"CONSTRAINT {called} PRIMARY KEY ({columns}) NOT ENFORCED"
+            return replace(shape, lines=(*shape.lines, line))
+        case "from_fields", [Container(list(columns), ""), Container(list(types), "")] if len(columns) == len(types):
+            for column, type in zip(columns, types, strict=True):
+                shape = _column(shape, text_of(column, "the name of a column"), _type(type, session))
+            return shape
+        case "from_schema", [SchemaValue() as other]:
+            return SchemaValue((*shape.lines, *other.lines), (*shape.columns, *other.columns))
+        case "build", []:
+            return shape
+    return None
+
+
+def _column(shape: SchemaValue, name: str, rest: str) -> SchemaValue:
+    return SchemaValue((*shape.lines, f"{e.quoted(name)} {rest}"), (*shape.columns, name))
+
+
+def _type(type: Value, session: ScriptBuilder) -> str:
+    match type:
+        case Type(sql):
+            return sql
+        case Const(str(sql)):
+            return session.fragment(sql)
+    raise NotRead(f"the type of a column is not known{f': {type.reason}' if isinstance(type, Unknown) else ''}")
+
+
+def _expression(value: Value, session: ScriptBuilder) -> str:
+    match value:
+        case Expr():
+            return e.sql(value)
+        case Const(str(written)):
+            return session.fragment(written)
+    raise NotRead("the expression of a column is not known")
+
+
+def _metadata(type: str, given: Names) -> str:
+    match given.get("metadata_key", Const(None)):
+        case Const(None):
+            source = ""
+        case key:
+            source = f" FROM {e.text(text_of(key, 'the key of metadata'))}"
+    match given.get("is_virtual", Const(False)):
+        case Const(bool(virtual)) if given.keys() <= {"metadata_key", "is_virtual"}:
+            return f"{type} METADATA{source}{' VIRTUAL' if virtual else ''}"
+    raise NotRead("whether a column is virtual is not known")
+
+
+def of_descriptor(descriptor: DescriptorValue, name: str, args: Args) -> Value | None:
+    """A method of ``TableDescriptor.Builder`` or ``FormatDescriptor.Builder``."""
+    prefix = descriptor.options[0][1] + "." if descriptor.kind == "format" else ""
+    match name, list(args):
+        case "option", [key, value]:
+            option = prefix + text_of(key, "the key of an option"), _option(value)
+            kept = tuple(each for each in descriptor.options if each[0] != option[0])
+            return replace(descriptor, options=(*kept, option))
+        case "build", []:
+            return descriptor
+    if descriptor.kind != "table":
+        return None
+    match name, list(args):
+        case "schema", [SchemaValue() as shape]:
+            return replace(descriptor, shape=shape)
+        case "format", [format]:
+            return _format(descriptor, "", format)
+        case "format", [key, inner]:
+            return _format(descriptor, text_of(key, "the option of a format").removesuffix("format"), inner)
+        case "partitioned_by", keys if keys:
+            listed = tuple(e.quoted(text_of(key, "a partition key")) for key in keys)
+            return replace(descriptor, keys=listed)
+        case "comment", [comment]:
+            return replace(descriptor, comment=text_of(comment, "a comment"))
+        case "distributed_into", [Const(int(buckets))]:
+            return replace(descriptor, clause=f"DISTRIBUTED INTO {buckets} BUCKETS")
+        case "distributed_by_hash" | "distributed_by_range", [Const(int(buckets)), *keys] if keys:
+            columns = ", ".join(e.quoted(text_of(key, "a bucket key")) for key in keys)
+            kind = name.rpartition("_")[2].upper()
+            return replace(descriptor, clause=f"DISTRIBUTED BY {kind}({columns}) INTO {buckets} BUCKETS")
+    return None
+
+
+def _format(descriptor: DescriptorValue, prefix: str, format: Value) -> DescriptorValue:
+    written: list[tuple[str, str]]
+    match format:
+        case DescriptorValue("format", options=options):
+            # The first is the format itself.
+            written = [(f"{prefix}format" if not key else f"{prefix}{key}", value) for key, value in options]
+        case _:
+            written = [(f"{prefix}format", text_of(format, "the format"))]
+    return replace(descriptor, options=(*descriptor.options, *written))
+
+
+def _option(value: Value) -> str:
+    match value:
+        case Const(bool(flag)):
+            return str(flag).lower()
+        case Const(str() | int() | float() as given):
+            return str(given)
+    raise NotRead(f"the value of an option is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
+
+
+def create(
+    path: str, descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST, temporary: bool, exists: bool = False
+) -> None:
+    """``create_table`` and ``create_temporary_table``."""
+    if descriptor.kind != "table":
+        raise NotRead("a format is no table")
+    lines = ",\n".join(f"    {line}" for line in (descriptor.shape or SchemaValue()).lines)
+    parts = (
+        f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {'IF NOT EXISTS ' if exists else ''}{path}",
+        f"(\n{lines}\n)" if lines else "",
+        f"COMMENT {e.text(descriptor.comment)}" if descriptor.comment else "",
+        descriptor.clause,
+        f"PARTITIONED BY ({', '.join(descriptor.keys)})" if descriptor.keys else "",
+        f"WITH ({', '.join(f'{e.text(key)} = {e.text(value)}' for key, value in descriptor.options)})",
+    )
+    session.say(" ".join(part for part in parts if part), node)
+
+
+def inline(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> str:
+    """A table that has no name of its own: declared under one that nobody else has. Answers its path."""
+    session.sources += 1
+    path = e.quoted(f"anonymous_{dict(descriptor.options)['connector']}_{session.sources}")
+    create(path, descriptor, session, node, temporary=True)
+    return path
+
+
+def relation(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> TableValue:
+    """``from_descriptor``."""
+    path = inline(descriptor, session, node)
+    columns = None if descriptor.shape is None else descriptor.shape.columns
+    return TableValue(path, steps=("from_descriptor",), epoch=session.epoch, columns=columns)

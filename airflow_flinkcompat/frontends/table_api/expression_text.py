@@ -1,0 +1,218 @@
+"""What a tree of the Table API's own notation stands for: the same values that PyFlink's calls give."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api.expression_tokens import Unreadable
+from airflow_flinkcompat.frontends.table_api.expression_tree import Tree, parse_strings
+from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, refused
+from airflow_flinkcompat.frontends.table_api.values import (
+    Const,
+    Described,
+    Expr,
+    NotRead,
+    Type,
+    Value,
+)
+
+Method = Callable[[Described, str, Sequence[Value]], Value]
+"""What a method of a described object gives, by PyFlink's name of it."""
+Function = Callable[[str, Sequence[Value]], Value]
+"""What a function of ``pyflink.table.expressions`` gives, by its name."""
+
+_OPERATORS = {
+    "===": "=", "!==": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">=",
+    "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "&&": "AND", "||": "OR",
+}  # fmt: skip
+_OF_STRINGS = {**_OPERATORS, "==": "=", "=": "=", "!=": "<>", "<>": "<>"}
+_NAMES = {"as": "alias", "in": "in_", "await": "wait"}
+"""Methods that PyFlink calls otherwise than by their name with underscores."""
+_TYPES = {
+    "BYTE": "TINYINT", "SHORT": "SMALLINT", "INT": "INT", "LONG": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE",
+    "BOOLEAN": "BOOLEAN", "STRING": "STRING", "SQL_DATE": "DATE", "SQL_TIMESTAMP": "TIMESTAMP(3)",
+}  # fmt: skip
+"""The types of ``Types`` and of ``cast`` in a string."""
+_TO = {"to_date": "DATE", "to_timestamp": "TIMESTAMP(3)"}
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def snake(name: str) -> str:
+    """``withGap`` as PyFlink says it: ``with_gap``."""
+    found = name if name.isupper() else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return _NAMES.get(found, found)
+
+
+def old_type(name: str) -> Type | None:
+    """A type of ``Types`` (``LONG``); None for one that is not read."""
+    sql = _TYPES.get(name.upper())
+    return None if sql is None else Type(sql)
+
+
+class Meaning(ABC):
+    """Evaluates trees; what it does not understand raises :class:`Unreadable` with its place."""
+
+    operators: Mapping[str, str] = _OPERATORS
+
+    @abstractmethod
+    def name(self, tree: Tree) -> Value:
+        """What a bare name stands for."""
+
+    @abstractmethod
+    def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
+        """What a method gives, by PyFlink's name of it."""
+
+    @abstractmethod
+    def function(self, tree: Tree, args: Sequence[Value]) -> Value:
+        """What a call without an owner gives."""
+
+    def value(self, tree: Tree) -> Value:
+        """The value of a tree. Raises :class:`Unreadable` at the innermost part that is not understood."""
+        try:
+            return self._value(tree)
+        except Unreadable:
+            raise
+        except NotRead as error:
+            raise Unreadable(str(error), tree.at, tree.end, isinstance(error, RefusedByFlink)) from error
+
+    def _value(self, tree: Tree) -> Value:
+        match tree.kind:
+            case "column" | "symbol":
+                return Expr("column", (tree.text,))
+            case "text":
+                return Const(tree.text)
+            case "number":
+                return number(tree.text)
+            case "name":
+                return self.name(tree)
+            case "member":
+                return self._member(tree)
+            case "call":
+                return self.function(tree, [self.value(arg) for arg in tree.args or ()])
+            case "prefix":
+                return self._prefix(tree)
+            case "infix" if tree.text in self.operators:
+                left, right = (e.literal(self.value(arg)) for arg in tree.args or ())
+                return Expr("infix", (self.operators[tree.text], left, right))
+            case "infix":
+                raise NotRead(f"{tree.text} between expressions is not read: write === or !==")
+        raise NotRead("several values stand where one is expected")
+
+    def _prefix(self, tree: Tree) -> Value:
+        (operand,) = tree.args or ()
+        if tree.text == "!":
+            return Expr("prefix", ("NOT", e.literal(self.value(operand))))
+        return Expr("prefix", ("-", e.literal(self.value(operand))))
+
+    def _member(self, tree: Tree) -> Value:
+        assert tree.owner is not None
+        name, args = snake(tree.text), tree.args or ()
+        owner = self.value(tree.owner)
+        if name in ("alias", "over") and len(args) == 1 and isinstance(owner, Expr | Const | Described):
+            label = label_of(args[0])
+            if label is not None and name == "alias":
+                return self.method(e.literal(owner) if isinstance(owner, Const) else owner, name, [Const(label)], tree)
+            if label is not None and isinstance(owner, Expr):
+                return self.method(owner, name, [Expr("column", (label,))], tree)
+        if not isinstance(owner, Expr | Const):
+            return self.method(owner, name, [self.value(arg) for arg in args], tree)
+        expr, name = e.literal(owner), name.lower()
+        if name == "rows" and not args:
+            return rows(expr)
+        if name in e.UNITS:
+            expr = short(expr)
+            if expr.kind == "sql" and "." in str(expr.parts[0]):
+                raise refused("a length of time is no whole number", "write it in a smaller unit: 90.seconds")
+        if name == "cast" and len(args) == 1:
+            return Expr("cast", (expr, self._type(args[0])))
+        if name in _TO and not args:
+            return Expr("cast", (expr, Type(_TO[name])))
+        if not args:
+            return e.attribute(expr, name)
+        return self.method(expr, name, [self.value(arg) for arg in args], tree)
+
+    def _type(self, tree: Tree) -> Type:
+        found = old_type(tree.text) if tree.kind == "name" else None
+        value = found or self.value(tree)
+        if isinstance(value, Type):
+            return value
+        raise NotRead("the type of a cast is not read")
+
+
+class Strings(Meaning):
+    """The old string expressions: a bare name is a column, a function may stand in front."""
+
+    operators = _OF_STRINGS
+
+    def __init__(self, method: Method, function: Function) -> None:
+        self._method, self._function = method, function
+
+    def name(self, tree: Tree) -> Value:
+        word = tree.text
+        if word.upper() in e.BOUNDS:
+            return Expr("bound", (word.upper(),))
+        if word.lower() in ("true", "false"):
+            return Const(word.lower() == "true")
+        if word != "*" and not _PLAIN.fullmatch(word):
+            raise NotRead("a name that is not read")
+        return Expr("column", (word,))
+
+    def method(self, owner: Value, name: str, args: Sequence[Value], tree: Tree) -> Value:
+        assert isinstance(owner, Expr)
+        return self._method(owner, name, args)
+
+    def function(self, tree: Tree, args: Sequence[Value]) -> Value:
+        name = snake(tree.text)
+        if name == "cast" and tree.args is not None and len(tree.args) == 2:
+            return Expr("cast", (e.literal(args[0]), self._type(tree.args[1])))
+        if name in e.AGGREGATES and len(args) == 1:
+            return e.attribute(e.literal(args[0]), name)
+        return self._function(name, args)
+
+
+def strings(text: str, method: Method, function: Function) -> tuple[Expr, ...]:
+    """The expressions of an old string expression. Raises :class:`NotRead` for what is not read."""
+    meaning = Strings(method, function)
+    try:
+        return tuple(e.literal(meaning.value(tree)) for tree in parse_strings(text))
+    except Unreadable as error:
+        raise NotRead(f"an old string expression, at character {error.start + 1} of it: {error}") from None
+
+
+def label_of(tree: Tree) -> str | None:
+    """The name that a symbol, a column, a text or a bare name says; None for anything else."""
+    return tree.text if tree.kind in ("symbol", "column", "text", "name") else None
+
+
+def rows(expr: Expr) -> Expr:
+    """``10.rows``. Raises :class:`NotRead` where the number is not a whole one above 0."""
+    match short(expr):
+        case Expr("sql", (str(count),)) if re.fullmatch(r"[1-9]\d*", count):
+            return Expr("rows", (int(count),))
+    raise NotRead("a number of rows is a whole number above 0")
+
+
+def short(expr: Expr) -> Expr:
+    """``10L`` as ``10``: what counts has no type."""
+    match expr:
+        case Expr("cast", (Expr("sql", _) as inner, Type("BIGINT"))):
+            return inner
+    return expr
+
+
+def number(written: str) -> Value:
+    """A number as Scala, Java and the string expressions write it; with L a BIGINT. Raises :class:`NotRead`."""
+    body, suffix = (written[:-1], written[-1].lower()) if written[-1] in "lLfFdDpP" else (written, "")
+    whole = body.removeprefix("-").isdigit()
+    if suffix in ("f", "p"):
+        raise NotRead("a number of that kind is not read")
+    if suffix == "d" or not whole:
+        return Const(float(body))
+    if suffix == "l":
+        return Expr("cast", (e.literal(Const(int(body))), Type("BIGINT")))
+    if abs(int(body)) >= 2**31:
+        raise NotRead("a number beyond 32 bits without L")
+    return Const(int(body))

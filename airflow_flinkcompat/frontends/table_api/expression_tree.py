@@ -1,0 +1,225 @@
+"""What tokens say together: a tree, by the precedence of Scala or of the old string expressions.
+
+In Scala an operator of letters binds weakest and calls a method: ``Tumble over 10.minutes as 'w`` is
+``Tumble.over(10.minutes).as('w)``. In a string ``over`` binds like a dot, and ``&&`` and ``||`` bind alike (source:
+the expression parsers of Flink 1.2 and 1.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat.frontends.table_api.expression_tokens import Token, Unreadable, expression_tokens
+from airflow_flinkcompat.frontends.table_api.values import EXPRESSION_LIMIT
+
+DEPTH_LIMIT = 60
+"""Brackets and signs inside of each other."""
+_SCALA: Mapping[str, int] = {
+    **dict.fromkeys(("||",), 2),
+    **dict.fromkeys(("&&",), 3),
+    **dict.fromkeys(("===", "!==", "==", "!="), 4),
+    **dict.fromkeys(("<", ">", "<=", ">="), 5),
+    **dict.fromkeys(("+", "-"), 6),
+    **dict.fromkeys(("*", "/", "%"), 7),
+}
+_STRINGS: Mapping[str, int] = {
+    **dict.fromkeys(("||", "&&"), 2),
+    **dict.fromkeys(("===", "==", "=", "!==", "!=", "<>", "<", ">", "<=", ">="), 4),
+    **dict.fromkeys(("+", "-"), 6),
+    **dict.fromkeys(("*", "/", "%"), 7),
+}
+_WORDS = 1
+"""The precedence of an operator of letters in Scala."""
+_COMPARISON = 4
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A part of a text: ``kind`` and what it says, from offset ``start`` to ``end``; ``at`` is where its word stands.
+
+    ``name``, ``column``, ``symbol``, ``text`` and ``number`` have the ``text`` of their token; ``member`` is
+    ``owner.text(args)`` (``args`` None without brackets), ``call`` is ``text(args)``, ``infix`` and ``prefix`` are
+    ``text`` on ``args``. ``size`` counts the parts.
+    """
+
+    kind: str
+    text: str
+    start: int = field(compare=False)
+    end: int = field(compare=False)
+    owner: Tree | None = None
+    args: tuple[Tree, ...] | None = None
+    at: int = field(default=-1, compare=False)
+    size: int = field(init=False, compare=False, default=1)
+
+    def __post_init__(self) -> None:
+        parts = (*(self.args or ()), *((self.owner,) if self.owner is not None else ()))
+        size = 1 + sum(part.size for part in parts)
+        if size > EXPRESSION_LIMIT:
+            raise Unreadable(f"an expression grows beyond {EXPRESSION_LIMIT} parts", self.start, self.end)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "at", self.start if self.at < 0 else self.at)
+
+
+@dataclass(eq=False)
+class Parser:
+    """Reads trees off tokens; ``strings``: by the grammar of the old string expressions."""
+
+    tokens: list[Token]
+    strings: bool = False
+    at: int = 0
+    depth: int = 0
+    """Open brackets: inside of them a line may end anywhere."""
+    nested: int = 0
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def next(self) -> Token:
+        token = self.token
+        if token.kind == "unreadable":
+            raise Unreadable(token.text, token.start, token.end)
+        self.at += token.kind != "end"
+        return token
+
+    def sees(self, *operators: str) -> bool:
+        return self.token.kind == "operator" and self.token.text in operators
+
+    def take(self, operator: str) -> Token:
+        """The next token, which must be this operator. Raises :class:`Unreadable` where it is none."""
+        if not self.sees(operator):
+            raise self.unexpected(f"{operator} is missing here")
+        return self.next()
+
+    def unexpected(self, message: str) -> Unreadable:
+        token = self.token
+        return Unreadable(token.text if token.kind == "unreadable" else message, token.start, token.end)
+
+    def ended(self) -> bool:
+        """Whether the statement ends before the next token: at the end of a line that goes on with nothing."""
+        token = self.token
+        return token.kind == "end" or self.sees(";") or (token.fresh and not self.depth and not self.sees("."))
+
+    def list(self, end: str) -> tuple[Tree, ...]:
+        """Expressions with commas between them up to a bracket that closes."""
+        found: list[Tree] = []
+        while not self.sees(end):
+            if found and not self.sees(","):
+                raise self.unexpected(f"{end} is missing here")
+            if found:
+                self.next()
+            found.append(self.expression())
+        return tuple(found)
+
+    def expression(self, weakest: int = _WORDS) -> Tree:
+        """An expression whose operators bind at least that strongly. Raises :class:`Unreadable`."""
+        self.nested += 1
+        if self.nested > DEPTH_LIMIT:
+            raise self.unexpected("it is nested too deeply")
+        left = self._unary()
+        while (strength := self._strength()) >= weakest:
+            operator = self.next()
+            right = self.expression(strength + 1)
+            if operator.kind == "name":
+                args = right.args if right.kind == "tuple" else (right,)
+                word = operator.text.lower() if self.strings else operator.text
+                left = Tree("member", word, left.start, right.end, left, args, operator.start)
+                continue
+            left = Tree("infix", operator.text, left.start, right.end, args=(left, right))
+            if self.strings and strength == _COMPARISON and self._strength() == _COMPARISON:
+                raise self.unexpected("a comparison of a comparison is not read")
+        self.nested -= 1
+        return left
+
+    def _strength(self) -> int:
+        """How strongly the operator at hand binds; 0 where there is none."""
+        token = self.token
+        if token.kind == "operator":
+            fresh = token.fresh and not self.depth
+            return 0 if fresh else (_STRINGS if self.strings else _SCALA).get(token.text, 0)
+        if token.kind == "name" and (self.depth or not token.fresh):
+            return _WORDS if not self.strings or token.text.lower() == "as" else 0
+        return 0
+
+    def _unary(self) -> Tree:
+        if not self.sees("-", "!", "+"):
+            return self._suffixed(self._atom())
+        sign = self.next()
+        if sign.text == "-" and self.token.kind == "number":
+            # A sign is a part of the number: -5.minutes are -5 minutes.
+            number = self.next()
+            return self._suffixed(Tree("number", f"-{number.text}", sign.start, number.end))
+        self.nested += 1
+        if self.nested > DEPTH_LIMIT:
+            raise self.unexpected("it is nested too deeply")
+        operand = self._unary()
+        self.nested -= 1
+        return operand if sign.text == "+" else Tree("prefix", sign.text, sign.start, operand.end, args=(operand,))
+
+    def _suffixed(self, tree: Tree) -> Tree:
+        while True:
+            if self.sees("."):
+                self.next()
+                name = self.next()
+                if name.kind != "name" and not (self.strings and name.text == "?"):
+                    raise Unreadable("a name is missing behind the dot", name.start, name.end)
+                args, end = self._arguments(name.end)
+                tree = Tree("member", name.text, tree.start, end, tree, args, name.start)
+            elif self.strings and self.token.kind == "name" and self.token.text.lower() == "over":
+                name = self.next()
+                window = self._atom()
+                tree = Tree("member", "over", tree.start, window.end, tree, (window,), name.start)
+            else:
+                return tree
+
+    def _arguments(self, end: int) -> tuple[tuple[Tree, ...] | None, int]:
+        """What stands in the brackets that follow, and where they end; None where there are none."""
+        if not self.sees("(") or (self.token.fresh and not self.depth):
+            return None, end
+        self.next()
+        self.depth += 1
+        args = self.list(")")
+        self.depth -= 1
+        return args, self.take(")").end
+
+    def _atom(self) -> Tree:
+        token = self.next()
+        if token.kind == "operator" and token.text == "(":
+            self.depth += 1
+            inner = self.list(")")
+            self.depth -= 1
+            end = self.take(")").end
+            if len(inner) == 1:
+                return inner[0]
+            return Tree("tuple", "", token.start, end, args=inner)
+        if self.strings and token.kind == "operator" and token.text == "*":
+            return Tree("name", "*", token.start, token.end)
+        if token.kind in ("operator", "end"):
+            raise Unreadable("an expression is missing here", token.start, token.end)
+        if token.kind == "name":
+            args, end = self._arguments(token.end)
+            if args is not None:
+                return Tree("call", token.text, token.start, end, args=args)
+        return Tree(token.kind, token.text, token.start, token.end)
+
+
+def parse_strings(text: str) -> tuple[Tree, ...]:
+    """The expressions of an old string expression, which commas part. Raises :class:`Unreadable`."""
+    parser = Parser(list(expression_tokens(text)), strings=True, depth=1)
+    found = [parser.expression()]
+    while parser.sees(","):
+        parser.next()
+        found.append(parser.expression())
+    if parser.token.kind != "end":
+        raise parser.unexpected("the expression goes on in a way that is not read")
+    return tuple(found)
+
+
+def walk(trees: Iterable[Tree]) -> Iterator[Tree]:
+    """Every part of the trees."""
+    pending = list(trees)
+    while pending:
+        tree = pending.pop()
+        yield tree
+        pending += [*(tree.args or ()), *([tree.owner] if tree.owner is not None else [])]

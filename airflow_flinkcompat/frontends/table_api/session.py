@@ -1,0 +1,264 @@
+"""What a program has told its table environment so far, as the statements of a script."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from airflow_flinkcompat.frontends.origins import Note, ProgramScript, ProgramStatement, Unread, WindowUse
+from airflow_flinkcompat.frontends.table_api.validation import called, fields_of
+from airflow_flinkcompat.frontends.table_api.values import (
+    TEXT_LIMIT,
+    Const,
+    Expr,
+    Inserts,
+    NotRead,
+    Spec,
+    TableValue,
+    TooMuch,
+    Unknown,
+    Value,
+)
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.sql import (
+    ScriptError,
+    Statement,
+    nodes,
+    parse_script,
+)
+
+_DECLARES = (nodes.CreateTable, nodes.CreateView, nodes.CreateFunction)
+_KEEPS_NAMES = (nodes.InsertInto, nodes.StatementSet, nodes.SetOption, nodes.ResetOption, nodes.ResourceStatement)
+_CALLS = {"Tumble": ("TUMBLE", "over"), "Slide": ("HOP", "every", "over"), "Session": ("SESSION", "with_gap")}
+"""What SQL calls a window, and whose lengths it has in order."""
+_LOOKS = (nodes.Show, nodes.Describe, nodes.Explain)
+
+
+@dataclass(eq=False)
+class ScriptBuilder:
+    """The statements a program executes, in order, and the parts of it that were not read."""
+
+    source: str
+    text: str = field(repr=False)
+    statements: list[Statement] = field(default_factory=list)
+    unread: dict[Span, Unread] = field(default_factory=dict)
+    epoch: int = 0
+    """How often a name came to mean something else: a table made before is not the same table after."""
+    made: bool = False
+    """Whether the program made its table environment."""
+    batch: bool = False
+    """Whether its table environment was made in batch mode."""
+    sets: list[Inserts] = field(default_factory=list)
+    notes: dict[tuple[Span, str], Note] = field(default_factory=dict)
+    windows: list[WindowUse] = field(default_factory=list)
+    trees: dict[str, ast.Module] = field(default_factory=dict, repr=False)
+    """The program and its modules by file; the program itself is the empty one."""
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
+    """The texts of its modules by file."""
+    functions: dict[str, str] = field(default_factory=dict)
+    """The kind of each Python function that was registered, by name."""
+    inlined: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The names of Python functions that were not, by their own name and digest."""
+    columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """The columns of each table and view that was declared, by path; None where they are not known."""
+    dependencies: dict[str, list[str]] = field(default_factory=dict)
+    """What Python functions need beside their own text, by the setting that says so."""
+    sources: int = 0
+    """How many sources have no name of their own."""
+    streams: bool = False
+    """Whether the program makes a DataStream, and that was reported."""
+    _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _declared: set[str] = field(default_factory=set)
+    _written: int = 0
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """How much was said so far, in statements and statement sets, and how much was not read."""
+        inserts = sum(len(each.inserts) for each in self.sets)
+        return len(self.statements), len(self.sets), inserts, len(self.unread), self.epoch
+
+    @property
+    def carried(self) -> tuple[int, ...]:
+        """How much was said that later statements stand on.
+
+        It counts options, names that came to mean something else, and INSERTs that are not executed yet.
+        """
+        options = sum(isinstance(each.tree, nodes.SetOption | nodes.ResetOption) for each in self.statements)
+        return options, self.epoch, sum(len(each.inserts) for each in self.sets)
+
+    def place(self, node: ast.AST) -> Span:
+        """Where a node stands in its source."""
+        line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or 1
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 1
+        file = file_of(node)
+        last = max(self._column(file, end_line, end), 1)
+        return Span(file or self.source, line, self._column(file, line, start) + 1, end_line, last)
+
+    def _column(self, file: str, line: int, offset: int) -> int:
+        """:mod:`ast` counts bytes of UTF-8; a reader counts characters."""
+        lines = self.lines(file)
+        return len(lines[line - 1].encode()[:offset].decode(errors="replace")) if line <= len(lines) else 0
+
+    def lines(self, file: str = "") -> list[str]:
+        """The lines of a source as Python counts them: a form feed ends none."""
+        if file not in self._lines:
+            self._lines[file] = re.split(r"\r\n|\r|\n", self.texts[file] if file else self.text)
+        return self._lines[file]
+
+    def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
+        """Note a part of the program that touches tables and is not understood, or that Flink refuses."""
+        span = self.place(node)
+        self.unread.setdefault(span, Unread(span, reason, refused))
+
+    def note(self, node: ast.AST, text: str, last: str | None = None) -> None:
+        """Note what Flink takes without a word, up to version ``last``; nothing where there is nothing to say."""
+        span = self.place(called(node))
+        if text:
+            self.notes.setdefault((span, text), Note(span, text, last))
+
+    def window(self, node: ast.AST, spec: Spec, outputs: Sequence[Expr]) -> None:
+        """Note that a query is made of a window."""
+        time = [column.parts[0] for method in ("on", "order_by") for column in spec.get(method) or ()]
+        if len(time) != 1:
+            return
+        call, *methods = _CALLS.get(spec.kind, ("OVER",))
+        lengths = tuple(columns[0].parts[0] for method in methods if (columns := spec.get(method)) is not None)
+        fields = fields_of(spec.alias, outputs)
+        self.windows.append(WindowUse(self.place(called(node)), call, time[0], lengths, spec.alias, fields))
+
+    def query(self, sql: Value) -> TableValue:
+        """``sql_query(sql)``. Raises :class:`NotRead` where the text is not known or no query."""
+        text = self.sql(sql).rstrip().rstrip(";")
+        statement = self._parsed(text, None, None)
+        if not isinstance(statement.tree, exp.Query | exp.Values):
+            raise NotRead("sql_query takes one query, and this text reads as none")
+        return TableValue(f"(\n{text}\n)", query=f"{text}\n", steps=("sql_query",), epoch=self.epoch)
+
+    def sql(self, value: Value) -> str:
+        """The text of an SQL statement. Raises :class:`NotRead` where it is not known."""
+        if isinstance(value, Const) and isinstance(value.value, str):
+            return value.value
+        raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
+
+    def fragment(self, text: str) -> str:
+        """A piece of SQL that is put between others. Raises :class:`NotRead` where it could end what is around it."""
+        plain = re.sub(r"'(?:[^']|'')*'|`[^`]*`", "", text)
+        depth = lowest = 0
+        for character in plain:
+            depth += (character == "(") - (character == ")")
+            lowest = min(lowest, depth)
+        if depth or lowest or re.search(r"[;'`]|--|/\*|\*/", plain):
+            raise NotRead("a piece of SQL that is not closed in itself is not read")
+        return text
+
+    def execute(self, value: Value, node: ast.AST) -> None:
+        """``execute_sql(value)``: one statement."""
+        text = self.sql(value)
+        self._add(self._parsed(text, value.origin if isinstance(value, Const) else None, node))
+
+    def say(self, sql: str, node: ast.AST, *steps: tuple[str, ...], kind: str = "") -> None:
+        """A statement that a call of the Table API stands for.
+
+        ``steps`` are those of its queries, in order; ``kind`` is that of the function it declares.
+        """
+        statement = self._parsed(sql, None, node)
+        tree = statement.tree
+        if tree is None:
+            raise NotRead("this part of the Table API has no SQL that says the same")
+        if isinstance(tree, nodes.StatementSet) and len(tree.expressions) != len(steps):
+            raise NotRead("a text of a statement set is not one INSERT")
+        self._add(
+            ProgramStatement(
+                statement.text,
+                statement.span,
+                tree,
+                statement.error,
+                placed=statement.placed,
+                malformed=statement.malformed,
+                query_steps=steps,
+                function_kind=kind,
+            )
+        )
+
+    def read(self, table: TableValue) -> TableValue:
+        """The table, to be used now. Raises :class:`NotRead` where its names may mean something else by now."""
+        if table.epoch != self.epoch:
+            raise NotRead("the table was made before a name was dropped or declared anew, or another catalog used")
+        return table
+
+    def script(self) -> ProgramScript:
+        """All of it as a script; its text is the SQL that stands in the source as it is, in its place."""
+        lines = [" " * len(line) for line in self.lines()]
+        for statement in self.statements:
+            if not statement.placed or statement.span.source != self.source:
+                continue
+            for number, line in enumerate(f"{statement.text};".split("\n"), start=statement.span.line - 1):
+                column = statement.span.column - 1 if number == statement.span.line - 1 else 0
+                if number < len(lines):
+                    lines[number] = lines[number][:column] + line + lines[number][column + len(line) :]
+        return ProgramScript(
+            self.source, "\n".join(lines), tuple(self.statements), tuple(self.unread.values()),
+            tuple(self.notes.values()), tuple(self.windows),
+        )  # fmt: skip
+
+    def _add(self, statement: Statement) -> None:
+        tree = statement.tree
+        if isinstance(tree, _DECLARES):
+            name = ".".join(part.name for part in tree.this.parts).lower()
+            self.epoch += name in self._declared
+            self._declared.add(name)
+            if isinstance(tree, nodes.CreateTable | nodes.CreateView):
+                self.columns[name] = None if name in self.columns else _columns_of(tree)
+        elif tree is None or not isinstance(tree, (*_KEEPS_NAMES, *_LOOKS, exp.Query, exp.Values)):
+            self.epoch += 1
+        if not isinstance(tree, _LOOKS):
+            self.statements.append(statement)
+
+    def _parsed(self, text: str, origin: ast.Constant | None, node: ast.AST | None) -> Statement:
+        """The one statement of a text; in its place where it stands in the source as it is."""
+        self._written += len(text)
+        if self._written > 2 * TEXT_LIMIT:
+            raise TooMuch(f"the SQL of the program grows beyond {2 * TEXT_LIMIT} characters")
+        place = None if origin is None else self._verbatim(text, origin)
+        padding = "" if place is None else "\n" * (place[0] - 1) + " " * place[1]
+        try:
+            source = self.source if origin is None else file_of(origin) or self.source
+            statements = parse_script(padding + text, source).statements
+        except ScriptError:
+            raise NotRead("the text holds no SQL statement") from None
+        if len(statements) != 1:
+            raise NotRead("the text holds several SQL statements; a call takes one")
+        (statement,) = statements
+        if place is not None or node is None:
+            return statement
+        span = self.place(node)
+        error = statement.error and f"{span}: {re.sub(r'^.*?:[0-9]+:[0-9]+: ', '', statement.error)}"
+        return replace(statement, span=span, error=error, placed=False)
+
+    def _verbatim(self, text: str, origin: ast.Constant) -> tuple[int, int] | None:
+        """Line (from 1) and column (from 0) where the text stands in the source as it is."""
+        span = self.place(origin)
+        rows = self.lines(file_of(origin))[span.line - 1 : span.end_line]
+        written = "\n".join(rows)
+        start = written.find(text, span.column - 1)
+        if start < 0 or start + len(text) > len(written) - len(rows[-1]) + span.end_column:
+            return None
+        line = written.count("\n", 0, start)
+        return span.line + line, start - (written.rfind("\n", 0, start) + 1)
+
+
+def _columns_of(tree: nodes.CreateTable | nodes.CreateView) -> tuple[str, ...] | None:
+    """The names of the columns that are declared; None where others come with them."""
+    given = tree.args.get("columns") or ()
+    if isinstance(tree, nodes.CreateView) or tree.args.get("like") or tree.args.get("expression"):
+        return None
+    return tuple(column.name if isinstance(column, exp.Identifier) else column.this.name for column in given)
+
+
+def file_of(node: ast.AST) -> str:
+    """The file beside the program that a node stands in; empty for the program itself."""
+    return str(getattr(node, "file", ""))

@@ -1,0 +1,424 @@
+"""What Flink refuses of windows and aggregates of the Table API, and what it takes and means otherwise.
+
+The rules are those of FLIP-11's validator (V1 to V3) as PyFlink 2.3.0 has them; what Flink says is quoted as it was
+seen there. Each is a pure function that raises :class:`RefusedByFlink` with what is wrong and what to write. What needs
+the columns of tables is decided where these are known.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api.values import (
+    Expr,
+    GroupedTable,
+    NotRead,
+    Spec,
+)
+
+NAMES: Mapping[str, str] = {
+    "Tumble": "a tumbling window",
+    "Slide": "a sliding window",
+    "Session": "a session window",
+    "Over": "a row window",
+}
+LENGTHS = ("over", "every", "with_gap")
+_ORDER: Mapping[str, tuple[str, ...]] = {
+    "Tumble": ("over", "on", "alias"),
+    "Slide": ("over", "every", "on", "alias"),
+    "Session": ("with_gap", "on", "alias"),
+}
+_NEEDED: Mapping[str, str] = {
+    "over": ".over(lit(10).minutes) or .over(row_interval(10))",
+    "every": ".every(lit(2).minutes) or .every(row_interval(2))",
+    "with_gap": ".with_gap(lit(10).minutes)",
+    "on": '.on(col("ts")), the time attribute, for processing time and windows over rows too',
+    "alias": '.alias("w")',
+    "order_by": '.order_by(col("ts")), the time attribute',
+    "preceding": ".preceding(…) in front of .following(…)",
+}
+_NUMBER = re.compile(r"\(?-?[\d.]+(E0|e-?\d+)?\)?")
+
+
+class RefusedByFlink(NotRead):
+    """Something that is understood and that Flink refuses; ``node`` is where, once that is known."""
+
+    node: ast.AST | None = None
+
+
+def called(node: ast.AST) -> ast.AST:
+    """Of ``a.b(…).c(…)`` the last part, ``c(…)``: the chain as a whole begins far in front of it."""
+    attribute = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(attribute, ast.Attribute) or attribute.end_col_offset is None or attribute.end_lineno is None:
+        return node
+    end = attribute.end_col_offset
+    last = ast.Pass(
+        lineno=attribute.end_lineno, col_offset=end - len(attribute.attr.encode()),
+        end_lineno=getattr(node, "end_lineno", None), end_col_offset=getattr(node, "end_col_offset", None),
+    )  # fmt: skip
+    last.file = getattr(node, "file", "")  # type: ignore[attr-defined]
+    return last
+
+
+def refused(what: str, remedy: str, flink: str = "") -> RefusedByFlink:
+    """The error: what is wrong, what to write, and what Flink says in short."""
+    return RefusedByFlink(f"{what}; {remedy}" + (f" (Flink: {flink})" if flink else ""))
+
+
+def parts(expr: Expr) -> Iterator[Expr]:
+    """The expression and every one in it."""
+    yield expr
+    for part in _inner(expr):
+        yield from parts(part)
+
+
+def _inner(expr: Expr) -> Iterator[Expr]:
+    every = (*expr.parts, *(arg for args in expr.parts if isinstance(args, tuple) for arg in args))
+    return (part for part in every if isinstance(part, Expr))
+
+
+# ------------------------------------------------------------------------------------------- how a window is made
+def call_order(spec: Spec, method: str) -> None:
+    """Refuses a call that the object before it does not have: what comes first was left out."""
+    said = tuple(name for name, _ in spec.said)
+    if spec.kind == "Over":
+        missing = {"preceding": "order_by", "following": "order_by", "alias": "order_by"}.get(method)
+        if missing in said:
+            missing = "preceding" if method == "following" and "preceding" not in said else None
+    else:
+        order = _ORDER[spec.kind]
+        missing = (
+            next((name for name in order[: order.index(method)] if name not in said), None) if method in order else None
+        )
+    if missing is not None:
+        raise refused(
+            f"{NAMES[spec.kind]} has no .{method} yet", f"write {_NEEDED[missing]} before it", "AttributeError"
+        )
+
+
+def length(kind: str, method: str, given: Expr, said: Iterable[Expr], batch: bool) -> None:
+    """Refuses a size, slide or gap that is no constant of time or rows above 0, or of another type than the others."""
+    of = {"over": "size", "every": "slide", "with_gap": "gap"}[method]
+    remedy = "write lit(10).minutes" + ("" if kind == "Session" else " or row_interval(10)")
+    name = NAMES[kind]
+    if kind == "Session" and given.kind != "interval":
+        raise refused(
+            f"the gap of {name} is a constant length of time, and there is no session over rows",
+            remedy, "A session window expects a gap literal of a day-time interval type.",
+        )  # fmt: skip
+    if given.kind == "months":
+        raise refused(
+            f"the {of} of {name} is counted in months, which are not equally long",
+            "write it in days: lit(30).days",
+            f"{_TITLE[kind]} expects a size literal of a day-time interval or BIGINT type.",
+        )
+    if given.kind == "sql" and _NUMBER.fullmatch(str(given.parts[0])):
+        raise refused(
+            f"the {of} of {name} is a plain number, neither a time nor a number of rows",
+            remedy, f"{_TITLE[kind]} expects a size literal of a day-time interval or BIGINT type.",
+        )  # fmt: skip
+    if given.kind not in ("interval", "rows"):
+        raise refused(
+            f"the {of} of {name} is no constant: neither a column nor a sum of intervals can be one",
+            remedy + ", worked out beforehand", f"{_LITERAL[kind]} expects a {of} value literal.",
+        )  # fmt: skip
+    if any(other.kind != given.kind for other in said):
+        raise refused(
+            "size and slide of a sliding window are of two kinds, time and rows",
+            "give both as times, or both with row_interval",
+            "A sliding window expects the same type of size and slide.",
+        )
+    if given.parts[0] <= 0:
+        if batch:
+            raise NotRead(f"the {of} of {name} is not above 0: in batch mode Flink makes something else of it")
+        said_by_flink = f"{_ASSIGNER[kind]} parameters must satisfy size > 0" if given.kind == "interval" else ""
+        raise refused(f"the {of} of {name} is not above 0", remedy, said_by_flink)
+
+
+_TITLE = {"Tumble": "Tumbling window", "Slide": "A sliding window"}
+_LITERAL = {"Tumble": "A tumble window", "Slide": "A sliding window"}
+_ASSIGNER = {"Tumble": "TumblingWindowAssigner", "Slide": "SlidingWindowAssigner", "Session": "SessionWindowAssigner"}
+
+
+def time_column(kind: str, method: str, given: Expr) -> None:
+    """Refuses ``on`` and ``order_by`` of anything but a column; whether it is a time attribute shows later."""
+    if given.kind == "column":
+        return
+    if method == "order_by" and given.kind == "order":
+        if given.parts[1] == "ASC":
+            return
+        raise refused(
+            "a row window goes forward in time only", "leave .desc out",
+            "The window can only be ordered in ASCENDING mode.",
+        )  # fmt: skip
+    quoted = (
+        "Second argument in OVER window must be a TIME ATTRIBUTE"
+        if kind == "Over"
+        else "A group window expects a time attribute for grouping."
+    )
+    raise refused(
+        f".{method} of {NAMES[kind]} names no column: an expression is no time attribute",
+        'name the column itself, col("ts"), that its table declares a WATERMARK for or computes as PROCTIME()', quoted,
+    )  # fmt: skip
+
+
+def bounds(spec: Spec, method: str, given: Expr) -> None:
+    """Refuses bounds of a row window that are no rows at all, or of two kinds."""
+    if given.kind == "rows" and given.parts[0] <= 0:
+        raise refused(
+            f".{method} of a row window counts rows, and not above 0", "write row_interval(1) or more",
+            "Preceding row interval must be larger than 0.",
+        )  # fmt: skip
+    before = spec.get("preceding")
+    kinds = {_unit(one) for one in (given, *(before or ())) if _unit(one)}
+    if len(kinds) > 1:
+        raise refused(
+            "the bounds of a row window are of two kinds, rows and time",
+            "give both as times (with CURRENT_RANGE), or both as rows (with CURRENT_ROW)",
+            "Preceding and following must be of same interval type.",
+        )
+
+
+def _unit(bound: Expr) -> str:
+    if bound.kind == "bound":
+        return "time" if bound.parts[0].endswith("RANGE") else "rows"
+    return {"interval": "time", "rows": "rows"}.get(bound.kind, "")
+
+
+# ------------------------------------------------------------------------------------------- where a window is used
+def used(spec: Spec, method: str) -> None:
+    """Refuses a window without an alias, or one that goes to the other method."""
+    if (spec.kind == "Over") != (method == "over_window"):
+        raise refused(
+            f"{method} does not take {NAMES[spec.kind]}",
+            "row windows, Over, go to over_window, the others to window", "Method does not exist",
+        )  # fmt: skip
+    if not spec.alias:
+        call_order(spec, "alias")
+        raise refused(
+            f"{NAMES[spec.kind]} has no alias", f"end it with {_NEEDED['alias']}", f"Method {method} does not exist"
+        )
+
+
+def one_row_window(count: int) -> None:
+    if count > 1:
+        raise refused(
+            f"{count} row windows stand in one over_window",
+            "chain them: .over_window(…).select(…).over_window(…).select(…)",
+            "Currently, only a single over window is supported.",
+        )
+
+
+def window_first(prepared: GroupedTable, method: str) -> None:
+    """Refuses FLIP-11's order, which is turned round today."""
+    if method in ("window", "over_window") and prepared.window is None and prepared.over is None:
+        raise refused(
+            f"{method} stands behind group_by, and the window comes first today",
+            '.window(w).group_by(col("w"), …)' if method == "window" else "a row window has its keys in partition_by",
+            f"AttributeError: {method}",
+        )
+
+
+def keys(prepared: GroupedTable, given: Sequence[Expr]) -> None:
+    """Refuses a group_by that does not name the window, and properties of a window as keys."""
+    for key in given:
+        _no_fields(
+            key,
+            "a key of group_by",
+            "Unknown call expression: start(w)",
+            'select it first: col("w").start.alias("begin")',
+        )
+    if prepared.window is None:
+        return
+    alias = prepared.window.alias
+    count = list(given).count(Expr("column", (alias,)))
+    if count != 1:
+        raise refused(
+            f"group_by names the window {alias} {'twice' if count > 1 else 'not at all'}",
+            f'name it once among the keys: .group_by(col("{alias}"), …)',
+            "GroupBy must contain exactly one window alias.",
+        )
+
+
+def _no_fields(expr: Expr, where: str, flink: str, remedy: str) -> None:
+    found = next((part for part in parts(expr) if part.kind == "field"), None)
+    if found is not None:
+        name = f"{found.parts[0].parts[0]}.{found.parts[1]}"
+        raise refused(f"{name} stands in {where}, where there is no window", remedy, flink)
+
+
+def condition(expr: Expr) -> None:
+    """Refuses a filter on properties of a window: it is over when the filter comes."""
+    field = next((part for part in parts(expr) if part.kind == "field"), None)
+    if field is not None:
+        _no_fields(
+            expr, "a filter", f"Cannot resolve field [{field.parts[0].parts[0]}]",
+            "select it with an alias first, and filter by that",
+        )  # fmt: skip
+    plain_aggregates((expr,))
+
+
+def plain_aggregates(outputs: Iterable[Expr]) -> None:
+    """Refuses an aggregate inside of another one."""
+    for output in outputs:
+        for part in parts(output):
+            if part.kind == "aggregate" and any(inner.kind == "aggregate" for inner in parts(part.parts[1])):
+                raise refused(
+                    "an aggregate stands inside of another one",
+                    "select the inner one with an alias first, and aggregate that in a second step",
+                    "It's not allowed to use an aggregate function as input of another aggregate function",
+                )
+
+
+def selected(outputs: Sequence[Expr]) -> None:
+    """Refuses what a select of a table without a window cannot hold."""
+    plain_aggregates(outputs)
+    for output in outputs:
+        _no_fields(
+            output, "a select", "Window properties can only be used on windowed tables.",
+            "select it where the window is grouped by, with an alias",
+        )  # fmt: skip
+        if any(part.kind == "over" for part in parts(output)):
+            raise refused(
+                "an aggregate is .over(…) a row window that is not there",
+                'define it: .over_window(Over.partition_by(…).order_by(…).alias("w")).select(…)',
+                "Could not resolve over call.",
+            )
+
+
+def grouped(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
+    """Refuses what a select of a grouped table cannot hold: other columns than keys, wrong properties."""
+    window = prepared.window
+    if window is not None and prepared.keys is None:
+        raise refused(
+            f"nothing groups by the window {window.alias}",
+            f'write .group_by(col("{window.alias}")) between .window and .select', "AttributeError: select",
+        )  # fmt: skip
+    if window is None:
+        selected(outputs)
+    else:
+        plain_aggregates(outputs)
+        for output in outputs:
+            _properties(window, output)
+    if any(key.kind not in ("column", "sql") for key in prepared.keys or ()):
+        return  # what an expression among the keys is called is not told here
+    names = [str(key.parts[0]) for key in prepared.keys or () if key.kind == "column"]
+    kept = [name for name in names if window is None or name != window.alias]
+    for output in outputs:
+        for name in _columns(output):
+            if name == "*" or name in kept:
+                continue
+            if window is not None and name == window.alias:
+                raise NotRead(f"the window {name} itself is selected, none of its properties")
+            raise refused(
+                f"{name} is selected, and is neither a key of group_by nor in an aggregate",
+                "add it to group_by, or aggregate it",
+                f"Cannot resolve field [{name}], input field list:[{', '.join(kept)}].",
+            )
+
+
+def _columns(expr: Expr) -> Iterator[str]:
+    """Names of the columns outside of aggregates and properties."""
+    if expr.kind == "column":
+        yield str(expr.parts[0])
+    elif expr.kind not in ("aggregate", "field", "over", "own"):
+        for part in _inner(expr):
+            yield from _columns(part)
+
+
+def fields_of(alias: str, outputs: Iterable[Expr]) -> tuple[str, ...]:
+    """The properties of a window that are selected, each once."""
+    found = (part for output in outputs for part in parts(output) if part.kind == "field")
+    return tuple(dict.fromkeys(part.parts[1] for part in found if part.parts[0].parts[0] == alias))
+
+
+def counts_rows(window: Spec) -> bool:
+    """Whether a window is measured in rows."""
+    return any(part[0].kind == "rows" for method, part in window.said if method in LENGTHS)
+
+
+def _properties(window: Spec, output: Expr) -> None:
+    for part in parts(output):
+        if part.kind != "field":
+            continue
+        name, field = part.parts[0].parts[0], part.parts[1]
+        if name != window.alias:
+            raise refused(
+                f"{name}.{field} is a property of no window here",
+                f'the window is called {window.alias}: col("{window.alias}").{field}',
+                f"Cannot resolve field [{name}]",
+            )
+        if counts_rows(window):
+            if field not in ("start", "end"):
+                raise NotRead(f"{name}.{field} of a window over rows is not read")
+            kind = "tumble" if window.kind == "Tumble" else "slide"
+            raise refused(
+                f"{name}.{field} of a window over rows: it has neither begin nor end",
+                "aggregate the time column instead, its min and max",
+                f"Window start and Window end cannot be selected for a row-count {kind} window.",
+            )
+
+
+def over(prepared: GroupedTable, outputs: Sequence[Expr]) -> None:
+    """Refuses what a select over a row window cannot hold."""
+    window = prepared.over
+    assert window is not None
+    aliases = [window.alias, *(other.alias for other in prepared.others)]
+    plain_aggregates(outputs)
+    for output in outputs:
+        for part in parts(output):
+            if part.kind == "field":
+                raise refused(
+                    f"{part.parts[0].parts[0]}.{part.parts[1]} of a row window: each row has a window of its own",
+                    "leave it out", "Window start and end properties are not available for Over windows.",
+                )  # fmt: skip
+            if part.kind == "over" and part.parts[1] not in aliases:
+                raise refused(
+                    f'an aggregate is .over(col("{part.parts[1]}")), which is no row window here',
+                    f'the row window is called {window.alias}: .over(col("{window.alias}"))',
+                    "Could not resolve over call.",
+                )
+        if e.aggregates(output):
+            raise refused(
+                "an aggregate names no row window", f'add .over(col("{window.alias}")) to it',
+                "Unknown call expression: sum(b)",
+            )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- silent traps
+def trap(owner: Expr, name: str) -> str:
+    """What ``owner.name`` means to Flink without a word; empty where it means what it says.
+
+    Raises RefusedByFlink for ``lit(10).rows``, which Flink takes for a field of a number until it looks closer.
+    """
+    if owner == Expr("column", ("*",)) and name in e.AGGREGATES:
+        raise refused(
+            f"col('*').{name}: the star is no column to aggregate", "write lit(1).count", "ValidationException"
+        )
+    number = owner.kind == "sql" and _NUMBER.fullmatch(str(owner.parts[0]))
+    if not number:
+        return ""
+    value = str(owner.parts[0]).strip("()").removesuffix("E0")
+    if name in ("row", "rows"):
+        raise refused(
+            f"lit({value}).{name} is no number of rows: to Flink it is a field called {name} of the number {value}",
+            f"write row_interval({value})", f"get({value}, '{name}')",
+        )  # fmt: skip
+    if name in e.UNITS and float(value) != int(float(value)):
+        exact = float(value) * e.UNITS[name]
+        units = {factor: unit for unit, factor in sorted(e.UNITS.items()) if unit.endswith("s")}
+        fits = next((n for n in sorted(units, reverse=True) if exact % n == 0), 0)
+        remedy = f"lit({int(exact) // fits}).{units[fits]}" if fits else "a whole number of a smaller unit"
+        return (
+            f"lit({value}).{name} is {e.UNITS[name] * int(float(value))} ms to Flink, which drops the fraction without "
+            f"a word: write lit({int(float(value))}).{name} if that is meant, else {remedy}"
+        )
+    return ""
+
+
+WITHOUT_WINDOW = (
+    "aggregates without a window: FLIP-11 refuses them on a stream, Flink since 1.3 sends updates of an unbounded state"
+)

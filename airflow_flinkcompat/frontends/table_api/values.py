@@ -1,0 +1,278 @@
+"""What a name of a program stands for while it is read: constants, tables, windows, and what is not known.
+
+Nothing here is an object of the program: it is a description of one, and no code of the program ever runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class NotRead(Exception):
+    """Something that touches tables and is not understood; the message says what, without quoting the source."""
+
+
+class TooMuch(Exception):
+    """The program asks for more work than a program may."""
+
+
+@dataclass(frozen=True)
+class Const:
+    """A text, number, bool or None; ``origin`` is the literal it was written as, where it is one."""
+
+    value: str | int | float | bool | None
+    origin: ast.Constant | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(eq=False)
+class Container:
+    """A list, tuple or dictionary; ``broken`` says why its content is no longer known, for all who share it.
+
+    ``kind`` is what type Python would name; an ``iterator`` gives its values once. ``views`` are the lists made of a
+    dictionary's keys or values, which change with it. ``moment`` says when an iterator was made.
+    """
+
+    value: list[Any] | dict[Any, Any]
+    broken: str = ""
+    kind: str = "list"
+    views: list[Container] = field(default_factory=list)
+    moment: int = -1
+
+    def change(self) -> None:
+        """Whoever goes through keys or values of this dictionary is no longer right."""
+        for view in self.views:
+            view.broken = "the dictionary it was made of was changed"
+        self.views.clear()
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that is not known. ``tables``: it may be a table, or something that acts on tables."""
+
+    reason: str
+    tables: bool = False
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A name of an imported module, dotted: ``pyflink.table.expressions.col``; a builtin is ``builtins.print``."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def module(self) -> str:
+        return self.path.partition(".")[0]
+
+
+NUMBER_LIMIT = 2**63
+"""A number of a program is smaller than that."""
+Constant = str | int | float | bool | None
+
+
+def bounded(value: Constant) -> Const:
+    """The constant. Raises :class:`TooMuch` for one beyond the limits."""
+    if isinstance(value, str) and len(value) > TEXT_LIMIT:
+        raise TooMuch(f"a text grows beyond {TEXT_LIMIT} characters")
+    if isinstance(value, int) and abs(value) >= NUMBER_LIMIT:
+        raise TooMuch("a number grows beyond 64 bits")
+    return Const(value)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path of :mod:`pathlib`, as text."""
+
+    text: str
+
+
+class LanguageObject:
+    """Base of what only the language of a program knows, such as its functions and classes."""
+
+
+TEXT_LIMIT = 200_000
+"""Characters of one text of a program: no query is that long."""
+EXPRESSION_LIMIT = 2_000
+"""Parts of one expression."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """EnvironmentSettings, finished or not, and the options it was given."""
+
+    batch: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(eq=False)
+class ConfigurationValue:
+    """A Configuration that belongs to no environment yet."""
+
+    values: dict[str, str] = field(default_factory=dict)
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        return tuple(self.values.items())
+
+
+@dataclass(frozen=True)
+class StreamEnvironment:
+    """A StreamExecutionEnvironment."""
+
+
+@dataclass(frozen=True)
+class TableEnvironment:
+    """The table environment."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """The configuration of the table environment, or of its checkpoints."""
+
+    checkpoints: bool = False
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a started job answers."""
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression of the Table API: a kind and its parts (``table_api.expressions`` makes them)."""
+
+    kind: str
+    parts: tuple[Any, ...]
+    size: int = field(init=False, compare=False, repr=False, default=1)
+
+    def __post_init__(self) -> None:
+        inner = (*self.parts, *(arg for part in self.parts if isinstance(part, tuple) for arg in part))
+        size = 1 + sum(part.size for part in inner if isinstance(part, Expr))
+        if size > EXPRESSION_LIMIT:
+            raise TooMuch(f"an expression grows beyond {EXPRESSION_LIMIT} parts")
+        object.__setattr__(self, "size", size)
+
+
+@dataclass(frozen=True)
+class Type:
+    """A data type, as SQL writes it."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A window (``Tumble``, ``Slide``, ``Session``, ``Over``) and what was said of it, by method."""
+
+    kind: str
+    said: tuple[tuple[str, tuple[Expr, ...]], ...] = ()
+    alias: str = ""
+
+    def get(self, name: str) -> tuple[Expr, ...] | None:
+        return dict(self.said).get(name)
+
+
+@dataclass(frozen=True)
+class TableValue:
+    """A table: ``source`` stands behind FROM, ``where`` are the conditions on it, ``query`` is the same as a query.
+
+    ``steps`` are the operations of the Table API it came through, ``epoch`` counts the names that were declared anew
+    before it was made. ``rowtime`` is the column that FLIP-11's keyword means: empty where the table has no event time,
+    None where that is not known. ``columns`` are the names of the columns, None where they are not known.
+    """
+
+    source: str
+    where: tuple[str, ...] = ()
+    query: str = ""
+    steps: tuple[str, ...] = ()
+    epoch: int = 0
+    rowtime: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.source) + len(self.query) + sum(map(len, self.where)) > 2 * TEXT_LIMIT:
+            raise TooMuch(f"a query grows beyond {TEXT_LIMIT} characters")
+
+    @property
+    def sql(self) -> str:
+        """The table as a query."""
+        if self.query and not self.where:
+            return self.query
+        condition = " WHERE " + " AND ".join(f"({part})" for part in self.where) if self.where else ""
+        return f"SELECT * FROM {self.source}{condition}"
+
+
+@dataclass(frozen=True)
+class GroupedTable:
+    """A table on which ``window``, ``over_window`` or ``group_by`` was called and ``select`` not yet.
+
+    ``others`` are further row windows of one call, which only FLIP-11 has.
+    """
+
+    table: TableValue
+    window: Spec | None = None
+    over: Spec | None = None
+    others: tuple[Spec, ...] = ()
+    keys: tuple[Expr, ...] | None = None
+
+
+@dataclass(eq=False)
+class Inserts:
+    """A statement set: its INSERTs as (SQL, steps, epoch), and where it was made."""
+
+    node: ast.AST
+    inserts: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TablePipeline:
+    """``insert_into``: an INSERT that is not executed yet."""
+
+    sql: str
+    steps: tuple[str, ...]
+    epoch: int
+
+
+@dataclass(frozen=True)
+class SchemaValue:
+    """A Schema, or its builder: the lines of a column list, and the names of the columns."""
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DescriptorValue:
+    """A TableDescriptor, a FormatDescriptor, or the builder of one: ``kind`` is ``table`` or ``format``."""
+
+    kind: str
+    options: tuple[tuple[str, str], ...]
+    shape: SchemaValue | None = None
+    keys: tuple[str, ...] = ()
+    clause: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class Udf:
+    """A Python function for Flink: its name in the program, its kind, and a digest of its source text."""
+
+    name: str
+    kind: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A DataStream, or a part of one: nothing of it is read."""
+
+
+Described = (
+    Settings | StreamEnvironment | TableEnvironment | Config | JobResult | Expr | Type | Spec | TableValue
+    | GroupedTable | Inserts | TablePipeline | SchemaValue | DescriptorValue | Udf | Stream | ConfigurationValue
+)  # fmt: skip
+Value = Const | Container | Unknown | Ref | Path | LanguageObject | Described

@@ -1,0 +1,9 @@
+"""A Flink of one's own on this machine: its jars and its processes.
+
+``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs one until it is told to end.
+"""
+
+from airflow_flinkcompat.local_flink.cluster import LocalFlink, local_gateway
+from airflow_flinkcompat.local_flink.processes import LocalFlinkError
+
+__all__ = ["LocalFlink", "LocalFlinkError", "local_gateway"]

@@ -1,0 +1,385 @@
+"""A whole Flink on this machine: JobManager, TaskManager and SQL Gateway as child processes on loopback.
+
+Jars only, no scripts and no containers: the jars come from the ``apache-flink-libraries`` wheel (extra ``local-flink``)
+and the Gateway's from Maven Central. About 600 MB resident; ready in about ten seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.local_flink import jars
+from airflow_flinkcompat.local_flink.processes import (
+    LOOPBACK,
+    Child,
+    LocalFlinkError,
+    choose_ports,
+    find_java,
+    spawn,
+    stop_all,
+)
+
+HOME_VARIABLE = "FLINKCOMPAT_FLINK_HOME"
+_DISTRIBUTION = "apache-flink-libraries"
+_READY_SECONDS = 180.0
+_log = logging.getLogger(__name__)
+
+_PROCESSES: Mapping[str, tuple[str, str, bool]] = {
+    # name → (main class, heap, takes --configDir)
+    "jobmanager": ("org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint", "512m", True),
+    "taskmanager": ("org.apache.flink.runtime.taskexecutor.TaskManagerRunner", "400m", True),
+    "sql-gateway": ("org.apache.flink.table.gateway.SqlGateway", "512m", False),
+}
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED",
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in (
+            "java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time",
+            "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
+        )
+    ),
+)  # fmt: skip
+# Without Flink's own scripts nobody derives the memory parts: a TaskManager starts only when each is given.
+_MEMORY = {
+    "taskmanager.cpu.cores": "1.0",
+    "taskmanager.memory.task.heap.size": "256m",
+    "taskmanager.memory.task.off-heap.size": "0m",
+    "taskmanager.memory.framework.heap.size": "128m",
+    "taskmanager.memory.framework.off-heap.size": "128m",
+    "taskmanager.memory.network.min": "64m",
+    "taskmanager.memory.network.max": "64m",
+    "taskmanager.memory.managed.size": "128m",
+    "taskmanager.memory.jvm-metaspace.size": "256m",
+    "taskmanager.memory.jvm-overhead.min": "192m",
+    "taskmanager.memory.jvm-overhead.max": "192m",
+}
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.file.ref = file
+appender.file.name = file
+appender.file.type = RollingFile
+appender.file.fileName = ${sys:log.file}
+appender.file.filePattern = ${sys:log.file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %-5p %-60c{1.} - %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+"""
+
+
+def flink_home(home: Path | None = None) -> Path:
+    """The folder whose ``lib/`` holds Flink's jars: the argument, ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+
+    Raises LocalFlinkError when there is none.
+    """
+    given = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
+    if given is None:
+        try:
+            given = Path(str(importlib.metadata.distribution(_DISTRIBUTION).locate_file("pyflink")))
+        except importlib.metadata.PackageNotFoundError as error:
+            raise LocalFlinkError(
+                f"Flink's jars are not installed: pip install 'airflow-flinkcompat[local-flink]', "
+                f"or point {HOME_VARIABLE} to a Flink folder (the one that holds lib/)"
+            ) from error
+    if not list((given / "lib").glob("flink-dist-*.jar")):
+        raise LocalFlinkError(f"{given / 'lib'} holds no flink-dist-*.jar: it is not the lib folder of a Flink")
+    return given.resolve()
+
+
+def gateway_jar(home: Path) -> Path:
+    """The SQL Gateway's jar: of the Flink folder itself (``lib`` or ``opt``), else the one pinned for its version.
+
+    Raises LocalFlinkError when none is pinned for it.
+    """
+    for folder in ("lib", "opt"):
+        if own := sorted((home / folder).glob("flink-sql-gateway-[0-9]*.jar")):
+            return own[-1]
+    dist = sorted((home / "lib").glob("flink-dist-*.jar"))[-1]
+    version = re.sub(r"^flink-dist-(.*)\.jar$", r"\1", dist.name)
+    pinned = {jar.coordinates: jar for jar in jars.pinned().values() if jar.name.startswith("flink-sql-gateway")}
+    if not (fitting := pinned.get(f"org.apache.flink:flink-sql-gateway:{version}")):
+        raise LocalFlinkError(
+            f"{home} is Flink {version}, the pinned SQL Gateways are {' and '.join(pinned)}: "
+            f"put flink-sql-gateway-{version}.jar into {home / 'opt'}"
+        )
+    return jars.fetch_jar(fitting)
+
+
+class LocalFlink:
+    """JobManager, TaskManager and SQL Gateway on loopback, for as long as the ``with`` block lasts.
+
+    The three never outlive the process that started them, killed or not.
+
+    Args:
+        work_dir: Folder for configuration, logs, checkpoints and savepoints, which stay there.
+        home: The folder whose ``lib/`` holds Flink's jars; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+        slots: How many task slots the TaskManager has.
+        rest_port: The port of the JobManager's REST API; None: a free one.
+        gateway_port: The port of the SQL Gateway; None: a free one.
+        config: Flink's options by key, which add to those of the cluster or override them.
+        extra_jars: Jars (connectors, say) that go on every class path.
+        gateway_only: Start no cluster: the SQL Gateway alone reads and plans statements, and is ready in about two
+            seconds.
+        ready_timeout: Seconds the parts may take until they answer.
+        log: Is told what happens, a line each.
+    """
+
+    def __init__(
+        self,
+        work_dir: Path | str,
+        *,
+        home: Path | None = None,
+        slots: int = 8,
+        rest_port: int | None = None,
+        gateway_port: int | None = None,
+        config: Mapping[str, str] | None = None,
+        extra_jars: Sequence[Path] = (),
+        gateway_only: bool = False,
+        ready_timeout: float = _READY_SECONDS,
+        log: Callable[[str], None] = _log.info,
+    ) -> None:
+        self.work_dir = Path(work_dir).resolve()
+        self.slots = slots
+        self._home = home
+        self._wanted = {"the JobManager's REST API": rest_port, "the SQL Gateway": gateway_port, "Flink RPC": None}
+        self._config = dict(config or {})
+        self._extra_jars = tuple(extra_jars)
+        self._parts = ("sql-gateway",) if gateway_only else tuple(_PROCESSES)
+        self._ready_timeout = ready_timeout
+        self._log = log
+        self._children: tuple[Child, ...] = ()
+        self.jobmanager_url = ""
+        self.gateway_url = ""
+
+    @property
+    def savepoint_directory(self) -> str:
+        """Where savepoints go by default, as a URI."""
+        return (self.work_dir / "savepoints").as_uri()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of the JVMs that run."""
+        return {child.name: pid for child in self._children if (pid := child.pid) is not None}
+
+    def __enter__(self) -> LocalFlink:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the parts and wait until they answer; where that fails, nothing is left running.
+
+        Raises:
+            LocalFlinkError: It runs already, Java or Flink is not found, or a part does not come up.
+            JarError: The jar of the SQL Gateway cannot be fetched.
+        """
+        if self._children:
+            raise LocalFlinkError("this local Flink runs already")
+        rest, gateway, rpc = choose_ports(self._wanted).values()
+        java, home = find_java(), flink_home(self._home)
+        class_path = [f"{home / 'lib'}{os.sep}*", str(gateway_jar(home)), *map(str, self._extra_jars)]
+        self.jobmanager_url, self.gateway_url = f"http://{LOOPBACK}:{rest}", f"http://{LOOPBACK}:{gateway}"
+        conf = self._write_configuration(rest, gateway, rpc)
+        environment = {
+            **os.environ,
+            "FLINK_CONF_DIR": str(conf),
+            "FLINK_LIB_DIR": str(home / "lib"),
+            "FLINK_OPT_DIR": str(home / "opt"),
+            "FLINK_PLUGINS_DIR": str(home / "plugins"),
+        }
+        try:
+            for name in self._parts:
+                command = _command(java, name, os.pathsep.join(class_path), conf, self.work_dir)
+                self._children += (self._spawn(name, command, environment),)
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        jobmanager = f"JobManager {self.jobmanager_url} · " if "jobmanager" in self._parts else ""
+        self._log(f"Flink is ready: {jobmanager}SQL Gateway {self.gateway_url}")
+
+    def stop(self) -> None:
+        """End them: TERM, then KILL. Does nothing when nothing runs."""
+        children, self._children = self._children, ()
+        stop_all(children)
+
+    def check(self) -> None:
+        """Check that every part still runs.
+
+        Raises:
+            LocalFlinkError: A part died; the message holds the last lines of its log.
+        """
+        for child in self._children:
+            if not child.running:
+                raise LocalFlinkError(
+                    f"the {child.name} of the local Flink ended with exit code {child.guard.returncode}; "
+                    f"its last words (more in {child.logs[-1].parent}):\n{child.log_tail() or '(none)'}"
+                )
+
+    def _spawn(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Child:
+        logs = self.work_dir / "log"
+        return spawn(
+            name,
+            command,
+            output=logs / f"{name}.out",
+            log=logs / f"{name}.log",
+            pid_file=self.work_dir / "pids" / name,
+            environment=environment,
+        )
+
+    def _write_configuration(self, rest: int, gateway: int, rpc: int) -> Path:
+        try:
+            for folder in ("conf", "log", "pids", "tmp", "checkpoints", "savepoints"):
+                (self.work_dir / folder).mkdir(parents=True, exist_ok=True)
+            for old in (self.work_dir / "log").iterdir():  # an earlier run's last words would mislead
+                old.unlink()
+            conf = self.work_dir / "conf"
+            options = cluster_options(self.work_dir, rest, gateway, rpc, self.slots) | self._config
+            # JSON strings are YAML strings.
+            lines = (f"{key}: {json.dumps(str(value))}\n" for key, value in options.items())
+            (conf / "config.yaml").write_text("".join(lines), encoding="utf-8")
+            (conf / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+        except OSError as error:
+            raise LocalFlinkError(f"cannot write to the work folder {self.work_dir}: {error}") from error
+        return conf
+
+    def _wait_until_ready(self) -> None:
+        """Ready: the Gateway tells its version, and the JobManager, where there is one, shows every slot."""
+        # Loopback is never behind a proxy, whatever the environment says.
+        with httpx.Client(timeout=5, trust_env=False) as client:
+            try:
+                poll(lambda: self._missing(client), bool, timeout=self._ready_timeout)
+            except Overdue as overdue:
+                tails = "\n".join(f"{child.name}:\n{child.log_tail()}" for child in self._children)
+                raise LocalFlinkError(
+                    f"Flink is not ready after {self._ready_timeout:.0f} s: {overdue.last}\n{tails}"
+                ) from None
+
+    def _missing(self, client: httpx.Client) -> str:
+        """What is not there yet; empty when all is."""
+        self.check()
+        try:
+            if "jobmanager" in self._parts:
+                slots = client.get(f"{self.jobmanager_url}/overview").raise_for_status().json()["slots-total"]
+                if slots < self.slots:
+                    return f"{slots} of {self.slots} slots are registered"
+            client.get(f"{self.gateway_url}/info").raise_for_status()
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            return f"no answer yet ({error})"
+        return ""
+
+
+def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: int) -> dict[str, str]:
+    """The cluster's configuration: everything on loopback, state under ``work_dir``, no restarts (a failure shows)."""
+    local_addresses = ("jobmanager.rpc.address", "jobmanager.bind-host", "taskmanager.host", "taskmanager.bind-host",
+                       "rest.address", "rest.bind-address", "sql-gateway.endpoint.rest.address",
+                       "sql-gateway.endpoint.rest.bind-address")  # fmt: skip
+    return {
+        **dict.fromkeys(local_addresses, LOOPBACK),
+        "jobmanager.rpc.port": str(rpc),
+        # No rest.bind-port: the Gateway would take it for its own and race the JobManager to it.
+        "rest.port": str(rest),
+        "sql-gateway.endpoint.rest.port": str(gateway),
+        "taskmanager.numberOfTaskSlots": str(slots),
+        **_MEMORY,
+        "parallelism.default": "1",
+        "execution.checkpointing.interval": "2 s",
+        "execution.checkpointing.dir": (work_dir / "checkpoints").as_uri(),
+        "execution.checkpointing.savepoint-dir": (work_dir / "savepoints").as_uri(),
+        "restart-strategy.type": "disable",
+        "io.tmp.dirs": str(work_dir / "tmp"),
+        "metrics.fetcher.update-interval": "300",
+        "web.refresh-interval": "500",
+    }
+
+
+def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path) -> list[str]:
+    main_class, heap, takes_directory = _PROCESSES[name]
+    return [
+        str(java),
+        f"-Xmx{heap}",
+        *_JAVA_OPTIONS,
+        f"-Dlog.file={work_dir / 'log' / name}.log",
+        f"-Dlog4j.configurationFile={(conf / 'log4j.properties').as_uri()}",
+        f"-Djava.io.tmpdir={work_dir / 'tmp'}",
+        "-cp",
+        class_path,
+        main_class,
+        *(["--configDir", str(conf)] if takes_directory else []),
+    ]
+
+
+@contextlib.contextmanager
+def local_gateway() -> Iterator[str]:
+    """A SQL Gateway alone on this machine, without a cluster behind it: enough to compile plans.
+
+    Yields:
+        Its URL, until the context ends.
+
+    Raises:
+        LocalFlinkError: It cannot be started.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="flinkcompat-client-") as folder,
+        LocalFlink(folder, gateway_only=True) as client,
+    ):
+        yield client.gateway_url
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a local Flink until TERM or INT; print its two addresses once it is ready."""
+    parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink", description=main.__doc__)
+    parser.add_argument("--work-dir", type=Path, required=True, help="configuration, logs, checkpoints, savepoints")
+    parser.add_argument("--rest-port", type=int, help="port of the JobManager (default: a free one)")
+    parser.add_argument("--gateway-port", type=int, help="port of the SQL Gateway (default: a free one)")
+    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="an option of the cluster")
+    options = parser.parse_args(arguments)
+    if wrong := [pair for pair in options.config if "=" not in pair]:
+        parser.error(f"--config {wrong[0]!r} is not KEY=VALUE")
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    flink = LocalFlink(
+        options.work_dir,
+        slots=options.slots,
+        rest_port=options.rest_port,
+        gateway_port=options.gateway_port,
+        config=dict(pair.split("=", 1) for pair in options.config),
+    )
+    try:
+        with flink:
+            print(f"jobmanager {flink.jobmanager_url}\ngateway {flink.gateway_url}", flush=True)
+            while not asked.wait(1):
+                flink.check()
+    except LocalFlinkError as error:
+        with contextlib.suppress(BrokenPipeError):
+            print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

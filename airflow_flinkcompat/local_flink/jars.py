@@ -1,0 +1,110 @@
+"""Jars from Maven Central: pinned in ``jars.toml``, fetched over HTTPS, checked by SHA-256, cached."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import pooch
+
+from airflow_flinkcompat.caching import cache_directory
+from airflow_flinkcompat.deploy.errors import DeployError
+
+_TIMEOUT_SECONDS = 60
+_ATTEMPTS = 3
+
+
+class JarError(DeployError):
+    """A jar is not pinned, cannot be fetched, or is not the pinned file."""
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One pinned jar: Maven coordinates, address and SHA-256 (64 hex digits)."""
+
+    name: str
+    coordinates: str
+    url: str
+    sha256: str
+
+    @property
+    def filename(self) -> str:
+        return self.url.rsplit("/", 1)[-1]
+
+
+def pinned() -> Mapping[str, Jar]:
+    """Every jar of ``jars.toml`` by name."""
+    table = tomllib.loads(files(__package__).joinpath("jars.toml").read_text(encoding="utf-8"))
+    return {
+        name: Jar(name, row["coordinates"], table["repository"] + row["path"], row["sha256"])
+        for name, row in table["jars"].items()
+    }
+
+
+def fetch(name: str, *, progress: bool | None = None) -> Path:
+    """The local file of the jar ``name``; downloaded on first use. ``progress`` None: a bar where stderr is a terminal.
+
+    The proxy and CA variables of the environment (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE`` …) are honoured.
+    Raises JarError: unknown name, no connection, or a file that is not the pinned one.
+    """
+    jars = pinned()
+    if name not in jars:
+        raise JarError(f"no jar {name!r} is pinned; jars.toml holds: {', '.join(sorted(jars))}")
+    return fetch_jar(jars[name], progress=progress)
+
+
+def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
+    """As ``fetch``, for a jar in hand."""
+    folder = cache_directory() / "jars"
+    show = sys.stderr.isatty() if progress is None else progress
+    pooch.get_logger().setLevel("WARNING")
+    # Several attempts, because pooch deletes a half-fetched file itself and tries again.
+    downloader = pooch.HTTPDownloader(progressbar=show, timeout=_TIMEOUT_SECONDS)
+    source = pooch.create(
+        path=folder,
+        base_url="",
+        registry={jar.filename: f"sha256:{jar.sha256}"},
+        urls={jar.filename: jar.url},
+        retry_if_failed=_ATTEMPTS - 1,
+    )
+    try:
+        return Path(source.fetch(jar.filename, downloader=downloader))
+    except ValueError as error:  # pooch: the hash differs
+        raise JarError(
+            f"{jar.coordinates} from {jar.url} is not the pinned file (SHA-256 {jar.sha256} expected): "
+            "a proxy may have answered in its place, or the cached copy is damaged; "
+            f"look at the answer of that address, then empty {folder}"
+        ) from error
+    except OSError as error:  # requests' errors are OSErrors
+        raise JarError(
+            f"cannot fetch {jar.coordinates} from {jar.url}: {_first_line(error)}. Check the network and the "
+            f"HTTPS_PROXY and REQUESTS_CA_BUNDLE variables, or put the file into {folder} yourself"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:300] if lines else type(error).__name__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m airflow_flinkcompat.local_flink.jars [NAME …]``: fetch (all by default), print the files."""
+    parser = argparse.ArgumentParser(prog="python -m airflow_flinkcompat.local_flink.jars", description=fetch.__doc__)
+    parser.add_argument("names", nargs="*", help="jars to fetch; all pinned ones by default")
+    options = parser.parse_args(arguments)
+    try:
+        for name in options.names or sorted(pinned()):
+            print(fetch(name, progress=True))
+    except JarError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,76 @@
+"""The engines as data: what tells them apart wherever it matters, so that no code asks which engine it has before it.
+
+How each of them judges is in :mod:`~airflow_flinkcompat.compat.engines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """What is true of an engine, whatever is judged.
+
+    Attributes:
+        default_version: The version that is judged by where a job names none.
+        label: The engine as a reader knows it.
+        version_examples: Versions as users write them, for messages.
+        label_has_version: Whether a reader is told the version with the label.
+        flink_lines: The line of Flink that a version is made of, by its first number; None where a version is one of
+            Flink itself.
+        one_deployment: Whether a whole script is one deployment, so that what is set for a query that comes or goes
+            holds for the others too; else each query may be a job of its own.
+        takes_commands: Whether whoever runs a job gives it Flink's own commands: SQL of its Gateway, or its client's.
+        tells_endings: Whether it is known how a restore ends that does not fit: refused, or with wrong rows.
+        compiles_plans: Whether a planner that can be asked compiles its scripts.
+    """
+
+    default_version: str
+    label: str
+    version_examples: str
+    label_has_version: bool
+    flink_lines: Mapping[str, str] | None
+    one_deployment: bool
+    takes_commands: bool
+    tells_endings: bool
+    compiles_plans: bool
+
+    def flink_line(self, version: str) -> str | None:
+        """The line of Flink that a version is, or is made of.
+
+        Args:
+            version: A version of this engine, ``major.minor``.
+
+        Returns:
+            ``major.minor``; None where it is not known.
+        """
+        return version if self.flink_lines is None else self.flink_lines.get(version.split(".")[0])
+
+
+ENGINE_FACTS: Mapping[str, EngineFacts] = {
+    "vvr": EngineFacts(
+        default_version="8",
+        label="VVR (Realtime Compute, Ververica)",
+        version_examples="8.0.11 or 11.1",
+        label_has_version=False,
+        flink_lines={"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"},
+        one_deployment=True,
+        takes_commands=False,
+        tells_endings=False,
+        compiles_plans=False,
+    ),
+    "flink": EngineFacts(
+        default_version="2.3",
+        label="open-source Flink",
+        version_examples="2.3 or 1.20.3",
+        label_has_version=True,
+        flink_lines=None,
+        one_deployment=False,
+        takes_commands=True,
+        tells_endings=True,
+        compiles_plans=True,
+    ),
+}
+"""One entry for each engine."""

@@ -1,0 +1,212 @@
+"""A job as a value: what it is written in, the engine it runs on, and what it declares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.text import NormalForm, Span
+
+EngineName = Literal["vvr", "flink"]
+"""Whose state semantics apply: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
+
+ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
+"""The engines and the version each is judged by when a job names none."""
+
+_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
+"""How an engine's version is written: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
+
+Language = Literal["sql", "python", "table"]
+"""What a job is written in: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+_LANGUAGE_OF: Mapping[str, Language] = {".py": "python", ".table": "table"}
+PROGRAM_SUFFIXES = tuple(_LANGUAGE_OF)
+"""How the files of programs of the Table API end."""
+
+FunctionKind = Literal["scalar", "aggregate", "table"]
+FUNCTION_KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
+FunctionLanguage = Literal["java", "scala", "python"]
+FUNCTION_LANGUAGES: tuple[FunctionLanguage, ...] = get_args(FunctionLanguage)
+
+
+class InputError(ValueError):
+    """A job that cannot be checked: the message names the place and the remedy."""
+
+
+def language_of(path: str | Path) -> Language:
+    """What a file is written in, by its ending; anything but a program is SQL.
+
+    Args:
+        path: The file; it need not exist.
+
+    Returns:
+        ``python`` or ``table`` for a program, else ``sql``.
+    """
+    return _LANGUAGE_OF.get(Path(path).suffix, "sql")
+
+
+@dataclass(frozen=True)
+class FunctionDeclaration:
+    """A user-defined function.
+
+    ``kind`` is scalar, aggregate, table or "" (unknown), ``language`` java, scala or python.
+    """
+
+    name: str
+    kind: str = ""
+    language: str = "java"
+    definition: str | NormalForm = ""
+    span: Span | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON values; where it was declared is not kept.
+
+        Returns:
+            The name, kind, language and definition, each a string.
+        """
+        return {
+            "name": self.name, "kind": self.kind, "language": self.language, "definition": str(self.definition),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> FunctionDeclaration:
+        """Read what :meth:`to_dict` wrote; keys of a later version are passed over.
+
+        Args:
+            row: The declaration as JSON values; only the name is needed.
+
+        Returns:
+            The declaration.
+
+        Raises:
+            KeyError: The row has no name.
+        """
+        return cls(row["name"], **{key: row[key] for key in ("kind", "language", "definition") if key in row})
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One job as it is checked, deployed, stored and recomputed.
+
+    Attributes:
+        script: The text: Flink SQL, or a program of the Table API.
+        settings: What is in force before the script's own SETs.
+        functions: Declarations of functions that the script only uses.
+        catalog: DDL of tables that the script does not declare.
+        engine: Whose state semantics apply; ``vvr`` unless another one is named.
+        engine_version: The version of that engine; None for the one it is judged by then (``ENGINES``).
+        source: The name of the script in messages.
+        language: What the script is written in: ``sql``, ``python`` or ``table``.
+        variables: What only the environment of a program knows, by name.
+        files: The texts that lie beside a Python program, its modules and what it reads, by their path from its folder.
+
+    Raises:
+        InputError: A field holds what it cannot; the message says what to write.
+    """
+
+    script: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[FunctionDeclaration, ...] = ()
+    catalog: str = ""
+    engine: str = "vvr"
+    engine_version: str | None = None
+    source: str = "<script>"
+    language: str = "sql"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise InputError(f"engine {self.engine!r} is not one of {', '.join(ENGINES)}")
+        if self.engine_version is not None and not _VERSION.fullmatch(self.engine_version):
+            examples = ENGINE_FACTS[self.engine].version_examples
+            raise InputError(
+                f"engine version {self.engine_version!r} of {self.source} is no version of {self.engine}: "
+                f"write numbers with points between them, like {examples}"
+            )
+        if self.language not in LANGUAGES:
+            raise InputError(f"language {self.language!r} is not one of {', '.join(LANGUAGES)}")
+        if self.variables and self.language == "sql":
+            raise InputError("variables belong to a program: an SQL script has none")
+        if self.files and self.language != "python":
+            raise InputError("files belong to a Python program: nothing else reads any")
+
+    @property
+    def version(self) -> str:
+        """The engine version, major.minor as far as it is given."""
+        return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
+
+    def digest(self) -> str:
+        """The SHA-256 of everything that is compared, in hex; the source is only a name.
+
+        What was checked is what gets deployed: ledgers and summaries hold it, so its formula never changes.
+
+        Returns:
+            64 hex digits.
+        """
+        functions = sorted((f.name, f.kind, f.language, f.definition) for f in self.functions)
+        parts = [self.script, sorted(self.settings.items()), functions, self.catalog, self.engine, self.engine_version]
+        if self.language != "sql":
+            parts += [self.language, sorted(self.variables.items())]
+        if self.files:
+            parts.append(sorted(self.files.items()))
+        return _sha256(parts)
+
+    def part_digests(self) -> dict[str, str]:
+        """A SHA-256 for each part of what computes the rows: script, settings, functions and catalog.
+
+        The engine is no part, and blank lines at the ends do not count. Records of a hand-over hold them.
+
+        Returns:
+            64 hex digits by part: ``script``, ``settings``, ``functions`` and ``catalog``.
+        """
+        # A program computes what its variables and the files beside it make of it.
+        given = [*sorted(self.variables.items()), *sorted(self.files.items())]
+        script = "\n".join([self.script, *(f"{name}={value}" for name, value in given)])
+        functions = sorted([f.name, f.kind, f.language or "java"] for f in self.functions)
+        parts = {
+            "script": script.strip(),
+            "settings": sorted(self.settings.items()),
+            "functions": functions,
+            "catalog": self.catalog.strip(),
+        }
+        return {name: _sha256(part) for name, part in parts.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; :meth:`from_dict` reads them back.
+
+        Returns:
+            One key per field.
+        """
+        row = {each.name: getattr(self, each.name) for each in fields(JobSpec)}
+        maps = {name: dict(row[name]) for name in ("settings", "variables", "files")}
+        return {**row, **maps, "functions": [function.to_dict() for function in self.functions]}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """The job that :meth:`to_dict` wrote.
+
+        Args:
+            row: Its fields; one that is missing has its default, and other keys are passed over.
+
+        Returns:
+            The job.
+
+        Raises:
+            InputError: A field holds what it cannot.
+            KeyError: There is no script, or a function has no name.
+        """
+        known = {each.name: row[each.name] for each in fields(JobSpec) if each.name in row}
+        functions = tuple(FunctionDeclaration.from_dict(each) for each in row.get("functions", ()))
+        return cls(**{**known, "script": row["script"], "functions": functions})
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()

@@ -1,0 +1,535 @@
+"""From a pipeline's nodes to its stateful operators: it is evaluated symbolically, sources first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.model import NormalForm
+from airflow_flinkcompat.plan.aggregations import Calls, aggregation, group_window_aggregation, handed_up, properties
+from airflow_flinkcompat.plan.conditions import CONDITION_PASSES, normalize_predicate, split_conjuncts
+from airflow_flinkcompat.plan.expressions import (
+    AggregateCall,
+    Expression,
+    FunctionCall,
+    InputRef,
+    Literal,
+    placed,
+    transform,
+)
+from airflow_flinkcompat.plan.joining import filtered, join_operator
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Clause,
+    Correlate,
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Opaque,
+    Over,
+    Project,
+    Scan,
+    Sink,
+    Sort,
+    Union,
+    Values,
+    WindowAssign,
+    WindowField,
+)
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    AssignedWindow,
+    JoinOperator,
+    OtherKind,
+    OtherOperator,
+    Output,
+    OverOperator,
+    Rows,
+    Source,
+    StatelessSegment,
+    TooLarge,
+)
+from airflow_flinkcompat.plan.origins import (
+    CALL_PASSES,
+    ColumnOutput,
+    FunctionColumn,
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    RankNumber,
+    SourceColumn,
+    WindowColumn,
+    leaves,
+    normalize,
+    normalize_aggregate,
+    uses_window_field,
+)
+from airflow_flinkcompat.plan.passes import Pass
+from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
+from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
+
+SIZE_LIMIT = 20_000
+"""Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
+RELATIONS_LIMIT = 10_000
+"""Relations of one pipeline beyond which it is not: 30 views, each of which reads the one before twice, are 2**30."""
+
+
+RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE"})
+"""Functions over a window that number its rows."""
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A relation while the plan is evaluated: its columns, resolved and typed, over the segment below.
+
+    ``numbering`` is a ROW_NUMBER right below of which it is not settled yet which ranks are kept.
+    """
+
+    columns: tuple[Expression, ...]
+    segment: StatelessSegment
+    numbering: Over | None = None
+
+
+def resolve_operators(sink: Sink) -> Output:
+    """The pipeline of one sink as its stateful operators see it.
+
+    Raises :class:`TooLarge` when unfolding views would exceed :data:`SIZE_LIMIT` parts of an expression, or
+    :data:`RELATIONS_LIMIT` relations.
+    """
+    stream = _Resolver().stream(sink.input)
+    output = Output(
+        segment=stream.segment,
+        columns=tuple(normalize(column) for column in stream.columns),
+        sink=sink.name,
+        insert_columns=sink.columns,
+        partition=sink.partition,
+        overwrite=sink.overwrite,
+        hints=sink.hints,
+        types=tuple(column.type for column in sink.schema),
+        span=sink.span,
+    )
+    for each in OUTPUT_PASSES:
+        output = each.apply(output)
+    return output
+
+
+class _Resolver:
+    """Evaluates nodes to streams; one instance a pipeline, so that unfolded sizes are counted once."""
+
+    def __init__(self) -> None:
+        self._visited = 0
+        self._inputs: dict[int, _Stream] = {}
+        self._unranked: set[int] = set()
+        """The OVERs, by identity, that number rows of which no constant range is kept."""
+
+    def stream(self, node: Node) -> _Stream:
+        """The relation a node makes, with every condition that stands right above a ROW_NUMBER taken together."""
+        stream = self._visit(node)
+        if stream.numbering is None:
+            return stream
+        segment = ranked(stream.segment)
+        if segment is not None:
+            return _Stream(stream.columns, segment)
+        self._unranked.add(id(stream.numbering))
+        try:
+            return self._visit(node)
+        finally:
+            self._unranked.discard(id(stream.numbering))
+
+    def _visit(self, node: Node) -> _Stream:
+        self._visited += 1
+        if self._visited > RELATIONS_LIMIT:
+            raise TooLarge(f"a query grows beyond {RELATIONS_LIMIT} relations when its views are unfolded")
+        node = _normalized(node)
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Values():
+                return self._values(node)
+            case Project():
+                return self._project(node)
+            case Filter():
+                below = self._visit(node.input)
+                return self._filtered(below, self._resolve(node.condition, below))
+            case WindowAssign():
+                return self._window(node)
+            case Correlate():
+                return self._correlate(node)
+            case GroupWindowAggregate():
+                return self._group_window(node)
+            case Aggregate():
+                return self._aggregate(node)
+            case Join():
+                return self._join(node)
+            case Over():
+                return self._over_calls(node)
+            case _:
+                return self._other(node)
+
+    def _project(self, node: Project) -> _Stream:
+        below = self._visit(node.input)
+        segment = replace(below.segment, hints=below.segment.hints + node.hints)
+        columns = tuple(self._resolve(e, below) for e in node.expressions)
+        if below.numbering is not None and stands_beside(node, below.numbering):
+            columns, segment = selected_beside(columns, segment)
+        return replace(below, columns=columns, segment=segment)
+
+    def _over_calls(self, node: Over) -> _Stream:
+        """A ranking, an OVER aggregation, or a construct that is neither."""
+        if numbers_rows(node) and id(node) not in self._unranked:
+            return self._numbered(node)
+        return self._over(node) if _one_window(node) else self._other(node)
+
+    def _resolve(self, expression: Expression, below: _Stream) -> Expression:
+        def leaf(part: Expression) -> Expression:
+            if isinstance(part, InputRef):
+                origin = below.columns[part.index]
+                # The text a reader points at is where the value is used, unless something was computed there.
+                if isinstance(origin, FunctionCall) or part.span is None or part.span is origin.span:
+                    return origin
+                return placed(origin, part.span)
+            return part
+
+        resolved = transform(expression, leaf)
+        # A column that is only handed on was counted where it was computed.
+        if isinstance(resolved, FunctionCall) and _too_large(resolved):
+            raise TooLarge(f"an expression grows beyond {SIZE_LIMIT} parts when its views are unfolded")
+        return resolved
+
+    def _scan(self, node: Scan) -> _Stream:
+        base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
+        below = _Stream(base, StatelessSegment(Source(node.table.name, node.hints, node.span)))
+        # A processing-time column is a time attribute by its name: two of them are two (readings.md).
+        clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
+        computed = {name: value for name, value in node.table.computed if name not in clocks}
+        columns = tuple(
+            self._resolve(computed[column.name], below) if column.name in computed else origin
+            for column, origin in zip(node.table.columns, base, strict=True)
+        )
+        return replace(below, columns=columns)
+
+    def _values(self, node: Values) -> _Stream:
+        if len(node.rows) == 1:
+            return _Stream(node.rows[0], StatelessSegment(None))
+        columns = tuple(
+            FunctionCall("VALUES", tuple(row[i] for row in node.rows), c.type) for i, c in enumerate(node.schema)
+        )
+        return _Stream(
+            columns, StatelessSegment(Rows(tuple(tuple(normalize(cell) for cell in row) for row in node.rows)))
+        )
+
+    def _filtered(self, below: _Stream, condition: Expression) -> _Stream:
+        segment = below.segment
+        for part in split_conjuncts(condition):
+            segment = _with_filter(segment, part)
+        return replace(below, segment=segment)
+
+    def _window(self, node: WindowAssign) -> _Stream:
+        below = self.stream(node.input)
+        windowing = AssignedWindow(
+            window=node.window,
+            time=normalize(below.columns[node.time.index]),
+            time_attribute=node.time_attribute,
+            notation="tvf",
+            partition_by=tuple(normalize(self._resolve(key, below)) for key in node.partition_by),
+            filters_below=below.segment.filters,
+            span=node.span,
+        )
+        level = len(below.segment.windows)
+        added = tuple(
+            WindowColumn(name, level, type=column.type)
+            for name, column in zip(
+                (WindowField.START, WindowField.END, WindowField.TIME), node.schema[-3:], strict=True
+            )
+        )
+        return _Stream(below.columns + added, replace(below.segment, windows=(*below.segment.windows, windowing)))
+
+    def _correlate(self, node: Correlate) -> _Stream:
+        below = self.stream(node.input)
+        call = FunctionCall(node.function, tuple(self._resolve(arg, below) for arg in node.args), UNKNOWN, node.span)
+        bare = normalize(call)
+        assert isinstance(bare, FunctionCall)
+        added = tuple(
+            FunctionColumn(call, i, type=column.type) for i, column in enumerate(node.schema[len(below.columns) :])
+        )
+        segment = replace(below.segment, functions=(*below.segment.functions, (bare, node.outer)))
+        return _Stream(below.columns + added, segment)
+
+    def _calls(self, calls: tuple[AggregateCall, ...], below: _Stream) -> Calls:
+        """Calls over the columns below, resolved."""
+        resolved = tuple(
+            replace(
+                call,
+                args=tuple(self._resolve(arg, below) for arg in call.args),
+                filter=None if call.filter is None else self._resolve(call.filter, below),
+            )
+            for call in calls
+        )
+        bare = tuple(normalize_aggregate(call) for call in resolved)
+        first = dict(zip(reversed(bare), reversed(resolved), strict=True))
+        unique = tuple(dict.fromkeys(bare))
+        return Calls(calls, bare, unique, tuple(tuple(arg.type for arg in first[call].args) for call in unique))
+
+    def _aggregate(self, node: Aggregate) -> _Stream:
+        below = self.stream(node.input)
+        keys = tuple(self._resolve(key, below) for key in node.keys)
+        calls = self._calls(node.aggregates, below)
+        operator = aggregation(node, below.segment, below.columns, keys, calls)
+        return _Stream(handed_up(keys, calls), StatelessSegment(operator))
+
+    def _group_window(self, node: GroupWindowAggregate) -> _Stream:
+        below = self.stream(node.input)
+        keys = tuple(self._resolve(key, below) for key in node.keys)
+        calls, time = self._calls(node.aggregates, below), self._resolve(node.time, below)
+        operator = group_window_aggregation(node, below.segment, below.columns, time, keys, calls)
+        return _Stream(handed_up(keys, calls) + properties(node), StatelessSegment(operator))
+
+    def _join(self, node: Join) -> _Stream:
+        sides = (self.stream(node.left), self.stream(node.right))
+        row = self._side_by_side(sides)
+        rows = tuple(tuple(normalize(column) for column in side.columns) for side in sides)
+        operator = join_operator(
+            node,
+            (sides[0].segment, sides[1].segment),
+            (rows[0], rows[1]),
+            lambda part: normalize_predicate(normalize(self._resolve(part, row))),
+            _with_filter,
+        )
+        kept = sides[:1] if node.kind in ("SEMI", "ANTI") else sides
+        return _Stream(
+            tuple(_passed(i, column) for i, side in enumerate(kept) for column in side.columns),
+            StatelessSegment(replace(operator, input_columns=rows)),
+        )
+
+    def _over(self, node: Over) -> _Stream:
+        below = self.stream(node.input)
+        calls = self._calls(tuple(over.call for over in node.calls), below)
+        first = node.calls[0]
+        time = first.order_by[0][0] if first.order_by else None
+        row = tuple(normalize(column) for column in below.columns)
+        operator = OverOperator(
+            segment=below.segment,
+            aggregates=calls.unique,
+            partition_by=tuple(normalize(self._resolve(key, below)) for key in first.partition_by),
+            order=self._sort_keys(first.order_by, below),
+            frame=first.frame,
+            clock=node.input.schema[time.index].time_attribute if isinstance(time, InputRef) else None,
+            row=row,
+            all_columns=row,
+            argument_types=calls.argument_types,
+            span=node.span,
+        )
+        added = tuple(
+            OperatorColumn(0, call, type=over.call.type) for call, over in zip(calls.each, node.calls, strict=True)
+        )
+        return _Stream(tuple(_passed(0, column) for column in below.columns) + added, StatelessSegment(operator))
+
+    def _numbered(self, node: Over) -> _Stream:
+        below = self._below(node)
+        operator = numbering(node, below.columns, below.segment, lambda key: self._resolve(key, below))
+        passed = tuple(column if isinstance(column, Literal) else _passed(0, column) for column in below.columns)
+        number = tuple(OperatorColumn(0, RankNumber(), type=c.type) for c in node.schema[len(passed) :])
+        return _Stream(passed + number, StatelessSegment(operator), node)
+
+    def _below(self, node: Over) -> _Stream:
+        """The input of an OVER, evaluated once, though the OVER may be tried as a ranking first."""
+        if id(node) not in self._inputs:
+            self._inputs[id(node)] = self.stream(node.input)
+        return self._inputs[id(node)]
+
+    def _sort_keys(
+        self, keys: tuple[tuple[Expression, bool, bool | None], ...], below: _Stream
+    ) -> tuple[tuple[Expression, bool, bool | None], ...]:
+        return tuple((normalize(self._resolve(key, below)), ascending, nulls) for key, ascending, nulls in keys)
+
+    def _side_by_side(self, sides: tuple[_Stream, ...]) -> _Stream:
+        """Each input's columns stay apart from the same columns of another input."""
+        columns = tuple(
+            OperatorColumn(i, normalize(column), type=column.type, span=column.span)
+            for i, stream in enumerate(sides)
+            for column in stream.columns
+        )
+        return _Stream(columns, StatelessSegment(None))
+
+    def _other(self, node: Node) -> _Stream:
+        below = (self._below(node),) if isinstance(node, Over) else tuple(self.stream(inner) for inner in node.inputs)
+        rows = tuple(tuple(normalize(column) for column in stream.columns) for stream in below)
+        operator = OtherOperator(
+            kind=_kind(node),
+            segments=tuple(stream.segment for stream in below),
+            attributes=self._attributes(node, below),
+            rows=rows,
+            input_columns=rows,
+            row_types=tuple(tuple(column.type for column in stream.columns) for stream in below),
+            span=node.span,
+        )
+        if isinstance(node, Sort):
+            return _Stream(tuple(_passed(0, column) for column in below[0].columns), StatelessSegment(operator))
+        out = tuple(OperatorColumn(0, ColumnOutput(i), type=c.type) for i, c in enumerate(node.schema))
+        return _Stream(out, StatelessSegment(operator))
+
+    def _attributes(self, node: Node, below: tuple[_Stream, ...]) -> tuple[tuple[str, Any], ...]:
+        match node:
+            case Over():
+                calls = tuple(
+                    (
+                        self._calls((over.call,), below[0]).each[0],
+                        tuple(normalize(self._resolve(key, below[0])) for key in over.partition_by),
+                        self._sort_keys(over.order_by, below[0]),
+                        over.frame,
+                    )
+                    for over in node.calls
+                )
+                return (("calls", calls),)
+            case Sort():
+                keys = self._sort_keys(node.keys, below[0])
+                time = keys[:1] if _clock(node) else ()
+                return (
+                    ("time key", time),
+                    ("clock", _clock(node)),
+                    ("sort keys", keys[len(time) :]),
+                    ("limit", node.limit),
+                    ("offset", node.offset or 0),
+                )
+            case Opaque():
+                partition = tuple(normalize(self._resolve(key, below[0])) for key in node.keys)
+                by = (("partition", frozenset(partition)), ("partition order", partition))
+                clauses = (("text", node.text), *node.clauses)
+                return (*((name, self._clause(clause, below)) for name, clause in clauses), *by)
+        return ()
+
+    def _clause(self, clause: Clause | NormalForm | str, below: tuple[_Stream, ...]) -> Clause | NormalForm | str:
+        if not isinstance(clause, Clause):
+            return clause
+        return replace(clause, columns=tuple(normalize(self._resolve(column, below[0])) for column in clause.columns))
+
+
+def _normalized(node: Node) -> Node:
+    for each in NODE_PASSES:
+        node = each.apply(node)
+    return node
+
+
+def _passed(place: int, column: Expression) -> OperatorColumn:
+    return OperatorColumn(0, PassedOutput(place, normalize(column)), type=column.type, span=column.span)
+
+
+def _one_window(node: Over) -> bool:
+    """True where all calls see the same rows and none of them ranks: one OVER aggregation."""
+    windows = {(call.partition_by, call.order_by, call.frame) for call in node.calls}
+    return len(windows) == 1 and not any(call.call.function in RANKING for call in node.calls)
+
+
+def _clock(node: Sort) -> TimeAttribute | None:
+    """The clock a sort runs on: that of its first key, where it is a time column in ascending order."""
+    if not node.keys or not isinstance(node.keys[0][0], InputRef) or not node.keys[0][1]:
+        return None
+    return node.schema[node.keys[0][0].index].time_attribute
+
+
+def _with_filter(segment: StatelessSegment, part: Expression) -> StatelessSegment:
+    """The segment with one more conjunct, moved below an operator where Flink's planner moves it."""
+    for each in FILTER_PASSES:
+        moved = each.apply(segment, part)
+        if moved is not None:
+            return moved
+    if uses_window_field(part):
+        return replace(segment, window_filters=segment.window_filters | {part})
+    return replace(segment, filters=segment.filters | {part})
+
+
+def _into_join(segment: StatelessSegment, part: Expression) -> StatelessSegment | None:
+    origin = segment.origin
+    if not isinstance(origin, JoinOperator) or segment.functions or segment.windows:
+        return None
+    joined = filtered(origin, part, _with_filter)
+    return None if joined is None else replace(segment, origin=joined)
+
+
+def _below_aggregation(segment: StatelessSegment, part: Expression) -> StatelessSegment | None:
+    """Conjuncts over aggregates stay above; the fields of a legacy group window exist only above it."""
+    origin = segment.origin
+    if not isinstance(origin, AggregateOperator) or origin.grouping_sets is not None:
+        return None
+    read = [leaf for leaf in leaves(part) if not isinstance(leaf, Literal)]
+    keys_only = read and all(isinstance(x, OperatorColumn) and isinstance(x.output, KeyOutput) for x in read)
+    if not keys_only or segment.functions or segment.windows:
+        return None
+    return replace(segment, origin=replace(origin, segment=_with_filter(origin.segment, transform(part, _below_key))))
+
+
+def _where_of_join(node: Node) -> Node:
+    match node:
+        case Filter(input=Join(kind="CROSS" | "INNER", temporal=None) as join):
+            parts = tuple(part for part in (join.condition, node.condition) if part is not None)
+            return replace(join, kind="INNER", condition=FunctionCall("AND", parts, BOOLEAN))
+    return node
+
+
+def _pruned(output: Output) -> Output:
+    return replace(output, segment=output.segment.prune(output.columns))
+
+
+NODE_PASSES: tuple[Pass[Callable[[Node], Node]], ...] = (
+    Pass("where-of-join", "FROM a, b WHERE … is one join with that condition", _where_of_join),
+)
+"""Applied to each node of the plan before it is resolved."""
+FILTER_PASSES: tuple[Pass[Callable[[StatelessSegment, Expression], StatelessSegment | None]], ...] = (
+    Pass("filter-into-join", "a condition above a join goes into it or below it", _into_join),
+    Pass("filter-below-aggregation", "a condition on group keys alone goes below the aggregation", _below_aggregation),
+)
+"""Applied to a conjunct above an operator: the first that moves it counts, None leaves it to the others."""
+OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
+    Pass("pruning", "metrics and columns that nobody reads are left out", _pruned),
+)
+"""Applied to a whole pipeline."""
+PASSES: tuple[Pass[Any], ...] = (*CALL_PASSES, *CONDITION_PASSES, *NODE_PASSES, *FILTER_PASSES, *OUTPUT_PASSES)
+"""All of them, stage by stage. They apply whatever the engine is: ``engines`` says where that is taken to hold."""
+
+
+def _below_key(leaf: Expression) -> Expression:
+    if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, KeyOutput):
+        return leaf.output.key
+    return leaf
+
+
+def _kind(node: Node) -> str:
+    match node:
+        case Over():
+            return OverOperator.KIND
+        case Sort():
+            if not node.keys:
+                return OtherKind.LIMIT
+            if node.limit is not None:
+                return OtherKind.SORT_LIMIT
+            return OtherKind.TEMPORAL_SORT if _clock(node) else OtherKind.SORT
+        case Union():
+            return OtherKind.UNION_ALL
+        case Opaque():
+            return node.kind
+    return type(node).__name__
+
+
+def _too_large(expression: FunctionCall) -> bool:
+    """Whether it has more than :data:`SIZE_LIMIT` parts, those of the operators' outputs it reads included."""
+    parts = 0
+    pending: list[Any] = [expression]
+    while pending and parts <= SIZE_LIMIT:
+        parts += 1
+        match pending.pop():
+            case FunctionCall(args=args) as call:
+                known = call.memo.get("parts")
+                if known is None:
+                    pending += args
+                else:
+                    parts += known - 1
+            case AggregateCall(args=args, filter=condition):
+                pending += (*args, condition)
+            case FunctionColumn(call=inner) | OperatorColumn(output=inner) | KeyOutput(key=inner):
+                pending.append(inner)
+            case PassedOutput(column=inner):
+                pending.append(inner)
+    expression.memo["parts"] = parts
+    return parts > SIZE_LIMIT

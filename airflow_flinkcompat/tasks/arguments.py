@@ -1,0 +1,216 @@
+"""Types of the operators' arguments, so that a type checker names a misspelt one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, NewType, Required
+
+from typing_extensions import TypedDict
+
+from airflow_flinkcompat.model import Branch, EngineName, Language, Late, Native, RehearsalFindingName
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.model import Policy
+
+Template = NewType("Template", str)
+"""A text with Jinja in it, for an argument that else is one of a few words: ``engine=Template("{{ params.engine }}")``.
+
+At run time it is that text; a text without it works as well, only a type checker tells them apart.
+"""
+
+Engine = EngineName | Literal["auto"]
+
+
+class PolicyTable(TypedDict, total=False):
+    """Outcome → branch; an outcome that is left out keeps its default."""
+
+    compatible: Branch
+    partial: Branch
+    unknown: Branch
+    incompatible: Literal["restart", "approve", "reject"]
+
+
+class AnyTask(TypedDict, total=False):
+    """What every task of Airflow takes, but what its place in a DAG decides."""
+
+    owner: str
+    email: str | Sequence[str] | None
+    email_on_retry: bool
+    email_on_failure: bool
+    retries: int | None
+    retry_delay: timedelta | float
+    retry_exponential_backoff: float
+    max_retry_delay: timedelta | float | None
+    retry_policy: Any
+    start_date: Any
+    end_date: Any
+    depends_on_past: bool
+    ignore_first_depends_on_past: bool
+    wait_for_past_depends_before_skipping: bool
+    wait_for_downstream: bool
+    params: Any
+    default_args: dict[str, Any] | None
+    priority_weight: int
+    weight_rule: Any
+    queue: str
+    pool: str | None
+    pool_slots: int
+    sla: timedelta | None
+    execution_timeout: timedelta | None
+    on_execute_callback: Any
+    on_failure_callback: Any
+    on_success_callback: Any
+    on_retry_callback: Any
+    on_skipped_callback: Any
+    pre_execute: Any
+    post_execute: Any
+    trigger_rule: str
+    resources: dict[str, Any] | None
+    run_as_user: str | None
+    map_index_template: str | None
+    max_active_tis_per_dag: int | None
+    max_active_tis_per_dagrun: int | None
+    executor: str | None
+    executor_config: dict[str, Any] | None
+    do_xcom_push: bool
+    multiple_outputs: bool
+    inlets: Any
+    outlets: Any
+    doc: str | None
+    doc_md: str | None
+    doc_json: str | None
+    doc_yaml: str | None
+    doc_rst: str | None
+    task_display_name: str | None
+    logger_name: str | None
+    allow_nested_operators: bool
+    render_template_as_native_obj: bool | None
+
+
+class TaskArguments(AnyTask, total=False):
+    """Those of a task in a DAG."""
+
+    task_id: Required[str]
+    dag: Any
+    task_group: Any
+
+
+class DeploymentArguments(TaskArguments, total=False):
+    """Those of a task about a deployment; ``DeploymentOperator`` describes them."""
+
+    deployment: Required[str]
+    flink_conn_id: str
+    ledger: str | None
+
+
+class ScriptArguments(DeploymentArguments, total=False):
+    """Those of a task about a script; ``ScriptOperator`` describes them."""
+
+    script: Required[str]
+    settings: Mapping[str, str] | None
+    functions: Mapping[str, str] | None
+    catalog: str
+    variables: Mapping[str, str] | None
+    language: Language | None
+
+
+class AnySensor(TypedDict, total=False):
+    """What every sensor of Airflow takes beside, but its times."""
+
+    soft_fail: bool
+    mode: str
+    exponential_backoff: bool
+    max_wait: timedelta | float | None
+    silent_fail: bool
+    never_fail: bool
+
+
+class SensorArguments(ScriptArguments, AnySensor):
+    """Those of a sensor about a script."""
+
+
+# The tables of a Deployment: arguments of a task's own operator, and what every task takes. Each repeats the signature
+# of its operator, which no type checker can read otherwise; a test compares them.
+
+
+class ChangedTable(AnyTask, AnySensor, total=False):
+    """``Deployment(changed=…)``: of FlinkSqlChangeSensor."""
+
+    poke_interval: float | timedelta
+    recheck: timedelta
+    timeout: float | timedelta
+    deferrable: bool
+    require_cluster: bool | None
+
+
+class CheckTable(AnyTask, total=False):
+    """``Deployment(check=…)``: of FlinkSqlCompatibilityOperator."""
+
+    engine: Engine | Template
+    engine_version: str | None
+    policy: PolicyTable | Policy | None
+    redeploy_unchanged: bool | str
+    explain_plan: bool
+    plan_dir: str | None
+    deferrable: bool
+    gateway_timeout: float
+
+
+class DeployTable(AnyTask, total=False):
+    """``Deployment(deploy=…)``: of FlinkSqlDeployOperator."""
+
+    savepoint_directory: str | None
+    settle_seconds: float
+    stop_timeout: float
+    start_timeout: float
+    roll_back: bool
+    keep_savepoints: int | None
+    deferrable: bool
+    patience: float
+    poll_interval: float
+    allow_ended: bool
+    source_offsets: str | Mapping[str, str] | None
+
+
+class RehearseTable(AnyTask, total=False):
+    """``Deployment(rehearse=…)``: of FlinkRestoreRehearsalOperator."""
+
+    fail_on: Sequence[RehearsalFindingName]
+    savepoint_directory: str | None
+    settle_seconds: float
+    start_timeout: float
+    savepoint_timeout: float
+    deferrable: bool
+    patience: float
+    poll_interval: float
+
+
+class BackfillTable(AnyTask, total=False):
+    """``Deployment(backfill=…)``: of FlinkBackfillOperator."""
+
+    tables: Mapping[str, str] | None
+    sinks: Mapping[str, str] | None
+    order_by: Mapping[str, str] | None
+    from_: str | None
+    to: str | None
+    late: Late | Template
+    native: Native | Template
+    chunk: str | None
+    journal: str | None
+    boundary: str | None
+    allow_incomplete: bool
+    hand_over: str | None
+    conn_id: str
+    spark: Mapping[str, Any] | None
+
+
+class ApproveTable(AnyTask, total=False):
+    """``Deployment(approve=…)``: of FlinkSqlApprovalOperator."""
+
+    subject: str | None
+    body: str
+    backfill: bool | None
+    notifiers: Any
+    defaults: Literal["Reject"] | Sequence[Literal["Reject"]] | None
+    response_timeout: timedelta

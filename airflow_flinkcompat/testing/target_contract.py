@@ -1,0 +1,286 @@
+"""What every target keeps to, as tests: subclass ``TargetContract``, and give it the fixture ``connect``.
+
+A job of the contract reads generated rows, counts them (so there is state), and swallows them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, new_id
+from airflow_flinkcompat.deploy.redeploy.sequence import deploy
+from airflow_flinkcompat.deploy.target import (
+    CallerNamesJobs,
+    JobHistories,
+    JobHistory,
+    JobRef,
+    Operation,
+    ReadsBack,
+    SavepointStore,
+    Snapshot,
+    Start,
+    Strength,
+    Target,
+    Verb,
+    same_snapshot,
+)
+from airflow_flinkcompat.model import ENGINES, JobSpec
+
+SCRIPT = """
+CREATE TEMPORARY TABLE numbers (n BIGINT) WITH (
+    'connector' = 'datagen', 'rows-per-second' = '20', 'fields.n.min' = '0', 'fields.n.max' = '9'
+);
+CREATE TEMPORARY TABLE counts (n BIGINT, c BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'blackhole');
+INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;
+"""
+# The same state, and one more operator without any.
+CHANGED = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
+# One that cannot take the state of the others over.
+MISFIT = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(DISTINCT n)")
+SETTINGS = {"execution.checkpointing.interval": "500 ms", "parallelism.default": "1"}
+SECONDS = 120.0
+"""How long a step may take."""
+
+Connect = Callable[[], Target]
+
+
+def side(script: str) -> JobSpec:
+    """A proposed job of the contract."""
+    return JobSpec(script, SETTINGS, engine="flink", source="contract.sql")
+
+
+class TargetContract:
+    """Tests of one target.
+
+    A subclass gives the fixture ``connect``: a function that opens the target anew, over the same place each time, as
+    another process would. Where jobs really run, ``settle_seconds`` says how long a start is watched.
+    """
+
+    settle_seconds = 0.0
+
+    @pytest.fixture
+    def connect(self) -> Connect:
+        """Opens the target."""
+        raise NotImplementedError("a subclass says how its target is opened")
+
+    @pytest.fixture
+    def target(self, connect: Connect) -> Target:
+        """The target, opened once."""
+        return connect()
+
+    @pytest.fixture
+    def name(self, connect: Connect) -> Iterator[str]:
+        """A name for jobs of one test, which are ended after it."""
+        name = f"contract-{uuid.uuid4().hex[:8]}"
+        yield name
+        target = connect()
+        for job in target.running(name):
+            target.cancel(job)
+
+    def started(self, target: Target, name: str, start: Start | None = None) -> JobRef:
+        """A job that runs, every task of it."""
+        found = self.job_of(target, target.start(_job(name), start or Start(), new_id()))
+        self.is_up(target, found)
+        return found
+
+    def job_of(self, target: Target, start: Operation) -> JobRef:
+        """The job of a start, once the target names it."""
+        found = poll(lambda: target.poll(start).job, lambda job: job is None, timeout=SECONDS)
+        assert found is not None
+        return found
+
+    def is_up(self, target: Target, job: JobRef) -> None:
+        """Wait until every task of a job runs."""
+        poll(lambda: target.status(job), lambda seen: seen is None or not seen.tasks_running, timeout=SECONDS)
+
+    def stopped(self, target: Target, job: JobRef) -> Snapshot:
+        """Stop a job; its savepoint."""
+        operation = target.stop(job, new_id(), None)
+        found = poll(lambda: target.poll(operation).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        assert found is not None
+        return found
+
+    # ----------------------------------------------------------------------------------------------------- the verbs
+    def test_it_names_its_engine(self, target: Target) -> None:
+        """An engine that rules exist for, and its version."""
+        found = target.engine()
+        assert found.engine in ENGINES
+        assert found.version[0].isdigit()
+
+    def test_a_script_that_makes_no_job_is_refused_before_anything_starts(self, target: Target, name: str) -> None:
+        """By validation and by a start."""
+        broken = replace(_job(name), script="CREATE TEMPORARY TABLE t (a INT) WITH ('connector' = 'datagen');")
+        target.validate(_job(name), Start())
+        with pytest.raises(DeployError):
+            target.validate(broken, Start())
+        with pytest.raises(DeployError):
+            target.start(broken, Start(), new_id())
+        assert target.running(name) == ()
+
+    def test_a_started_job_is_found_and_began_empty(self, target: Target, connect: Connect, name: str) -> None:
+        """By its request, by its name, and by another process."""
+        request = new_id()
+        assert target.poll(Operation(Verb.START, request)).job is None, "nobody has asked for it yet"
+        operation = target.start(_job(name), Start(), request)
+        assert Operation.from_dict(json.loads(json.dumps(operation.to_dict()))) == operation
+        job = self.job_of(connect(), Operation(Verb.START, request))
+        self.is_up(target, job)
+        assert connect().running(name) == (job,)
+        status = target.status(job)
+        assert status is not None
+        assert (status.job_id, status.name, status.terminal) == (job, name, False)
+        proof = target.restored_from(job)
+        assert proof.snapshot is None
+
+    def test_a_start_asked_for_twice_is_one_job(self, target: Target, connect: Connect, name: str) -> None:
+        """Also by another process."""
+        request = new_id()
+        first = target.start(_job(name), Start(), request)
+        again = connect().start(_job(name), Start(), request)
+        job = self.job_of(target, first)
+        assert connect().poll(again).job == job
+        assert target.running(name) == (job,)
+
+    def test_a_stopped_job_goes_on_from_its_savepoint(self, target: Target, name: str) -> None:
+        """The stop ends it, and its successor is restored from what the stop left."""
+        job = self.started(target, name)
+        savepoint = self.stopped(target, job)
+        assert target.running(name) == ()
+        status = target.status(job)
+        assert status is None or status.terminal
+        successor = self.started(target, name, Start(savepoint))
+        assert successor != job
+        proof = target.restored_from(successor)
+        assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
+
+    def test_a_stop_asked_for_twice_is_one_savepoint(self, target: Target, connect: Connect, name: str) -> None:
+        """Also by another process, and after the job has ended by it."""
+        job = self.started(target, name)
+        request = new_id()
+        target.stop(job, request, None)
+        stop = Operation(Verb.STOP, request, job)
+        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        assert connect().poll(stop).snapshot == savepoint
+        connect().stop(job, request, None)
+        assert connect().poll(stop).snapshot == savepoint
+
+    def test_a_cancelled_job_has_ended(self, target: Target, name: str) -> None:
+        """And cancelling waits for that."""
+        job = self.started(target, name)
+        target.cancel(job)
+        status = target.status(job)
+        assert status is None or status.terminal
+        assert target.running(name) == ()
+
+    def test_a_job_that_nobody_started_is_unknown(self, target: Target) -> None:
+        """It is no error to ask."""
+        assert target.status(JobRef(new_id())) is None
+        assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
+
+    # ------------------------------------------------------------------------------------------------- capabilities
+    def test_capabilities_keep_what_they_promise(self, target: Target, name: str) -> None:
+        """Those that this target has."""
+        job = self.started(target, name)
+        if isinstance(target, CallerNamesJobs):
+            request = new_id()
+            assert target.job_of_request(request) == target.job_of_request(request)
+        if isinstance(target, ReadsBack):
+            found = target.deployed(name)
+            assert found is not None
+            assert found.job == job
+            assert target.deployed(f"nothing-{name}") is None
+        if isinstance(target, JobHistories):
+            assert isinstance(target.job_history(job), JobHistory)
+            assert target.ever_ran(job) is not False
+        if isinstance(target, SavepointStore):
+            savepoint = self.stopped(target, job)
+            assert target.location(savepoint)
+            assert same_snapshot(target.final_savepoint(job), savepoint)
+            target.dispose(savepoint)
+
+    # ------------------------------------------------------------------------------------------------ whole redeploys
+    def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> LedgerEntry:
+        """Deploy a script, in whatever start mode is usual."""
+        head = ledger.head()
+        options = Options(settle_seconds=self.settle_seconds, submit_timeout=SECONDS, start_timeout=SECONDS)
+        given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": new_id(), **more}
+        return deploy(target, ledger, side(script), **given)  # type: ignore[arg-type]
+
+    def test_a_redeploy_goes_on_from_the_savepoint(self, target: Target, name: str, tmp_path: Path) -> None:
+        """One job runs, from the state of the former one, and the ledger says how that is known."""
+        ledger = Ledger(tmp_path, name)
+        first = self.deployed(target, ledger, SCRIPT)
+        second = self.deployed(target, ledger, CHANGED)
+        assert second.savepoint is not None
+        assert target.running(name) == (second.job_id,)
+        assert second.job_id != first.job_id
+        strength = target.restored_from(second.job_ref).strength
+        said = {
+            Strength.OBSERVED: f"restored from {second.savepoint}",
+            Strength.DECLARED: f"restored from {second.savepoint}, as the platform declares (not observed)",
+            Strength.UNKNOWN: f"asked to start from {second.savepoint}; what it was restored from cannot be told on "
+            "this target",
+        }
+        assert second.evidence[0] == said[strength]
+
+    def test_a_state_that_does_not_fit_is_rolled_back(self, target: Target, name: str, tmp_path: Path) -> None:
+        """The former script runs again from its savepoint."""
+        ledger = Ledger(tmp_path, name)
+        first = self.deployed(target, ledger, SCRIPT)
+        self.misfits(target, name)
+        with pytest.raises(RolledBack):
+            self.deployed(target, ledger, MISFIT)
+        head = ledger.head()
+        assert head is not None
+        assert (head.kind, head.script) == ("rolled-back", SCRIPT)
+        assert target.running(name) == (head.job_id,)
+        assert head.job_id != first.job_id
+
+    def misfits(self, target: Target, name: str) -> None:
+        """Have a platform without state refuse the next start of this name from a savepoint."""
+
+    @pytest.mark.parametrize("kind", ["deploying", "stopping", "stopped", "starting", "started"])
+    def test_a_run_that_died_is_taken_up(
+        self, kind: str, target: Target, connect: Connect, name: str, tmp_path: Path
+    ) -> None:
+        """Right after it wrote an entry of this kind: one job and one stop come of it."""
+        ledger = Ledger(tmp_path, name)
+        self.deployed(target, ledger, SCRIPT)
+        with pytest.raises(_Died):
+            self.deployed(target, _Mortal(tmp_path, name, kind), CHANGED, owner="worker")
+        entry = self.deployed(connect(), ledger, CHANGED, owner="worker")
+        assert target.running(name) == (entry.job_id,)
+        assert len([each for each in ledger.entries() if each.kind == "stopped"]) == 1
+
+
+class _Died(BaseException):
+    """The process is gone."""
+
+
+class _Mortal(Ledger):
+    """A ledger whose process dies once it has written an entry of one kind."""
+
+    def __init__(self, root: Path, deployment: str, dies_after: str) -> None:
+        super().__init__(root, deployment)
+        self._dies_after = dies_after
+
+    def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
+        """Write it, and die if it is the one."""
+        stored = super().append(entry, after=after)
+        if entry.kind == self._dies_after:
+            raise _Died
+        return stored
+
+
+def _job(name: str) -> JobSpec:
+    return JobSpec(SCRIPT, {JOB_NAME: name, **SETTINGS}, source="contract.sql")

@@ -1,0 +1,66 @@
+"""A ledger that version 0.1.0 wrote on 2026-11-23 is read to the last field, whatever became of its classes since.
+
+``tests/fixtures/stored/ledger-1`` holds every kind of entry: a program taken over, a start without state by a hand-over
+after a torn entry, a resume, a start that was rolled back, disposed savepoints, and what checks, an approval and a
+killed task noted. Nothing may change these files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.tasks.base import side_of
+
+ROOT = Path(__file__).parents[2] / "fixtures" / "stored" / "ledger-1"
+FILES = {int(path.stem): path for path in sorted((ROOT / "orders").glob("*.json"))}
+TORN = 4
+BESIDE = ("mark", "checksum")
+"""What a file holds that is no field of an entry."""
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an entry that say something."""
+    return {key: value for key, value in row.items() if key not in BESIDE and value not in (None, "", [], {}, 0)}
+
+
+@pytest.fixture(scope="module")
+def ledger() -> Ledger:
+    return Ledger(ROOT, "orders")
+
+
+def test_every_field_of_every_entry(ledger: Ledger) -> None:
+    entries = {entry.number: entry for entry in ledger.entries()}
+    assert set(entries) == set(FILES) - {TORN}
+    for number, entry in entries.items():
+        assert told(json.loads(json.dumps(entry.to_dict()))) == told(json.loads(FILES[number].read_text("utf-8")))
+
+
+def test_every_kind_and_field_is_there(ledger: Ledger) -> None:
+    rows = [json.loads(path.read_text("utf-8")) for number, path in FILES.items() if number != TORN]
+    assert Counter(row["kind"] for row in rows) == {
+        "deploying": 4, "stopping": 4, "stopped": 4, "starting": 4, "started": 4, "deployed": 3, "disposed": 3,
+        "failed": 2, "adopted": 1, "approved": 1, "interrupted": 1, "rejected": 1, "rolled-back": 1, "rolling-back": 1,
+        "unchanged": 1,
+    }  # fmt: skip
+    assert {key for row in rows for key in told(row)} == set(rows[0]) - set(BESIDE), "each field is used somewhere"
+
+
+def test_what_it_says_is_in_force(ledger: Ledger) -> None:
+    head = ledger.head()
+    assert head is not None
+    assert (head.number, head.kind, head.job_id) == (33, "deployed", "job-5")
+    assert Progress.of(ledger.entries()).steps == ()
+    assert [entry.passes_over for entry in ledger.entries() if entry.passes_over] == [(TORN,)]
+
+
+def test_the_jobs_it_holds_have_the_digest_that_was_stored(ledger: Ledger) -> None:
+    held = [entry for entry in ledger.entries() if entry.script]
+    assert len({entry.sha256 for entry in held}) == 5
+    assert all(side_of(entry).sha256 == entry.sha256 for entry in held)

@@ -1,0 +1,121 @@
+"""What a rehearsal has started is ended: by itself, and by its watcher when it is gone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
+from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from tests.deploy.flink.test_clients import Server, error, jobmanager, ok
+from tests.deploy.jobs import wait_for
+
+JOB = "a" * 32
+# The pretended server tells no ids of 32 digits apart.
+ONE, LIVE = "rehearsal-job", "live-job"
+
+
+def jobs_overview(**states: str) -> httpx.Response:
+    return ok(jobs=[{"jid": job, "name": "x", "state": state} for job, state in states.items()])
+
+
+def test_cleaning_up_ends_jobs_and_savepoints() -> None:
+    """A job that only comes up later, a savepoint that is still being written, one whose path is known."""
+    trigger, other = "asked", "never-asked"
+    server = Server(
+        {
+            "GET /jobs/overview": [
+                jobs_overview(),
+                httpx.ConnectError("gone for a moment"),
+                jobs_overview(**{ONE: "RUNNING"}),
+                jobs_overview(**{ONE: "CANCELED"}),
+            ],
+            f"PATCH /jobs/{ONE}": [ok()],
+            f"GET /jobs/{LIVE}/savepoints/{trigger}": [
+                ok(status={"id": "IN_PROGRESS"}),
+                ok(status={"id": "COMPLETED"}, operation={"location": "file:/s/1"}),
+            ],
+            f"GET /jobs/{LIVE}/savepoints/{other}": [error(404, "no such")],
+            "POST /savepoint-disposal": [ok(**{"request-id": "r"})],
+            "GET /savepoint-disposal/r": [ok(status={"id": "COMPLETED"}, operation={})],
+        }
+    )
+    started = Started([ONE], {(LIVE, trigger): None, (LIVE, other): None, (ONE, trigger): "file:/s/2"})
+    assert clean_up(jobmanager(server), started, timeout=30, coming=30) == []
+    assert server.count(f"PATCH /jobs/{ONE}") == 1
+    disposed = {body["savepoint-path"] for key, body in server.asked if key == "POST /savepoint-disposal"}
+    assert disposed == {"file:/s/1", "file:/s/2"}
+
+
+def test_what_cannot_be_cleaned_up_is_told() -> None:
+    server = Server(
+        {
+            "POST /savepoint-disposal": [ok(**{"request-id": "r"})],
+            "GET /savepoint-disposal/r": [
+                ok(
+                    status={"id": "COMPLETED"},
+                    operation={"failure-cause": {"stack-trace": "java.io.IOException: full"}},
+                )
+            ],
+        }
+    )
+    (left,) = clean_up(jobmanager(server), Started([], {(ONE, "t"): "file:/s/1"}), timeout=0.5)
+    assert "IOException: full" in left
+
+
+class _Cluster(BaseHTTPRequestHandler):
+    """A JobManager with one job, until it is cancelled."""
+
+    def do_GET(self) -> None:
+        self._answer({"jobs": [{"jid": JOB, "name": "x", "state": "CANCELED" if _CALLS else "RUNNING"}]})
+
+    def do_PATCH(self) -> None:
+        _CALLS.append((self.path, self.headers.get("Authorization", "")))
+        self._answer({})
+
+    def _answer(self, body: Any) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+_CALLS: list[tuple[str, str]] = []
+
+
+@pytest.fixture
+def cluster() -> Iterator[str]:
+    _CALLS.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Cluster)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_watcher_acts_when_its_owner_is_gone(cluster: str) -> None:
+    """And only then; its credentials come by its standard input, not by its command line."""
+    content = Path("/proc")
+    sent_home = Watcher(cluster, {"password": "planted-token"})
+    sent_home.job(JOB)
+    assert b"planted-token" not in (content / str(sent_home.pid) / "cmdline").read_bytes()
+    sent_home.dismiss()
+    assert not _CALLS
+    left = Watcher(cluster, {"password": "planted-token"})
+    left.job(JOB)
+    left.leave()  # as the kernel does for a process that was killed
+    wait_for(lambda: _CALLS, "the job is cancelled")
+    (call,) = _CALLS
+    assert call == (f"/jobs/{JOB}?mode=cancel", "Bearer planted-token")

@@ -1,0 +1,50 @@
+"""Importing a value, an operator or a sensor loads neither the rules nor the SQL parser."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PARTS = ("backfill", "cli", "compat.checker", "compat.rule", "compat.rules", "deploy", "frontends", "plan", "sql")
+HEAVY = ("sqlglot", "pyspark", "kubernetes", *(f"airflow_flinkcompat.{part}" for part in PARTS))
+"""What none of the light imports may load."""
+CLIENTS = ("airflow", "click", "httpx", "pydantic")
+"""What a value may not load either; Airflow itself loads some of them."""
+VALUES = {
+    "model": "import airflow_flinkcompat.model",
+    "front door": "import airflow_flinkcompat; airflow_flinkcompat.Policy.of(None)",
+    "compat": "from airflow_flinkcompat.compat import ENGINES, InputError, Outcome, Policy, Reason",
+    "deploy": "from airflow_flinkcompat.deploy import StartMode",
+}
+FRONTS = {
+    "packages": "import airflow_flinkcompat.operators, airflow_flinkcompat.sensors",
+    "every operator": "from airflow_flinkcompat.operators import *",
+    "every sensor": "from airflow_flinkcompat.sensors import *",
+    "triggers": "import airflow_flinkcompat.triggers.change, airflow_flinkcompat.triggers.deploy",
+}
+
+
+def loaded(code: str) -> set[str]:
+    """The modules that a fresh interpreter has after it ran ``code``."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name: str) -> None:
+    heavy = {*HEAVY, *CLIENTS} - ({"airflow_flinkcompat.deploy"} if name == "deploy" else set())
+    assert loaded(VALUES[name]) & heavy == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRONTS)
+def test_fronts(name: str) -> None:
+    assert loaded(FRONTS[name]) & set(HEAVY) == set()
+
+
+def test_the_measure_would_notice() -> None:
+    assert {"sqlglot", "airflow_flinkcompat.compat.rules"} <= loaded("from airflow_flinkcompat import check")
