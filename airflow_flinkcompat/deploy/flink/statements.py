@@ -175,7 +175,7 @@ def _as_one_statement(text: str) -> str:
 
 
 def prepare_job(job: JobSpec) -> Prepared:
-    """Check that a job can be deployed, its settings first. Raises ScriptRefused, as ``check_settings`` and ``prepare``."""
+    """Check that a job can be deployed, its settings first. Raises ScriptRefused."""
     check_settings(job.settings)
     return prepare(job.script, job.source)
 

@@ -76,7 +76,6 @@ class JobManagerJobs(Closing):
                 raise StopFailed(str(error)) from None
             # It ended, and the cluster has forgotten the stop itself, or the job failed over it: maybe after its
             # savepoint.
-            self._await_statistics()
             final = self.final_savepoint(job)
             if final and (stop.directory is None or stop.request_id in final):  # another one is of an earlier stop
                 return final
@@ -146,6 +145,7 @@ class JobManagerJobs(Closing):
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
         """The savepoint by which a job ended, by its own history."""
+        self._await_statistics()
         found = self._jobmanager.final_savepoint(job)
         return Snapshot(found) if found else None
 
