@@ -4,11 +4,10 @@ Importing this package needs no PySpark; :func:`run_backfill` does. What has no 
 Spark starts, by :func:`plan_backfill` too.
 """
 
-from airflow_flinkcompat.backfill.durations import parse_duration
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.explain import explain
 from airflow_flinkcompat.backfill.planning import BackfillPlan, plan, why_refused
-from airflow_flinkcompat.backfill.request import BackfillRequest, parse_orders, parse_time
+from airflow_flinkcompat.backfill.request import BackfillRequest, parse_duration, parse_orders, parse_time
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
 

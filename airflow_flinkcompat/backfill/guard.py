@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
-from airflow_flinkcompat.backfill.compile.operators import OPERATORS
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.windows import timestamp

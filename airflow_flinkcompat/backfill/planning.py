@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
-from airflow_flinkcompat.backfill.chunks import chunk_ranges
-from airflow_flinkcompat.backfill.clocks import on_window_clock
 from airflow_flinkcompat.backfill.compile.compiler import compile_program
+from airflow_flinkcompat.backfill.compile.window_origins import windows_of
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable, combined
 from airflow_flinkcompat.backfill.guard import Guard, guards
 from airflow_flinkcompat.backfill.protocols import Range
-from airflow_flinkcompat.backfill.request import BackfillRequest
+from airflow_flinkcompat.backfill.request import BackfillRequest, shown_duration
+from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.backfill.steps import Work, Write
-from airflow_flinkcompat.compat.cutover.boundary import hand_over
+from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.compat.cutover.boundary import hand_over, nearest
 from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import InputError, JobSpec
-from airflow_flinkcompat.plan import Program
+from airflow_flinkcompat.plan.expressions import InputRef
+from airflow_flinkcompat.plan.nodes import Window, WindowKind, outermost_windows
+from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import mask_secrets, placeholder_faults
 from airflow_flinkcompat.sql import ScriptError
+
+_MILLISECOND, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
+_MOST = 10_000
+"""Chunks of one run: each is compiled, and is a job of its own."""
 
 
 @dataclass(frozen=True)
@@ -125,3 +135,91 @@ def _check_replaced(work: Work, boundary: datetime) -> None:
 
     if errors := [refused(write) for write in work.writes if not write.target.replaces]:
         raise combined(errors)
+
+
+def on_window_clock(request: BackfillRequest, program: Program) -> BackfillRequest:
+    """The request with bounds on the clock of the windows, without zone.
+
+    Windows over a TIMESTAMP_LTZ run on the local time of ``table.local-time-zone``. A TIMESTAMP has no zone: which
+    instant it stands for is a convention, and here it is UTC, as for whoever writes such times without saying more.
+
+    Raises :class:`BackfillError` where windows of several clocks give a bound several meanings, and for one in an hour
+    that comes twice on the windows' clock: windows there hold rows of before and after it.
+    """
+    bounds = {"--from": request.from_, "--to": request.to, "--boundary": request.boundary}
+    if all(moment is None or moment.tzinfo is None for moment in bounds.values()):
+        return request
+    clocks = dict(_clocks(program)) or {"UTC": "the script"}
+    if request.boundary is not None:
+        del bounds["--to"]
+    from_, to, boundary = (_local(name, bounds.get(name), clocks) for name in ("--from", "--to", "--boundary"))
+    return replace(request, from_=from_, to=boundary or to, boundary=boundary)
+
+
+def _clocks(program: Program) -> Iterator[tuple[str, str]]:
+    """The zones of the windows that are published, each with the name of a sink."""
+    for pipeline in program.pipelines:
+        settings = dict(pipeline.settings)
+        for node in outermost_windows(pipeline.sink.input):
+            if node is not None and isinstance(node.time, InputRef):
+                yield zone_of(settings, node, node.time) or "UTC", pipeline.sink.name
+
+
+def _local(name: str, moment: datetime | None, clocks: Mapping[str, str]) -> datetime | None:
+    if moment is None or moment.tzinfo is None:
+        return moment
+    found: dict[datetime, str] = {}
+    for zone, sink in clocks.items():
+        local = moment.astimezone(zones.zone(zone))
+        if local.utcoffset() != local.replace(fold=1 - local.fold).utcoffset():
+            raise BackfillError(
+                f"{name} {moment.isoformat(' ')} is {local:%Y-%m-%d %H:%M:%S} in {zone}, the clock of the windows of "
+                f"{sink}, where that hour comes twice: windows there hold rows of both. Give the local time of the "
+                "windows, without an offset"
+            )
+        found.setdefault(local.replace(tzinfo=None, fold=0), f"{local:%Y-%m-%d %H:%M:%S} to {sink} ({zone})")
+    if len(found) > 1:
+        raise BackfillError(
+            f"{name} {moment.isoformat(' ')} is {', and '.join(found.values())}: the windows of the script run on "
+            "clocks that disagree. Give the local time of the windows, without an offset, or backfill them apart"
+        )
+    return next(iter(found))
+
+
+def chunk_ranges(program: Program, bounds: Range, length: timedelta) -> tuple[Range, ...]:
+    """The pieces of a range, in order, each about ``length`` long: a window belongs to that in which it ends.
+
+    They begin where no window is cut: at a multiple of the slide of HOP, of the size of TUMBLE and CUMULATE. Raises
+    :class:`BackfillError` for an open range, a SESSION, and a length in which no such moment lies.
+    """
+    windows = [window for pipeline in program.pipelines for window in windows_of(pipeline.sink.input)]
+    if bounds.from_ is None or bounds.to is None:
+        raise BackfillError("chunks need a range with both ends: give --from and --to (or --boundary)")
+    aligned = [window for window in windows if window is not None and window.kind is not WindowKind.SESSION]
+    if len(aligned) < len(windows):
+        raise BackfillError(
+            "a SESSION ends where its data pauses, so a range of sessions cannot be cut into chunks: leave out --chunk"
+        )
+    cuts = [bounds.from_, *_cuts(aligned, bounds.from_, bounds.to, length), bounds.to]
+    ranges = (Range(bounds.from_, last, first) for first, last in pairwise(cuts))
+    return (Range(bounds.from_, cuts[1]), *list(ranges)[1:])
+
+
+def _cuts(windows: list[Window], from_: datetime, to: datetime, length: timedelta) -> list[datetime]:
+    found = nearest(windows, (from_ - EPOCH) // _MILLISECOND)
+    if found is None:
+        raise BackfillError("no moment divides all windows of the script at once: leave out --chunk")
+    step = (found[1] - found[0]) * _MILLISECOND
+    if length < step:
+        raise BackfillError(
+            f"a chunk of {shown_duration(length)} would cut windows: it has to last {shown_duration(step)} or longer"
+        )
+    number = -((to - from_) // -length)
+    if number > _MOST:
+        raise BackfillError(
+            f"chunks of {shown_duration(length)} would be {number} over this range, and {_MOST} is the most: they have "
+            f"to last {shown_duration(-((to - from_) // -(_MOST * _SECOND)) * _SECOND)} or longer"
+        )
+    origin = EPOCH + found[0] * _MILLISECOND
+    cuts = (origin + (from_ + length * i - origin) // step * step for i in range(1, number))
+    return [cut for cut in dict.fromkeys(cuts) if cut > from_]

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow_flinkcompat.backfill.durations import parse_duration, shown_duration
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.model import LATE, NATIVE, FunctionDeclaration, InputError, JobSpec
 from airflow_flinkcompat.secrets import AnyPlaceholder, placeholders, placeholders_in_script
 
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)\s*")
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
@@ -29,10 +38,10 @@ class BackfillRequest:
 
     ``from_`` and ``to`` bound the published windows: exactly those with ``window_start >= from_`` and
     ``window_end <= to``; None leaves that side open. Times without a zone are those of the windows' clock; those with
-    one are taken to it once the script is known (:mod:`~airflow_flinkcompat.backfill.clocks`). ``tables`` and ``sinks``
-    map table names to places that replace where a table is read from or written to. ``order_by`` maps table names to
-    the columns, ``a,b``, by which rows arrived, "" standing for all other tables. ``master`` is Spark's master, None
-    for what Spark is configured with, or local.
+    one are taken to it once the script is known (:mod:`~airflow_flinkcompat.backfill.planning`). ``tables`` and
+    ``sinks`` map table names to places that replace where a table is read from or written to. ``order_by`` maps table
+    names to the columns, ``a,b``, by which rows arrived, "" standing for all other tables. ``master`` is Spark's
+    master, None for what Spark is configured with, or local.
 
     ``late`` says what becomes of rows that a watermark of the table's declared delay would have found too late for
     their window, had a streaming job read the files one after the other: ``include`` or ``drop``.
@@ -238,6 +247,33 @@ def parse_time(text: str) -> datetime:
         raise BackfillError(
             f"{text!r} is no time; write it as 2024-01-31, 2024-01-31 10:30:00 or 2024-01-31T10:30:00Z"
         ) from None
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a length of time.
+
+    Args:
+        text: As ``1d``, ``6h``, ``30 min``, ``90s`` or ``500ms``.
+
+    Returns:
+        The length, longer than zero.
+
+    Raises:
+        BackfillError: The text is anything else, or zero.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise BackfillError(f"{text!r} is no length of time; write it as 1d, 6h, 30min or 90s")
+    try:
+        return int(found[1]) * _UNITS[found[2]]
+    except OverflowError:
+        raise BackfillError(f"{text!r} is longer than any history") from None
+
+
+def shown_duration(length: timedelta) -> str:
+    """A length of time as :func:`parse_duration` reads it, in the largest unit that divides it."""
+    unit = next(unit for unit in ("d", "h", "min", "s", "ms") if not length % _UNITS[unit])
+    return f"{length // _UNITS[unit]}{unit}"
 
 
 def _time(data: Mapping[str, Any], key: str) -> datetime | None:

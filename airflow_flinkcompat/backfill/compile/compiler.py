@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.compile.context import CompileContext
-from airflow_flinkcompat.backfill.compile.operators import OPERATORS
-from airflow_flinkcompat.backfill.compile.range_pushdown import push_down_ranges
-from airflow_flinkcompat.backfill.compile.ranges import for_range, published_windows
+from airflow_flinkcompat.backfill.compile import over, ranking, relations, windowing
+from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
+from airflow_flinkcompat.backfill.compile.ranges import for_range, published_windows, push_down_ranges
 from airflow_flinkcompat.backfill.compile.sessions import place_session_filters
 from airflow_flinkcompat.backfill.compile.sink_columns import sink_columns
 from airflow_flinkcompat.backfill.compile.window_origins import common_window_columns, window_columns, windows_of
@@ -16,11 +16,48 @@ from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untr
 from airflow_flinkcompat.backfill.protocols import Locations, PublishedRows, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
-from airflow_flinkcompat.backfill.steps import Select, Where, Work, Write, reads_of
+from airflow_flinkcompat.backfill.steps import Select, Step, Where, Work, Write, reads_of
 from airflow_flinkcompat.backfill.uris import nested
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.nodes import Node, Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    GroupWindowAggregate,
+    Node,
+    Opaque,
+    Over,
+    Project,
+    Scan,
+    Union,
+    WindowAssign,
+    walk_nodes,
+)
 from airflow_flinkcompat.plan.program import OtherStatement, Pipeline, Program
+
+
+def _over(context: CompileContext, node: Over, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    if over.is_over_aggregate(node):
+        return over.over_rows(context, node, needed)
+    return ranking.rank(context, node, needed, above)
+
+
+def _opaque(context: CompileContext, node: Opaque, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    raise Untranslatable(f"{node.kind} cannot be recomputed in Spark: {node.reason or str(node.text)[:80]}", node.span)
+
+
+OPERATORS: Mapping[type[Node], Compile] = {
+    Scan: lambda context, node, needed, above: relations.scan(context, node, needed),
+    Project: relations.project,
+    Filter: relations.filtered,
+    Union: lambda context, node, needed, above: relations.union(context, node, needed),
+    WindowAssign: lambda context, node, needed, above: windowing.windowed_rows(context, node, needed),
+    Aggregate: lambda context, node, needed, above: windowing.aggregate_rows(context, node),
+    GroupWindowAggregate: lambda context, node, needed, above: windowing.group_window(context, node),
+    Over: _over,
+    Opaque: _opaque,
+}
+"""What is not here is not recomputed."""
+
 
 # Settings that change values; what they ask for is done by nobody here.
 _REFUSED_SETTINGS = {
@@ -74,7 +111,10 @@ def compile_program(program: Program, locations: Locations, bounds: Range, drop_
     merged: dict[tuple[str, str, str], Write] = {}
     for write in writes:
         path = write.rows.table.path
-        merged[path] = _together(merged[path], write) if path in merged else write
+        if (first := merged.get(path)) is not None:  # several INSERTs into one sink are one write
+            windows = common_window_columns(first.rows.windows, write.rows.windows)
+            write = replace(first, rows=replace(first.rows, windows=windows), inputs=first.inputs + write.inputs)
+        merged[path] = write
     for write in merged.values() if not errors else ():
         try:
             write.target.check(write.rows, bounds)
@@ -168,12 +208,6 @@ def _check_places(work: Work) -> None:
                     f"sinks {other.rows.name} and {sink} would be written to the same place {target}; "
                     "give each a place of its own with --sink NAME=URI"
                 )
-
-
-def _together(first: Write, second: Write) -> Write:
-    """Two INSERTs into one sink as one write."""
-    rows = replace(first.rows, windows=common_window_columns(first.rows.windows, second.rows.windows))
-    return replace(first, rows=rows, inputs=first.inputs + second.inputs)
 
 
 def _write(context: CompileContext, pipeline: Pipeline) -> Write:

@@ -6,7 +6,7 @@ arrived. A RANGE ends with all rows of the current one's moment, ROWS with the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.compile import arrival, lateness
@@ -257,12 +257,8 @@ def _call(over: OverCall, spec: str) -> str:
     plain = replace(call, distinct=False)
     # Flink's planner computes AVG as SUM and COUNT here, whose sum may wrap.
     beside = [replace(plain, function=name) for name in ("SUM", "COUNT")] if kind in INTEGERS else []
-    return aggregate(plain, beside, _over(spec))
+    return aggregate(plain, beside, (lambda name, text: f"{text} OVER ({spec})"))
 
 
 def _takes_off(frame: Frame) -> bool:
     return frame.window is None and (frame.preceding is not None or frame.following != 0)
-
-
-def _over(spec: str) -> Callable[[str, str], str]:
-    return lambda name, text: f"{text} OVER ({spec})"

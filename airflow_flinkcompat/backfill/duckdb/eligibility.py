@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.connectors.delta.spec import DeltaSource
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
-from airflow_flinkcompat.backfill.duckdb.csv_files import CsvFiles
-from airflow_flinkcompat.backfill.duckdb.file_schema import DataFiles, NotEligible, ParquetFiles, filled_in, listed
-from airflow_flinkcompat.backfill.duckdb.queries import Partials, partials_of, wanted_by, windows_of
-from airflow_flinkcompat.backfill.duckdb.tasks import pieces, reason
+from airflow_flinkcompat.backfill.duckdb.data_files import (
+    CsvFiles,
+    DataFiles,
+    NotEligible,
+    ParquetFiles,
+    filled_in,
+    listed,
+)
+from airflow_flinkcompat.backfill.duckdb.partials import Partials, partials_of, pieces, reason, wanted_by, windows_of
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.density import density
 from airflow_flinkcompat.backfill.formats.text import CsvFormat

@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.connectors.iceberg.read import iceberg_snapsho
 from airflow_flinkcompat.backfill.connectors.iceberg.spec import IcebergSource
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
-from airflow_flinkcompat.backfill.duckdb.file_schema import NotEligible, ParquetFiles
+from airflow_flinkcompat.backfill.duckdb.data_files import NotEligible, ParquetFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.registry import reader
-from airflow_flinkcompat.backfill.execution.acceleration import Accelerator
 from airflow_flinkcompat.backfill.execution.aligned_windows import SLICE, by_slices, in_pieces, in_windows, nulls_of
 from airflow_flinkcompat.backfill.execution.density import DENSE
 from airflow_flinkcompat.backfill.execution.ordered import (
@@ -30,7 +29,6 @@ from airflow_flinkcompat.backfill.execution.ordered import (
 )
 from airflow_flinkcompat.backfill.execution.sampling import ROWS, rows_per_slice
 from airflow_flinkcompat.backfill.execution.session_windows import in_open_sessions, in_sessions
-from airflow_flinkcompat.backfill.execution.shared_steps import shared_steps
 from airflow_flinkcompat.backfill.protocols import OrderedReader, PublishedRows
 from airflow_flinkcompat.backfill.spark.observations import counted
 from airflow_flinkcompat.backfill.steps import (
@@ -51,6 +49,37 @@ from airflow_flinkcompat.backfill.steps import (
     Work,
     Write,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class AcceleratedRead(Protocol):
+    """The partial aggregates of one aggregation over one table."""
+
+    @property
+    def read(self) -> Read:
+        """The rows that are aggregated."""
+
+
+_Partials = TypeVar("_Partials", bound=AcceleratedRead)
+
+
+class Accelerator(Protocol[_Partials]):
+    """Decides for each aggregation, and computes the partial aggregates of its slices."""
+
+    def __call__(self, group: Group, session: SparkSession | None = None) -> _Partials | None:
+        """How an aggregation is computed; None where Spark's operators have to."""
+
+    def pieces(self, session: SparkSession, partials: _Partials) -> DataFrame:
+        """Keys, slice and partials as :class:`~airflow_flinkcompat.backfill.steps.Slices` names them.
+
+        Beside them the number of ``rows`` read for each, and of those without a time (``nulls``). Rows without a slice
+        are counted only.
+        """
+
+    def failed(self, partials: _Partials, error: Exception) -> None:
+        """Leaves to Spark what could not be computed, and what else would be read of the same table."""
 
 
 class Execution:
@@ -293,3 +322,25 @@ def _window_columns(rows: PublishedRows) -> tuple[str, ...]:
 def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:
     hidden = [name for name in rows.columns if name in HIDDEN]
     return rows.select(*hidden, *(F.expr(sql).alias(f"c{i}") for i, sql in columns))
+
+
+def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
+    """The widest steps that several steps or sinks read, down to where rows are still one each.
+
+    Rows that come once per window are cheaper made again than kept, and an aggregation may do without them.
+    """
+    readers: dict[Step, int] = {}
+    pending = [step for write in writes for step in write.inputs]
+    while pending:
+        step = pending.pop()
+        readers[step] = readers.get(step, 0) + 1
+        if readers[step] == 1 or _spread(step):
+            pending += step.inputs if isinstance(step, UnionAll) else [] if isinstance(step, Read) else [step.input]
+    return frozenset(step for step, count in readers.items() if count > 1 and not _spread(step))
+
+
+def _spread(step: Step) -> bool:
+    """Whether rows come several times, as projected or filtered after that."""
+    while isinstance(step, Select | Where | DropLate):
+        step = step.input
+    return isinstance(step, Expand) or (isinstance(step, Assign) and step.windows.overlapping)

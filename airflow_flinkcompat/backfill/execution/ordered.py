@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame, Observation, Window, WindowSpec
 from pyspark.sql import functions as F
@@ -30,7 +30,8 @@ def ranked(rows: DataFrame, step: Rank, seen: Observation) -> DataFrame:
     order = [_sorted(F.expr(key), ascending, nulls) for key, ascending, nulls in step.order]
     rest = F.struct(*(F.col(f"c{i}") for i in step.columns))
     values = [F.expr(key) for key, _, _ in step.order]
-    number = F.row_number().over(Window.partitionBy(*partition).orderBy(*order, *_columns(step.columns)))
+    others = (F.col(f"c{i}").asc_nulls_first() for i in step.columns)
+    number = F.row_number().over(Window.partitionBy(*partition).orderBy(*order, *others))
     equal = Window.partitionBy(*partition, *values)
     rows = rows.withColumn(_RANK, number)
     low, high = F.min(_RANK).over(equal), F.max(_RANK).over(equal)
@@ -133,10 +134,6 @@ def not_overtaken(rows: DataFrame, step: DropOverLate, seen: Observation) -> Dat
     late = f"coalesce({time} <= greatest(coalesce(emitted, 0), 0), FALSE)"
     rows = rows.observe(seen, F.count_if(F.expr(late)).alias("late"))
     return rows.where(f"NOT {late}").drop("event", "emitted", MET)
-
-
-def _columns(positions: Iterable[int]) -> list[Column]:
-    return [F.col(f"c{i}").asc_nulls_first() for i in positions]
 
 
 def _sorted(key: Column, ascending: bool, nulls_first: bool) -> Column:

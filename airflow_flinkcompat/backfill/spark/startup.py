@@ -83,7 +83,8 @@ class Archive:
 
             from airflow_flinkcompat.caching import cache_directory
 
-            java = shutil.which("java", path=_java_folders())
+            home = os.environ.get("JAVA_HOME")
+            java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
             if java is None:
                 return None
             runtime, jars = Path(java).resolve().parents[1], Path(_find_spark_home(), "jars")
@@ -182,11 +183,6 @@ def warm(session: SparkSession) -> None:
 def makes_archive(settings: Mapping[str, str]) -> bool:
     """Whether a session started with these settings leaves an archive behind."""
     return "-XX:ArchiveClassesAtExit=" in settings.get(JAVA_OPTIONS, "")
-
-
-def _java_folders() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home, "bin")) if home else None
 
 
 def _writable(folder: Path) -> bool:

@@ -146,7 +146,8 @@ def _literal(literal: Literal) -> str:
     if kind.name == "BOOLEAN":
         return "TRUE" if value else "FALSE"
     if kind.name in INTEGERS or kind.name in ("DECIMAL", "DOUBLE", "FLOAT"):
-        return f"CAST('{value:f}' AS {spark_type(kind)})" if isinstance(value, Decimal) else _number(value, kind)
+        written = f"{value:f}" if isinstance(value, Decimal) else repr(value)
+        return f"CAST('{written}' AS {spark_type(kind)})"
     if kind.name == "DATE":
         return f"DATE {quoted(str(value))}"
     if kind.name == "TIMESTAMP":
@@ -157,10 +158,6 @@ def _literal(literal: Literal) -> str:
     if kind.name == "INTERVAL_YEAR_MONTH" and isinstance(value, int):
         return f"INTERVAL '{value}' MONTH"
     raise Untranslatable(f"a constant of type {kind} has no exact translation to Spark; {_REMEDY}", literal.span)
-
-
-def _number(value: object, kind: DataType) -> str:
-    return f"CAST('{value!r}' AS {spark_type(kind)})"
 
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
-from airflow_flinkcompat.backfill.execution.shared_steps import shared_steps
+from airflow_flinkcompat.backfill.execution.frames import shared_steps
 from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, Where
 from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, BIDS, TUMBLE, Run, lines, script, table

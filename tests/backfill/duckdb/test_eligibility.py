@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, run_backfill
-from airflow_flinkcompat.backfill.duckdb import eligibility, file_schema
-from airflow_flinkcompat.backfill.duckdb.file_schema import NotEligible
+from airflow_flinkcompat.backfill.duckdb import data_files, eligibility
+from airflow_flinkcompat.backfill.duckdb.data_files import NotEligible
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.model import JobSpec
 from tests.backfill.duckdb.both_ways import BOUNDS, FILTER, QUERY, WINDOWS, both_ways, decided, job
@@ -157,11 +157,11 @@ def test_it_can_be_turned_off() -> None:
 
 
 def test_paths_are_literals() -> None:
-    assert file_schema.path_of("file:///a%20b/c") == "/a b/c"
-    assert file_schema.filled_in("[{files}]", ["file:///it's"]) == "['/it''s']"
+    assert data_files.path_of("file:///a%20b/c") == "/a b/c"
+    assert data_files.filled_in("[{files}]", ["file:///it's"]) == "['/it''s']"
     for place in ("s3a://bucket/a", "file:///a/*.parquet"):
         with pytest.raises(NotEligible):
-            file_schema.path_of(place)
+            data_files.path_of(place)
 
 
 def test_files_are_those_that_spark_lists(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_files_are_those_that_spark_lists(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
     (tmp_path / "empty").touch()
-    assert file_schema.listed(tmp_path.as_uri()) == tuple((tmp_path / name).as_uri() for name in ("_d=1/e", "a/c", "b"))
+    assert data_files.listed(tmp_path.as_uri()) == tuple((tmp_path / name).as_uri() for name in ("_d=1/e", "a/c", "b"))
     (tmp_path / "a" / "link").symlink_to(tmp_path / "_f")
     with pytest.raises(NotEligible, match="links to other folders"):
-        file_schema.listed(tmp_path.as_uri())
+        data_files.listed(tmp_path.as_uri())

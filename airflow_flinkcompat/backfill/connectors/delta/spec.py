@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from airflow_flinkcompat.backfill.connectors.lakes import LakeSink
 from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.formats.typed_columns import checked_value
 from airflow_flinkcompat.backfill.protocols import Needs, TimeSpan

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from airflow_flinkcompat.backfill.connectors.lakes import LakeSink
 from airflow_flinkcompat.backfill.connectors.registry import Connector
+from airflow_flinkcompat.backfill.connectors.replaced_rows import LakeSink
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.formats.typed_columns import checked_value, identifier
 from airflow_flinkcompat.backfill.protocols import Needs, PublishedRows, Range, TimeSpan

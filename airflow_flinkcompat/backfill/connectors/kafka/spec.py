@@ -112,7 +112,8 @@ class KafkaSource:
     def of(cls, table: Table) -> KafkaSource:
         """Raises :class:`BackfillError` for what is not read exactly."""
         _check_options(table, (*_SHARED, *_SCAN))
-        key, value = _parts(table, tuple(_list(table.option("key.fields"))))
+        keys = (name.strip() for name in (table.option("key.fields") or "").split(";"))
+        key, value = _parts(table, tuple(filter(None, keys)))
         return cls(table.name, Topics.of(table), _start(table), _end(table), value, key)
 
     @property
@@ -240,10 +241,6 @@ def _parts(table: Table, key_fields: tuple[str, ...]) -> tuple[RecordPart | None
         raise BackfillError(f"table {table.name} has key.fields and no key.format, which Flink refuses", table.span)
     left = [name for name in table.physical if include == "ALL" or name not in key_fields]
     return key, RecordPart(format_of(table), tuple((name, table.physical.index(name)) for name in left))
-
-
-def _list(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(";") if name.strip()]
 
 
 def _start(table: Table) -> Position:

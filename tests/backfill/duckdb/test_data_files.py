@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_flinkcompat.backfill.duckdb import eligibility, tasks
-from airflow_flinkcompat.backfill.duckdb.csv_files import CsvFiles
-from airflow_flinkcompat.backfill.duckdb.file_schema import filled_in, text
+from airflow_flinkcompat.backfill.duckdb import eligibility, partials
+from airflow_flinkcompat.backfill.duckdb.data_files import CsvFiles, filled_in, text
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.plan.types import Column, DataType
@@ -103,7 +102,7 @@ def test_what_shows_late_makes_spark_do_it_all(
 def test_a_duckdb_without_memory_makes_spark_do_it_all(
     spark: SparkSession, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MEMORY", "1MB")
+    monkeypatch.setattr(partials, "MEMORY", "1MB")
     _, failed = both_ways(spark, history, job(history, HOP, source=csv(history)))
     assert "(OutOfMemoryException: " in failed
 
