@@ -11,8 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.alter_parser import AlterParser
-from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS
+from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS, DdlParser
 from airflow_flinkcompat.sql.grammar import unknown_parts
 
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -67,7 +66,7 @@ def is_hive(tokens: list[Token]) -> bool:
     return words[at + 1 : at + 3] == ["BY", "("] and words[at + 4 : at + 5] not in ([","], [")"], [])
 
 
-class FlinkParser(AlterParser):
+class FlinkParser(DdlParser):
     """Parser of one Flink SQL statement."""
 
     STATEMENTS: ClassVar[tuple[tuple[tuple[str, ...], Callable[[FlinkParser], exp.Expr]], ...]] = (

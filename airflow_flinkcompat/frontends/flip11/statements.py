@@ -16,8 +16,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.frontends.flip11.notation import Notation
 from airflow_flinkcompat.frontends.origins import ProgramScript
-from airflow_flinkcompat.frontends.table_api.expression_tokens import Unreadable, program_tokens
-from airflow_flinkcompat.frontends.table_api.expression_tree import Parser, Tree
+from airflow_flinkcompat.frontends.table_api.expression_tree import Parser, Tree, Unreadable, program_tokens
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (
     Config,

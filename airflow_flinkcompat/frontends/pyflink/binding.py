@@ -1,12 +1,14 @@
-"""What a program binds to names: by assignment, by definition and by import."""
+"""What a program binds to names: by assignment, by definition and by import, of modules beside it as well."""
 
 from __future__ import annotations
 
 import ast
+import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.frontends.pyflink import containers, python_functions
+from airflow_flinkcompat.frontends.pyflink import containers, paths, python_functions
 from airflow_flinkcompat.frontends.pyflink.calls import Caller
 from airflow_flinkcompat.frontends.pyflink.effects import knows_no_tables
 from airflow_flinkcompat.frontends.pyflink.names import STARS
@@ -22,6 +24,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
 from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
 from airflow_flinkcompat.frontends.table_api import environment
 from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, Unknown, Value
+from airflow_flinkcompat.sql import ScriptError
 
 _PLAIN_BASES = ("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic")
 _WRAPPERS = {
@@ -38,16 +41,19 @@ _ENUMS = ("enum.Enum", "enum.IntEnum", "enum.StrEnum")
 _CACHES = ("functools.cache", "functools.lru_cache")
 
 
+@dataclass(eq=False)
 class Binder(Caller):
-    """Binds names."""
+    """Binds names, and reads modules that lie beside the program as text; they are never imported."""
+
+    modules: dict[str, Module | None] = field(default_factory=dict)
 
     @abstractmethod
     def statement(self, node: ast.stmt, frame: NameScope) -> None:
         """Read a statement. Raises :class:`NotRead` where it touches tables and is not understood."""
 
     @abstractmethod
-    def module(self, name: str) -> Module | None:
-        """The module of a dotted name that lies beside the program, read; None where there is none."""
+    def block(self, body: Iterable[ast.stmt], frame: NameScope) -> None:
+        """Read statements."""
 
     def bind(self, target: ast.expr, value: Value, frame: NameScope) -> None:
         match target:
@@ -174,7 +180,10 @@ class Binder(Caller):
 
     def _bases(self, kind: Class, frame: NameScope) -> None:
         node = kind.node
-        if node.keywords and not all(word.arg == "metaclass" and _is_abc(word.value) for word in node.keywords):
+        if node.keywords and not all(
+            word.arg == "metaclass" and (ast.unparse(word.value) in ("ABCMeta", "abc.ABCMeta"))
+            for word in node.keywords
+        ):
             kind.opaque = f"class {node.name} has a metaclass or the like: it is not read"
             kind.strange = True
         for base in node.bases:
@@ -272,6 +281,44 @@ class Binder(Caller):
     def submodule(self, module: str, name: str) -> Value | None:
         return self.module(f"{module}.{name}")
 
+    def module(self, name: str) -> Module | None:
+        """The module of a dotted name that lies beside the program, read once; None where there is none."""
+        if name.partition(".")[0] == "pyflink" or not all(part.isidentifier() for part in name.split(".")):
+            return None
+        if name not in self.modules:
+            self.step()
+            above = name.rpartition(".")[0]
+            if above:
+                self.module(above)
+            self.modules[name] = None
+            if self._read(name) and above and self.modules.get(above) is None:
+                self.modules[above] = Module(above, NameScope({}, package=above))
+        return self.modules[name]
+
+    def _read(self, name: str) -> bool:
+        stem = name.replace(".", "/")
+        for path, package in ((f"{stem}/__init__.py", name), (f"{stem}.py", name.rpartition(".")[0])):
+            text = self.files.text(path)
+            if text is None:
+                continue
+            text = text.removeprefix("\ufeff")
+            try:
+                tree = parsed(text, path)
+            except ScriptError as error:
+                raise NotRead(f"a module beside the program is not read: {error}") from None
+            for part in ast.walk(tree):
+                self.step()
+                part.file = path  # type: ignore[attr-defined]
+            frame = NameScope(
+                {"__name__": Const(name), "__file__": Const(f"{paths.PROGRAM}/{path}")}, file=path, package=package
+            )
+            self.session.texts[path] = text
+            self.session.trees[path] = tree
+            self.modules[name] = Module(name, frame)
+            self.block(tree.body, frame)
+            return True
+        return False
+
 
 def _absolute(node: ast.ImportFrom, frame: NameScope) -> str | None:
     """The dotted name an import starts at; None for one that leads out of the program's folder."""
@@ -325,5 +372,15 @@ def _parametrized(spec: ast.arguments) -> bool:
     return bool(spec.posonlyargs or spec.args or spec.vararg or spec.kwonlyargs or spec.kwarg)
 
 
-def _is_abc(node: ast.expr) -> bool:
-    return ast.unparse(node) in ("ABCMeta", "abc.ABCMeta")
+def parsed(text: str, source: str) -> ast.Module:
+    """The tree of a program. Raises :class:`~airflow_flinkcompat.sql.ScriptError` where the text is no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise ScriptError(f"{source}:{error.lineno or 1}: is not Python: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise ScriptError(
+            f"{source}: cannot be read as Python: it is nested too deeply, or holds a null byte"
+        ) from None

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.frontends.pyflink import constants, containers, python_functions, standard
+from airflow_flinkcompat.frontends.pyflink.attributes import Objects
 from airflow_flinkcompat.frontends.pyflink.effects import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.frontends.pyflink.objects import (
     Arguments,
@@ -21,7 +22,6 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     Template,
 )
 from airflow_flinkcompat.frontends.pyflink.operations import changes
-from airflow_flinkcompat.frontends.pyflink.texts import Texts
 from airflow_flinkcompat.frontends.table_api import api_calls, user_functions
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
@@ -49,7 +49,7 @@ Names = Mapping[str, Value]
 
 
 @dataclass(eq=False)
-class Caller(Texts):
+class Caller(Objects):
     """Evaluates calls too; ``depth`` counts the program's own functions that are open."""
 
     depth: int = 0

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 from airflow_flinkcompat.frontends.origins import ProgramScript
 from airflow_flinkcompat.frontends.pyflink import containers, paths
+from airflow_flinkcompat.frontends.pyflink.binding import parsed
 from airflow_flinkcompat.frontends.pyflink.control_flow import (
+    GOES_ON,
     Jumped,
     Leaving,
     ProgramEnded,
@@ -25,11 +27,9 @@ from airflow_flinkcompat.frontends.pyflink.effects import (
     loaded,
     within,
 )
-from airflow_flinkcompat.frontends.pyflink.modules import parsed
 from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope
 from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
 from airflow_flinkcompat.frontends.pyflink.text_files import Files, Loader, loader
-from airflow_flinkcompat.frontends.pyflink.try_except import GOES_ON
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink
 from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, TooMuch, Unknown, Value

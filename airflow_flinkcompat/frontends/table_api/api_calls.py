@@ -16,16 +16,14 @@ from airflow_flinkcompat.frontends.table_api import (
     datatypes,
     descriptors,
     environment,
-    inserts,
+    table_calls,
     user_functions,
     validation,
 )
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
-from airflow_flinkcompat.frontends.table_api import table_calls as r
 from airflow_flinkcompat.frontends.table_api.arguments import columns as columns_of
-from airflow_flinkcompat.frontends.table_api.arguments import expression, table_of, text_of
+from airflow_flinkcompat.frontends.table_api.arguments import expression, positional, table_of, text_of
 from airflow_flinkcompat.frontends.table_api.expression_text import strings
-from airflow_flinkcompat.frontends.table_api.parameters import positional
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (
     Config,
@@ -240,11 +238,11 @@ def _pipeline(pipeline: TablePipeline, name: str, args: Args, session: ScriptBui
 
 _METHODS: Mapping[type, Callable[[Any, str, Args, Names, ScriptBuilder, ast.AST], Value | None]] = {
     TableEnvironment: lambda _, name, args, __, session, node: _of_environment(name, args, session, node),
-    TableValue: lambda table, name, args, names, session, node: r.relation(
+    TableValue: lambda table, name, args, names, session, node: table_calls.relation(
         session.read(table), name, args, names, session, node
     ),
-    GroupedTable: lambda grouped, name, args, _, session, node: r.prepared(grouped, name, args, session, node),
-    Inserts: inserts.method,
+    GroupedTable: lambda table, name, args, _, session, node: table_calls.prepared(table, name, args, session, node),
+    Inserts: table_calls.statement_set,
     Spec: lambda spec, name, args, _, session, __: _spec(spec, name, args, session),
     Expr: lambda expr, name, args, *_: _expression(expr, name, args),
     Config: lambda config, name, args, _, session, node: environment.of_config(config, name, args, session, node),

@@ -1,20 +1,68 @@
-"""What the calls of the Table API are given: expressions, texts and tables."""
+"""What the calls of the Table API are given: expressions, texts and tables, in order or by PyFlink's names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
-from airflow_flinkcompat.frontends.table_api.values import (
-    Const,
-    Expr,
-    NotRead,
-    Ref,
-    TableValue,
-    Unknown,
-    Value,
-)
+from airflow_flinkcompat.frontends.table_api.values import Const, Expr, NotRead, Ref, TableValue, Unknown, Value
+
+_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "execute_sql": ("stmt",),
+    "sql_query": ("query",),
+    "from_path": ("path",),
+    "from_descriptor": ("descriptor",),
+    "create_temporary_view": ("view_path", "table_or_data_stream"),
+    "create_view": ("view_path", "table"),
+    "create_temporary_table": ("path", "descriptor"),
+    "create_table": ("path", "descriptor", "ignoreIfExists"),
+    "create_temporary_function": ("path", "function"),
+    "create_temporary_system_function": ("name", "function"),
+    "create_java_temporary_function": ("path", "function_class_name"),
+    "create_java_temporary_system_function": ("name", "function_class_name"),
+    "create_java_function": ("path", "function_class_name", "ignore_if_exists"),
+    "register_function": ("name", "function"),
+    "add_insert_sql": ("stmt",),
+    "add_insert": ("target_path_or_descriptor", "table", "overwrite"),
+    "execute_insert": ("table_path_or_descriptor", "overwrite"),
+    "insert_into": ("table_path_or_descriptor", "overwrite"),
+    "set_parallelism": ("parallelism",),
+    "enable_checkpointing": ("interval", "mode"),
+    "set": ("key", "value"),
+    "set_local_timezone": ("timezone_id",),
+    "add_python_file": ("file_path",),
+    "set_python_requirements": ("requirements_file_path", "requirements_cache_dir"),
+    "col": ("name",),
+    "lit": ("v", "data_type"),
+    "call": ("f_name",),
+    "call_sql": ("sql_expression",),
+    "join": ("right", "join_predicate"),
+    "left_outer_join": ("right", "join_predicate"),
+    "right_outer_join": ("right", "join_predicate"),
+    "full_outer_join": ("right", "join_predicate"),
+    "union_all": ("right",),
+    "window": ("window",),
+    "with_configuration": ("configuration",),
+    "fetch": ("fetch",),
+    "offset": ("offset",),
+    "limit": ("fetch", "offset"),
+    "for_connector": ("connector",),
+}
+"""What PyFlink calls the parameters of its methods, where a program may name them: in order, by method."""
+
+
+def positional(name: str, args: Sequence[Value], names: Mapping[str, Value]) -> tuple[list[Value], dict[str, Value]]:
+    """The arguments in order, as far as their names say where they belong; and those that are left with their names."""
+    found, rest = list(args), dict(names)
+    for parameter in _PARAMETERS.get(name, ())[len(args) :]:
+        if parameter not in rest:
+            break
+        found.append(rest.pop(parameter))
+    if rest.keys() & set(_PARAMETERS.get(name, ())[: len(args)]):
+        raise NotRead(f"{name} is given an argument twice")
+    return found, {key: value for key, value in rest.items() if not (key == "overwrite" and value == Const(False))}
+
 
 Args = Sequence[Value]
 

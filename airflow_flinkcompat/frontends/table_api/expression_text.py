@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
-from airflow_flinkcompat.frontends.table_api.expression_tokens import Unreadable
-from airflow_flinkcompat.frontends.table_api.expression_tree import Tree, parse_strings
+from airflow_flinkcompat.frontends.table_api.expression_tree import Tree, Unreadable, parse_strings
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, refused
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
