@@ -17,8 +17,7 @@ from airflow_flinkcompat.plan.expressions import (
     walk,
 )
 from airflow_flinkcompat.plan.nodes import Join, Scan, WindowField
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, StatelessSegment
-from airflow_flinkcompat.plan.operators.base import BOUNDS
+from airflow_flinkcompat.plan.operators import BOUNDS, JoinForm, JoinOperator, StatelessSegment
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, WindowColumn, leaves
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 

@@ -1,0 +1,559 @@
+"""The stateful operators of a plan: what each keeps, with every expression resolved to its origins.
+
+:func:`~airflow_flinkcompat.plan.lineage.resolve_operators` makes them. Together they are complete: whatever the plan
+holds lands in exactly one field of one operator, segment or output, so comparing fields finds every difference.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from airflow_flinkcompat.model import NormalForm, Span
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.nodes import Frame, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    RankNumber,
+    WindowColumn,
+    leaves,
+    uses_window_field,
+    window_field,
+)
+from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
+
+BOUNDS = frozenset({WindowField.START, WindowField.END})
+"""Both bounds of a window."""
+
+
+class TooLarge(ValueError):
+    """An expression grew beyond the size limit of the view when unfolded through its views."""
+
+
+@dataclass(frozen=True)
+class AssignedWindow:
+    """A window as a segment assigns it: definition, time column, clock and notation (``tvf`` or ``group window``).
+
+    ``mismatched`` are the calls of a legacy window's fields that name another window; ``filters_below`` the conjuncts
+    on the rows it assigns, which decide where a session ends.
+    """
+
+    window: Window
+    time: Expression
+    time_attribute: TimeAttribute | None
+    notation: str
+    partition_by: tuple[Expression, ...] = ()
+    mismatched: tuple[NormalForm, ...] = ()
+    filters_below: frozenset[Expression] = field(default=frozenset(), compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that is read; ``hints`` are its table hints."""
+
+    table: str
+    hints: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Several literal rows (VALUES), resolved."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True)
+class StatelessSegment:
+    """The stateless stretch between an operator (or sink) and what it reads.
+
+    ``filters`` are conjuncts on anything but window fields, ``window_filters`` those on window fields,
+    ``functions`` the table
+    functions applied (call, outer), ``windows`` the windowing functions passed, nearest last.
+    """
+
+    origin: Source | Operator | Rows | None
+    filters: frozenset[Expression] = frozenset()
+    window_filters: frozenset[Expression] = frozenset()
+    functions: tuple[tuple[FunctionCall, bool], ...] = ()
+    windows: tuple[AssignedWindow, ...] = ()
+    hints: tuple[tuple[str, str], ...] = ()
+
+    def prune(self, read: Iterable[Expression]) -> StatelessSegment:
+        """The segment with only those metrics and columns in its operator that somebody reads, and so on below.
+
+        Args:
+            read: What is computed above the segment.
+
+        Returns:
+            The segment as Flink's planner leaves it.
+        """
+        if not isinstance(self.origin, Operator):
+            return self
+        above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
+        windows = (part for window in self.windows for part in (window.time, *window.partition_by))
+        every = (leaf for part in (*above, *windows) for leaf in leaves(part))
+        return replace(
+            self, origin=self.origin.prune({leaf.output for leaf in every if isinstance(leaf, OperatorColumn)})
+        )
+
+    @property
+    def filters_above_session(self) -> frozenset[Expression]:
+        """Conjuncts on rows that a session window has assigned already; on other windows their place says nothing."""
+        sessions = [window for window in self.windows if window.window.kind is WindowKind.SESSION]
+        return self.filters - sessions[-1].filters_below if sessions else frozenset()
+
+
+@dataclass(frozen=True)
+class Operator(ABC):
+    """A stateful operator. A new kind of operator is a subclass of it."""
+
+    span: Span | None = field(default=None, compare=False, kw_only=True)
+
+    if TYPE_CHECKING:  # in some subclasses they are fields, whose default an attribute of the base would be
+
+        @property
+        def kind(self) -> str:
+            """What the operator is called in reports; a class with several has them in an enum beside it."""
+
+        @property
+        def segments(self) -> tuple[StatelessSegment, ...]:
+            """The stateless stretches below, one for each input."""
+
+    @property
+    @abstractmethod
+    def appends(self) -> bool:
+        """Whether the rows it hands on are never taken back, if the tables below only append."""
+
+    @abstractmethod
+    def prune(self, wanted: Set[object]) -> Self:
+        """The operator without the metrics and columns that nobody reads.
+
+        Args:
+            wanted: Those of its outputs that are read above.
+
+        Returns:
+            The operator as Flink's planner leaves it, and so on below.
+        """
+
+
+def appends(segment: StatelessSegment) -> bool:
+    """Whether rows that leave a segment are never taken back, if its tables only append.
+
+    Args:
+        segment: A stateless stretch of a pipeline.
+
+    Returns:
+        True where the segment reads a table, or an operator that only appends.
+    """
+    return not isinstance(segment.origin, Operator) or segment.origin.appends
+
+
+@dataclass(frozen=True)
+class Output:
+    """What reaches a sink: its columns, resolved, over ``segment`` (HAVING and later filters are the segment's)."""
+
+    segment: StatelessSegment
+    columns: tuple[Expression, ...]
+    sink: str
+    insert_columns: tuple[str, ...] = ()
+    partition: tuple[tuple[str, str], ...] = ()
+    overwrite: bool = False
+    hints: tuple[tuple[str, str], ...] = ()
+    types: tuple[DataType, ...] = field(default=(), compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+
+def operators(output: Output) -> tuple[Operator, ...]:
+    """All stateful operators below a sink, nearest the sink first.
+
+    Args:
+        output: A sink and the segment that feeds it.
+
+    Returns:
+        The operators, one entry per path to the sink.
+    """
+
+    def below(segment: StatelessSegment) -> tuple[Operator, ...]:
+        if not isinstance(segment.origin, Operator):
+            return ()
+        return (segment.origin, *(found for inner in segment.origin.segments for found in below(inner)))
+
+    return below(output.segment)
+
+
+def sources(output: Output) -> tuple[Source, ...]:
+    """The tables a pipeline reads, in order of first use.
+
+    Args:
+        output: A sink and the segment that feeds it.
+
+    Returns:
+        The distinct tables.
+    """
+    found: dict[Source, None] = {}
+
+    def below(segment: StatelessSegment) -> None:
+        if isinstance(segment.origin, Source):
+            found[segment.origin] = None
+        elif isinstance(segment.origin, Operator):
+            for inner in segment.origin.segments:
+                below(inner)
+
+    below(output.segment)
+    return tuple(found)
+
+
+def segments(output: Output) -> tuple[StatelessSegment, ...]:
+    """All stateless stretches below a sink, nearest the sink first.
+
+    Args:
+        output: A sink and the segment that feeds it.
+
+    Returns:
+        The sink's own segment, then the inputs of each operator.
+    """
+    return (output.segment, *(segment for operator in operators(output) for segment in operator.segments))
+
+
+class AggregateKind(StrEnum):
+    """How Flink plans an aggregation."""
+
+    GROUP = "group aggregation"
+    GROUP_WINDOW = "group window aggregation"
+    WINDOW = "window aggregation"
+    OVER_WINDOWED_ROWS = "group aggregation over windowed rows"
+
+
+@dataclass(frozen=True)
+class AggregateOperator(Operator):
+    """A group aggregation, windowed or not.
+
+    ``keys`` are the grouping keys but for bare window fields, in order; ``window_keys`` the bare window fields
+    among them;
+    ``key_order`` the full order, each key by its position in ``keys`` or its window field; ``aggregates`` the distinct
+    calls in order of first use; ``window`` the window the aggregation runs on, None for a plain group aggregation.
+    ``windowed`` is True where Flink plans a windowed aggregation (both bounds in every grouping set, or legacy syntax).
+    ``repeated_keys`` counts keys that stand for a column another key stands for already: another plan (measured).
+    ``repeated_calls`` counts calls over a computed column that say what another call says without it: both are kept.
+    ``pruned_inputs`` is all that goes in, in order, where metrics nobody reads ask for more than the others do: another
+    plan (EXPLAIN). ``input_columns`` are all the columns below: SQL leaves out what nobody reads, the Table API does
+    not.
+    """
+
+    segment: StatelessSegment
+    keys: tuple[Expression, ...]
+    window_keys: frozenset[WindowField]
+    key_order: tuple[int | WindowField, ...]
+    aggregates: tuple[AggregateCall, ...]
+    grouping_sets: frozenset[tuple[frozenset[Expression], int]] | None
+    window: AssignedWindow | None
+    windowed: bool
+    repeated_keys: int = 0
+    repeated_calls: int = 0
+    pruned_inputs: tuple[Expression, ...] = ()
+    input_columns: tuple[Expression, ...] = field(default=(), compare=False)
+    key_types: tuple[DataType, ...] = field(default=(), compare=False)
+    argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+    key_spans: tuple[Span | None, ...] = field(default=(), compare=False)
+
+    @property
+    def kind(self) -> AggregateKind:
+        if self.window is None:
+            return AggregateKind.GROUP
+        if self.window.notation == "group window":
+            return AggregateKind.GROUP_WINDOW
+        return AggregateKind.WINDOW if self.windowed else AggregateKind.OVER_WINDOWED_ROWS
+
+    @property
+    def segments(self) -> tuple[StatelessSegment, ...]:
+        return (self.segment,)
+
+    @cached_property
+    def window_computations(self) -> tuple[Expression, ...]:
+        """Keys computed from window fields, and computations on them inside the aggregates' arguments and filters."""
+        read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
+        computed = tuple(part for part in read if uses_window_field(part) and window_field(part) is None)
+        return tuple(key for key in self.keys if uses_window_field(key)) + computed
+
+    @cached_property
+    def window_aggregates(self) -> tuple[AggregateCall, ...]:
+        """Aggregates over window fields."""
+        return tuple(call for call in self.aggregates if any(uses_window_field(arg) for arg in call.args))
+
+    @property
+    def appends(self) -> bool:
+        return self.windowed
+
+    def prune(self, wanted: Set[object]) -> Self:
+        places = [i for i, call in enumerate(self.aggregates) if call in wanted]
+        kept = tuple(self.aggregates[i] for i in places)
+        asked, planned = self._asked(kept), self._asked(self.aggregates)
+        return replace(
+            self,
+            aggregates=kept,
+            pruned_inputs=planned if planned != asked else (),
+            argument_types=tuple(self.argument_types[i] for i in places),
+            segment=self.segment.prune(asked),
+        )
+
+    def _asked(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:
+        """What an aggregation with these calls wants of its input, in order of first mention.
+
+        The planner drops a metric nobody reads after it has planned what goes in: an expression, a filter, a further
+        column or another order of columns stays (EXPLAIN).
+        """
+        arguments = (part for call in calls for part in (*call.args, call.filter) if part is not None)
+        return tuple(dict.fromkeys((*self.keys, *arguments)))
+
+
+class JoinForm(StrEnum):
+    """How a join is planned; ``JOIN`` where the query does not tell."""
+
+    REGULAR = "regular join"
+    INTERVAL = "interval join"
+    TEMPORAL = "temporal join"
+    LOOKUP = "lookup join"
+    WINDOW = "window join"
+    JOIN = "join"
+
+
+@dataclass(frozen=True)
+class JoinOperator(Operator):
+    """A join of two inputs.
+
+    ``join`` is INNER, LEFT, RIGHT or FULL; ``keys`` the equated expressions of both sides in order; ``conditions`` what
+    else it asks of a pair of rows, each column an ``OperatorColumn`` of its input. Conditions on one input stand in
+    that input's segment where the planner moves them there. ``bounds`` is how far, in milliseconds and inclusive, the
+    left time may lie from the right one; ``times`` are these two time columns, or the one a temporal join looks up by.
+    ``rows`` are the columns that are read of each input, in its order, ``row_types`` their types, ``input_columns`` all
+    the columns of each input.
+    """
+
+    form: JoinForm
+    join: str
+    segments: tuple[StatelessSegment, ...]
+    keys: tuple[tuple[Expression, Expression], ...]
+    conditions: frozenset[Expression]
+    bounds: tuple[int, int] | None
+    times: tuple[Expression, ...]
+    clock: TimeAttribute | None
+    rows: tuple[tuple[Expression, ...], tuple[Expression, ...]]
+    row_types: tuple[tuple[DataType, ...], tuple[DataType, ...]] = field(default=((), ()), compare=False)
+    input_columns: tuple[tuple[Expression, ...], ...] = field(default=(), compare=False)
+
+    @property
+    def kind(self) -> JoinForm:
+        return self.form
+
+    @property
+    def appends(self) -> bool:
+        inner = self.join == "INNER" or self.form not in (JoinForm.REGULAR, JoinForm.JOIN)
+        return inner and all(map(appends, self.segments))
+
+    def prune(self, wanted: Set[object]) -> Self:
+        asked = (*self.conditions, *self.times, *(side for pair in self.keys for side in pair))
+        used = {(output.input, output.column) for output in wanted if isinstance(output, PassedOutput)}
+        used |= {
+            (leaf.operator, leaf.output) for part in asked for leaf in leaves(part) if isinstance(leaf, OperatorColumn)
+        }
+
+        def kept(side: int, column: Expression) -> bool:
+            bound = isinstance(column, WindowColumn) and column.field in BOUNDS
+            return (side, column) in used or (bound and self.form is JoinForm.WINDOW)
+
+        places = [[i for i, column in enumerate(row) if kept(side, column)] for side, row in enumerate(self.rows)]
+        rows = [tuple(row[i] for i in found) for row, found in zip(self.rows, places, strict=True)]
+        types = [tuple(row[i] for i in found) for row, found in zip(self.row_types, places, strict=True)]
+        segments = tuple(segment.prune(row) for segment, row in zip(self.segments, rows, strict=True))
+        return replace(self, rows=(rows[0], rows[1]), row_types=(types[0], types[1]), segments=segments)
+
+
+class OtherKind(StrEnum):
+    """The constructs that rules know by name; any other is compared whole."""
+
+    UNION_ALL = "UNION ALL"
+    LIMIT = "LIMIT"
+    SORT = "ORDER BY"
+    SORT_LIMIT = "ORDER BY with LIMIT"
+    TEMPORAL_SORT = "temporal sort"
+    MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
+    QUERY = "query"
+    """A query that could not be taken apart."""
+
+
+@dataclass(frozen=True)
+class OtherOperator(Operator):
+    """A construct of any other kind: ``attributes`` holds all it says, resolved, as named parts.
+
+    ``rows`` are the columns of its inputs, ``row_types`` their types, ``input_columns`` all the columns of its inputs,
+    also those of a union that nobody reads.
+    """
+
+    kind: str
+    segments: tuple[StatelessSegment, ...]
+    attributes: tuple[tuple[str, Any], ...]
+    rows: tuple[tuple[Expression, ...], ...] = ()
+    row_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+    input_columns: tuple[tuple[Expression, ...], ...] = field(default=(), compare=False)
+
+    @property
+    def appends(self) -> bool:
+        return False
+
+    def prune(self, wanted: Set[object]) -> Self:
+        """A union hands on the columns that are read; any other construct reads all its columns."""
+        rows, types = self.rows, self.row_types
+        if self.kind == OtherKind.UNION_ALL:
+            used = sorted({output.index for output in wanted if isinstance(output, ColumnOutput)})
+            rows = tuple(tuple(row[i] for i in used) for row in rows)
+            types = tuple(tuple(row[i] for i in used) for row in types)
+        segments = tuple(segment.prune(row) for segment, row in zip(self.segments, rows, strict=True))
+        return replace(self, segments=segments, rows=rows, row_types=types)
+
+
+@dataclass(frozen=True)
+class OverOperator(Operator):
+    """An OVER aggregation: every row goes on, with what its calls make of the rows before it.
+
+    ``aggregates`` are the distinct calls in order of first use, ``order`` the ORDER BY as (expression, ascending, nulls
+    first). ``row`` holds the columns somebody reads, ``all_columns`` all there are below: which of them are stored
+    depends on the planner (measured).
+    """
+
+    segment: StatelessSegment
+    aggregates: tuple[AggregateCall, ...]
+    partition_by: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool | None], ...]
+    frame: Frame
+    clock: TimeAttribute | None
+    row: tuple[Expression, ...]
+    all_columns: tuple[Expression, ...]
+    argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+
+    KIND: ClassVar[str] = "OVER aggregation"
+
+    @property
+    def kind(self) -> str:
+        return self.KIND
+
+    @property
+    def segments(self) -> tuple[StatelessSegment, ...]:
+        return (self.segment,)
+
+    @property
+    def appends(self) -> bool:
+        return appends(self.segment)
+
+    def prune(self, wanted: Set[object]) -> Self:
+        places = [i for i, call in enumerate(self.aggregates) if call in wanted]
+        kept = tuple(self.aggregates[i] for i in places)
+        arguments = (part for call in kept for part in (*call.args, call.filter) if part is not None)
+        asked = (*self.partition_by, *(key for key, _, _ in self.order), *arguments)
+        used = {output.column for output in wanted if isinstance(output, PassedOutput)} | set(asked)
+        return replace(
+            self,
+            aggregates=kept,
+            argument_types=tuple(self.argument_types[i] for i in places),
+            row=tuple(column for column in self.all_columns if column in used),
+            segment=self.segment.prune(self.all_columns),
+        )
+
+
+class RankKind(StrEnum):
+    """How Flink plans a ranking."""
+
+    TOP_N = "Top-N"
+    DEDUPLICATION = "deduplication"
+    WINDOW_TOP_N = "window Top-N"
+    WINDOW_DEDUPLICATION = "window deduplication"
+
+
+@dataclass(frozen=True)
+class RankOperator(Operator):
+    """ROW_NUMBER with a constant range of ranks kept right above it: Top-N and deduplication.
+
+    ``partition`` are the distinct PARTITION BY keys in written order, ``order`` the ORDER BY as (expression, ascending,
+    nulls first), ``order_clock`` the time attribute it orders by where it orders by nothing else. Ranks ``first`` to
+    ``last`` are kept. ``row`` is the stored row in the planner's order (columns read above, partition and order keys,
+    keys of an aggregation below), ``number_read`` whether the number goes on into what is above (a range of one rank
+    makes it a constant). ``window`` is the window whose both bounds are among the partition keys, assigned below.
+    ``selected`` are the columns of the SELECT list beside the number, where the aggregation below has metrics that the
+    row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN). ``constant_key``: a
+    constant stood among the keys of either kind, outside of windows; the planner drops it, and may drop a projection of
+    the source with it (EXPLAIN).
+    """
+
+    segment: StatelessSegment
+    partition: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool | None], ...]
+    first: int
+    last: int
+    row: tuple[Expression, ...]
+    number_read: bool
+    selected: tuple[Expression, ...] = ()
+    constant_key: bool = False
+    window: AssignedWindow | None = field(default=None, compare=False)
+    order_clock: TimeAttribute | None = None
+    partition_types: tuple[DataType, ...] = field(default=(), compare=False)
+    order_types: tuple[DataType, ...] = field(default=(), compare=False)
+    row_types: tuple[DataType, ...] = field(default=(), compare=False)
+
+    @property
+    def kind(self) -> RankKind:
+        """Deduplication keeps one row by time of rows that are never taken back; anything else is a Top-N."""
+        once = self.first == self.last == 1 and self.order_clock is not None and appends(self.segment)
+        if self.window is not None:
+            return RankKind.WINDOW_DEDUPLICATION if once else RankKind.WINDOW_TOP_N
+        return RankKind.DEDUPLICATION if once else RankKind.TOP_N
+
+    @property
+    def segments(self) -> tuple[StatelessSegment, ...]:
+        return (self.segment,)
+
+    @property
+    def assigned(self) -> AssignedWindow | None:
+        """The window assigned to the ranked rows themselves, where no aggregation stands in between."""
+        return self.segment.windows[-1] if self.segment.windows else None
+
+    @property
+    def appends(self) -> bool:
+        return self.window is not None or (self.kind is RankKind.DEDUPLICATION and self.order[0][1])
+
+    def prune(self, wanted: Set[object]) -> Self:
+        """The operator with those columns of its row that are planned.
+
+        Partition and order keys stay in the row, and so do the keys of an aggregation below, whoever reads them; its
+        metrics are taken to be planned whether they are read or not.
+        """
+        below = self.segment.origin
+        aggregation = below if isinstance(below, AggregateOperator) else None
+        asked = (*self.partition, *(key for key, _, _ in self.order))
+        used = {output.column for output in wanted if isinstance(output, PassedOutput)} | set(asked)
+        if aggregation is not None and aggregation.grouping_sets is None:
+            used |= {
+                column
+                for column in self.row
+                if isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
+            }
+        places = [i for i, column in enumerate(self.row) if column in used]
+        row = tuple(self.row[i] for i in places)
+        metrics = () if aggregation is None else aggregation.aggregates
+        read = (*row, *asked, *self.segment.filters, *self.segment.window_filters)
+        stored = {leaf.output for part in read for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+        return replace(
+            self,
+            row=row,
+            row_types=tuple(self.row_types[i] for i in places),
+            number_read=RankNumber() in wanted and self.first != self.last,
+            selected=() if stored >= set(metrics) else self.selected,
+            segment=self.segment.prune((*self.row, *asked, *(OperatorColumn(0, m, type=UNKNOWN) for m in metrics))),
+        )
