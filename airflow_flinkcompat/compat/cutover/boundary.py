@@ -58,7 +58,10 @@ def hand_over(program: Program, boundary: datetime, sha256: Mapping[str, str], a
     reasons = [f"{pipeline.sink.name}: {reason}" for pipeline in program.pipelines for reason in _reasons(pipeline)]
     if reasons:
         raise BoundaryError("\n".join(dict.fromkeys(f"{reason}; {_BY_HAND}" for reason in reasons)))
-    outermost = {pipeline.sink.name: _outermost(pipeline.sink.input) for pipeline in program.pipelines}
+    outermost = {
+        pipeline.sink.name: tuple(found.window for found in outermost_windows(pipeline.sink.input) if found is not None)
+        for pipeline in program.pipelines
+    }
     moment = _milliseconds(boundary)
     _check_aligned([window for windows in outermost.values() for window in windows], boundary)
     starts: dict[str, tuple[Table, int, Mapping[str, str]]] = {}
@@ -183,10 +186,6 @@ def _windowings(pipeline: Pipeline) -> tuple[AssignedWindow, ...]:
     assigned = [windowing for segment in segments(output) for windowing in segment.windows]
     legacy = [one.window for one in operators(output) if isinstance(one, AggregateOperator) and one.window is not None]
     return tuple(dict.fromkeys((*assigned, *legacy)))
-
-
-def _outermost(node: Node) -> tuple[Window, ...]:
-    return tuple(found.window for found in outermost_windows(node) if found is not None)
 
 
 def _reads(node: Node, moment: int) -> Iterable[tuple[Table, int]]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.doubts import MOVED, doubted, undeclared_table_adjuster
-from airflow_flinkcompat.compat.engines.protocol import Case
+from airflow_flinkcompat.compat.engines.protocol import MOVED, Case, doubted, undeclared_table_adjuster
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Level, Rule, TableApiCover, Verdict
 from airflow_flinkcompat.model import Basis, Outcome

@@ -6,19 +6,24 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
-from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
+    IN_FULL,
+    SAME,
+    WHICH_ENGINE,
     Section,
     basis_label,
     engine_label,
     fates_heading,
+    finds_the_same,
     format_excerpt,
     format_inline,
     headline,
     overruled,
     rows,
     sections,
+    title,
+    verdicts,
 )
 from airflow_flinkcompat.secrets import mask_secrets
 

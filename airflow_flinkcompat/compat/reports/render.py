@@ -7,21 +7,25 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
-from airflow_flinkcompat.compat.reports.engines import IN_FULL, SAME, WHICH_ENGINE, finds_the_same, title, verdicts
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
+    IN_FULL,
+    SAME,
+    WHICH_ENGINE,
     Section,
     basis_label,
     engine_label,
     fates_heading,
+    finds_the_same,
     format_excerpt,
     format_inline,
     headline,
     overruled,
     rows,
     sections,
+    title,
+    verdicts,
 )
-from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
@@ -187,7 +191,7 @@ def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]
 def _clauses(finding: Finding, width: int) -> Iterator[str]:
     """Both clauses side by side under their places; one above the other where they are too long for that."""
     before, after = format_excerpt(finding.before), format_excerpt(finding.after)
-    places = [_place(span) for span in (finding.before_span, finding.after_span)]
+    places = ["" if span is None else format_inline(str(span)) for span in (finding.before_span, finding.after_span)]
     if not before and not after:
         if any(places):
             yield from _wrapped(" -> ".join(filter(None, places)), width, "    at      ", " " * 12)
@@ -215,10 +219,6 @@ def _overruled(report: Report, width: int) -> list[str]:
         return []
     items = (part for line in lines for part in _wrapped(line, width, "  - ", "    "))
     return ["Also seen, but decided by the above", *items]
-
-
-def _place(span: Span | None) -> str:
-    return "" if span is None else format_inline(str(span))
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> list[str]:

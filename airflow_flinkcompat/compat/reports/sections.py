@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from airflow_flinkcompat.compat import one_sided
-from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report
+from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
@@ -22,6 +23,12 @@ _ONE_SIDED = {
     one_sided.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
     one_sided.REMOVED.code: "DELETED: the script is gone, and its job runs on",
 }
+WHICH_ENGINE = (
+    "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job with "
+    "--engine flink or --engine vvr, or in the environment variable FLINKCOMPAT_ENGINE."
+)
+IN_FULL = "With --engine {} that report is shown in full, with what to do next."
+SAME = "On {} the findings are the same; --engine {} shows what they rest on there."
 _LONGEST = 600
 """Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
 
@@ -141,3 +148,33 @@ def engine_label(report: Report | str) -> str:
 def basis_label(finding: Finding) -> str:
     """What the finding rests on, with its source."""
     return f"{finding.basis.value}: {finding.source}" if finding.source else finding.basis.value
+
+
+def verdicts(reports: Reports) -> tuple[str, ...]:
+    """The headline of each outcome with the engines that it holds for, worst first.
+
+    Args:
+        reports: The verdicts on one change.
+
+    Returns:
+        A headline for each engine; one for both where they agree.
+    """
+    found = []
+    for line, agreeing in groupby(reports.each, key=headline):
+        word, _, meaning = line.partition(": ")
+        found.append(f"{word} on {' and on '.join(map(engine_label, agreeing))}: {meaning}")
+    return tuple(found)
+
+
+def title(report: Report) -> str:
+    """The heading over what one of several engines says."""
+    return f"On {engine_label(report)}: {headline(report).partition(':')[0].lower()}"
+
+
+def finds_the_same(one: Report, other: Report) -> bool:
+    """Whether the reports of two engines have one outcome by the same findings, whatever these rest on."""
+
+    def found(report: Report) -> tuple[object, ...]:
+        return report.outcome, [(finding.rule, finding.outcome, finding.message) for finding in report.deciding]
+
+    return found(one) == found(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
 from typing import Any
@@ -52,7 +52,8 @@ def uses(change: Change, table: str, column: str) -> frozenset[Use]:
 
 
 def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
-    if any(isinstance(leaf, SourceColumn) and leaf.column == column for leaf in _leaves(stateless_expressions(output))):
+    passed_on = (leaf for value in stateless_expressions(output) for leaf in leaves(value))
+    if any(isinstance(leaf, SourceColumn) and leaf.column == column for leaf in passed_on):
         yield Use.OTHER
     for operator in operators(output):
         if isinstance(operator, AggregateOperator):
@@ -66,10 +67,6 @@ def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
             if is_lookup(operator) and mode(operator, output, program) is LookupMode.ASYNCHRONOUS:
                 places.append((Use.IN_FLIGHT, operator.rows[0]))  # type: ignore[attr-defined]
         yield from (use for use, parts in places if any(column in _columns(part) for part in parts))
-
-
-def _leaves(values: Iterable[Any]) -> Iterator[Any]:
-    return (leaf for value in values for leaf in leaves(value))
 
 
 def _columns(value: Any) -> set[str]:

@@ -8,17 +8,16 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi
-from airflow_flinkcompat.compat.engines.doubts import MOVED, doubted, undeclared_table_adjuster
 from airflow_flinkcompat.compat.engines.flink import restores
+from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
-from airflow_flinkcompat.compat.engines.flink.jobs import disturbs
-from airflow_flinkcompat.compat.engines.flink.keys import keys_may_move
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
-from airflow_flinkcompat.compat.engines.protocol import Case
+from airflow_flinkcompat.compat.engines.protocol import MOVED, Case, doubted, undeclared_table_adjuster
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.operators import AggregateOperator
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -98,6 +97,93 @@ def operator_ids_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     settings = {p.settings for program in case.change.programs for p in program.pipelines}
     always = any(dict(each).get(_UID_GENERATION, "").upper() == "ALWAYS" for each in settings)
     return doubted(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
+
+
+def companions(pair: PipelinePair, change: Change) -> tuple[PipelinePair, ...]:
+    """The other queries of the pair's job, on either side."""
+    return tuple(
+        other
+        for other in change.pipelines
+        if other is not pair
+        and (
+            other.old_pipeline.statement_set == pair.old_pipeline.statement_set is not None
+            or other.new_pipeline.statement_set == pair.new_pipeline.statement_set is not None
+        )
+    )
+
+
+def disturbs(pair: PipelinePair, change: Change) -> bool:
+    """Whether a change of this query may renumber or replan operators of the other queries of its job.
+
+    Queries of one statement set are one job, whose operator ids follow from the whole topology: what comes or goes in
+    one query renumbers what stands behind it in the others. Queries of one source are planned together: which columns
+    one of them reads decides about operators of the other (measured: ``ms-mod-stateless``).
+    """
+    if not pair.changed or not (others := companions(pair, change)):
+        return False
+    if not _same_topology(pair, change):
+        return True
+    return any(_planned_together(pair, other) for other in others)
+
+
+def _same_topology(pair: PipelinePair, change: Change) -> bool:
+    """True where no operator comes or goes between source and sink for sure."""
+    if pair.removed or pair.added or not all(_same_place(operator, change) for operator in pair.operators):
+        return False
+    return pair.parts <= {"sink"} or (flink.surely_projected(pair.old) and flink.surely_projected(pair.new))
+
+
+def _same_place(pair: OperatorPair, change: Change) -> bool:
+    sides = pair.aggregations
+    if not pair.differences:
+        return True
+    if sides is None:
+        return False
+    old, new = (flink.chain(side, program) for side, program in zip(sides, change.programs, strict=True))
+    *_, calc = old
+    legacy = sides[0].window is not None and sides[0].window.notation == "group window"
+    return old == new and (legacy or calc is not None)
+
+
+def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:
+    """Whether both read one source and the change reaches what they have in common."""
+    tables = ({source.table for side in (each.old, each.new) for source in sources(side)} for each in (pair, other))
+    if not set.intersection(*tables):
+        return False
+    # Only the projection behind an aggregation differs, and the other query has another one on both sides.
+    alone = _result(pair.old) != _result(other.old) and _result(pair.new) != _result(other.new)
+    return any(operator.differences for operator in pair.operators) or not pair.operators or not alone
+
+
+def _result(output: Output) -> tuple[object, ...]:
+    return output.segment, output.columns
+
+
+def keys_may_move(pair: PipelinePair) -> bool:
+    """Whether what changed above the state may have changed the order of the keys in it (EXPLAIN, 2.3.0).
+
+    With a condition below a group aggregation or a group window, and nothing but its columns put out, the planner
+    merges the projection into the aggregation: the keys are then kept in the order of the output. Anything that needs
+    a projection above (HAVING, an expression, another order of columns) brings back the order of GROUP BY. Windowed
+    aggregations over a window table function keep that order throughout.
+    """
+    return bool(pair.differences) and any(_moved_by_output(output) for output in (pair.old, pair.new))
+
+
+def _moved_by_output(output: Output) -> bool:
+    operator = output.segment.origin
+    if not isinstance(operator, AggregateOperator) or len(operator.keys) < 2 or not operator.segment.filters:
+        return False
+    if operator.window is not None and operator.window.notation != "group window":
+        return False
+    shown = [
+        operator.keys.index(column.output.key)
+        for column in output.columns
+        if isinstance(column, OperatorColumn)
+        and isinstance(column.output, KeyOutput)
+        and column.output.key in operator.keys
+    ]
+    return shown != sorted(shown)
 
 
 class FlinkEngine:
