@@ -72,7 +72,6 @@ def aggregation(
         input_columns=tuple(map(normalize, input_columns)),
         key_types=tuple(written[key].type for key in plain),
         argument_types=calls.argument_types,
-        key_spans=tuple(written[key].span for key in plain),
         span=node.span,
     )
 
@@ -109,7 +108,6 @@ def group_window_aggregation(
         input_columns=tuple(map(normalize, input_columns)),
         key_types=tuple(key.type for key in keys),
         argument_types=calls.argument_types,
-        key_spans=tuple(key.span for key in keys),
         span=node.span,
     )
 

@@ -80,7 +80,7 @@ def _map(types: r.Types) -> DataType:
 def _item(types: r.Types) -> DataType:
     """``collection[index]``: the element of an ARRAY, the value of a MAP."""
     if types and types[0].name in ("ARRAY", "MAP") and types[0].elements:
-        return r.with_nullability(types[0].elements[-1], True)
+        return types[0].elements[-1].with_nullability(True)
     return UNKNOWN
 
 
@@ -109,7 +109,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.concatenation, "||")
     # conditional
     yield from _scalar(r.coalesce, "COALESCE", "IFNULL")
-    yield from _scalar(r.nullable_argument(0), "NULLIF")
+    yield from _scalar(r.nullable_first, "NULLIF")
     yield from _scalar(r.if_else, "IF")
     yield from _scalar(r.common_type, "GREATEST", "LEAST")
     # text
@@ -169,9 +169,9 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(_item, "ITEM", "ELEMENT")
     yield from _scalar(r.strict(INT), "CARDINALITY", "ARRAY_POSITION")
     yield from _scalar(r.nullable(BOOLEAN), "ARRAY_CONTAINS")
-    yield from _scalar(r.nullable_argument(0), "ARRAY_DISTINCT", "ARRAY_REVERSE", "ARRAY_SLICE", "ARRAY_SORT")
-    yield from _scalar(r.nullable_argument(0), "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND", "ARRAY_UNION")
-    yield from _scalar(r.nullable_argument(0), "ARRAY_EXCEPT", "ARRAY_INTERSECT", "MAP_UNION")
+    yield from _scalar(r.nullable_first, "ARRAY_DISTINCT", "ARRAY_REVERSE", "ARRAY_SLICE", "ARRAY_SORT")
+    yield from _scalar(r.nullable_first, "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND", "ARRAY_UNION")
+    yield from _scalar(r.nullable_first, "ARRAY_EXCEPT", "ARRAY_INTERSECT", "MAP_UNION")
     yield from _scalar(r.unknown, "ARRAY_CONCAT", "ARRAY_MAX", "ARRAY_MIN", "MAP_KEYS", "MAP_VALUES", "MAP_ENTRIES")
     yield from _scalar(r.unknown, "MAP_FROM_ARRAYS")
     yield from _scalar(r.nullable(STRING), "ARRAY_JOIN")
@@ -182,7 +182,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _aggregate(r.average, "AVG", decomposable=True)
     yield from _aggregate(r.argument(0), "MIN", "MAX", decomposable=True)
     yield from _aggregate(r.argument(0), "FIRST_VALUE", "LAST_VALUE", "ANY_VALUE", "SINGLE_VALUE", "PERCENTILE_DISC")
-    yield from _aggregate(r.nullable_argument(0), "LAG", "LEAD", "NTH_VALUE")
+    yield from _aggregate(r.nullable_first, "LAG", "LEAD", "NTH_VALUE")
     yield from _aggregate(r.average, "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP")
     yield from _aggregate(r.nullable(DOUBLE), "PERCENTILE", "APPROX_PERCENTILE")
     yield from _aggregate(r.argument(0), "LISTAGG")
@@ -201,7 +201,7 @@ def _round(types: r.Types) -> DataType:
     if not types or (types[0].name == "DECIMAL" and len(types) > 1):
         return UNKNOWN
     result = r.round_decimal(types[0], 0)
-    return r.with_nullability(result, r.any_nullable(types))
+    return result.with_nullability(r.any_nullable(types))
 
 
 def _moved(types: r.Types) -> DataType:

@@ -263,7 +263,6 @@ class AggregateOperator(Operator):
     input_columns: tuple[Expression, ...] = field(default=(), compare=False)
     key_types: tuple[DataType, ...] = field(default=(), compare=False)
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
-    key_spans: tuple[Span | None, ...] = field(default=(), compare=False)
 
     @property
     def kind(self) -> AggregateKind:

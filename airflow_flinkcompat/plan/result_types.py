@@ -27,16 +27,10 @@ from airflow_flinkcompat.plan.types import (
 
 Types = tuple[DataType, ...]
 ResultType = Callable[[Types], DataType]
-Widths = tuple[int, int, int, int]
 
 MAX_PRECISION = 38
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _INTERVALS = (INTERVAL_DAY_TIME.name, INTERVAL_YEAR_MONTH.name)
-
-
-def with_nullability(data_type: DataType, nullable: bool) -> DataType:
-    """The type, nullable or not."""
-    return data_type.with_nullability(nullable)
 
 
 def any_nullable(types: Sequence[DataType]) -> bool:
@@ -46,17 +40,17 @@ def any_nullable(types: Sequence[DataType]) -> bool:
 
 def strict(result: DataType) -> ResultType:
     """A fixed type that is nullable exactly when an argument is."""
-    return lambda types: with_nullability(result, any_nullable(types))
+    return lambda types: result.with_nullability(any_nullable(types))
 
 
 def nullable(result: DataType) -> ResultType:
     """A fixed type that is always nullable."""
-    return lambda types: with_nullability(result, True)
+    return lambda types: result.with_nullability(True)
 
 
 def not_null(result: DataType) -> ResultType:
     """A fixed type that is never NULL."""
-    return lambda types: with_nullability(result, False)
+    return lambda types: result.with_nullability(False)
 
 
 def unknown(types: Types) -> DataType:
@@ -70,18 +64,14 @@ def argument(position: int) -> ResultType:
     def rule(types: Types) -> DataType:
         if position >= len(types):
             return UNKNOWN
-        return with_nullability(types[position], any_nullable(types))
+        return types[position].with_nullability(any_nullable(types))
 
     return rule
 
 
-def nullable_argument(position: int) -> ResultType:
-    """The type of one argument, always nullable."""
-
-    def rule(types: Types) -> DataType:
-        return with_nullability(types[position], True) if position < len(types) else UNKNOWN
-
-    return rule
+def nullable_first(types: Types) -> DataType:
+    """The type of the first argument, always nullable."""
+    return types[0].with_nullability(True) if types else UNKNOWN
 
 
 # --- decimals ---------------------------------------------------------------------------------------------------------
@@ -133,7 +123,7 @@ def round_decimal(data_type: DataType, digits: int) -> DataType:
         rounded = decimal(min(MAX_PRECISION, 1 + precision - scale), 0)
     else:
         rounded = decimal(1 + precision - scale + digits, digits)
-    return with_nullability(rounded, data_type.nullable)
+    return rounded.with_nullability(data_type.nullable)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -152,7 +142,7 @@ def _numeric(left: DataType, right: DataType, exact: Callable[[int, int, int, in
         if "DECIMAL" in others:
             return DOUBLE
         # Of FLOAT and DOUBLE the first one decides, in either order.
-        return with_nullability(left if left.name in APPROXIMATE else right, True)
+        return (left if left.name in APPROXIMATE else right).with_nullability(True)
     first, second = as_decimal(left), as_decimal(right)
     return exact(*first, *second) if first and second else UNKNOWN
 
@@ -162,7 +152,7 @@ def _arithmetic(exact: Callable[[int, int, int, int], DataType]) -> ResultType:
         if len(types) != 2:
             return UNKNOWN
         result = _numeric(types[0], types[1], exact)
-        return with_nullability(result, any_nullable(types)) if result.is_known else UNKNOWN
+        return result.with_nullability(any_nullable(types)) if result.is_known else UNKNOWN
 
     return rule
 
@@ -176,9 +166,9 @@ def _with_time(sign: str, numbers: ResultType) -> ResultType:
         left, right = types
         moment = (*TIMESTAMPS, "DATE", "TIME", *_INTERVALS)
         if right.name in _INTERVALS and left.name in moment:
-            return with_nullability(left, any_nullable(types))
+            return left.with_nullability(any_nullable(types))
         if sign == "+" and left.name in _INTERVALS and right.name in moment:
-            return with_nullability(right, any_nullable(types))
+            return right.with_nullability(any_nullable(types))
         return numbers(types)
 
     return rule
@@ -188,7 +178,7 @@ def multiply(types: Types) -> DataType:
     """``*``: numbers by Flink's decimal rule, an interval times a number stays an interval."""
     for first, second in (types, types[::-1]) if len(types) == 2 else ():
         if first.name in _INTERVALS and as_decimal(second):
-            return with_nullability(first, any_nullable(types))
+            return first.with_nullability(any_nullable(types))
     return _arithmetic(_multiply)(types)
 
 
@@ -203,7 +193,7 @@ def modulo(types: Types) -> DataType:
         return UNKNOWN
     exact = [as_decimal(t) for t in types]
     if all(e is not None and e[1] == 0 for e in exact):
-        return with_nullability(types[1], any_nullable(types))
+        return types[1].with_nullability(any_nullable(types))
     return _arithmetic(_modulo)(types)
 
 
@@ -212,8 +202,8 @@ def whole_number(types: Types) -> DataType:
     if not types:
         return UNKNOWN
     if types[0].name == "DECIMAL":
-        return with_nullability(decimal(types[0].parameters[0], 0), any_nullable(types))
-    return with_nullability(types[0], any_nullable(types))
+        return decimal(types[0].parameters[0], 0).with_nullability(any_nullable(types))
+    return types[0].with_nullability(any_nullable(types))
 
 
 # --- common types -----------------------------------------------------------------------------------------------------
@@ -224,7 +214,7 @@ def _widest(left: DataType, right: DataType) -> DataType:
         return right
     if right.name == "NULL":
         return left
-    if with_nullability(left, True) == with_nullability(right, True):
+    if left.with_nullability(True) == right.with_nullability(True):
         return left
     if left.name in CHARACTERS and right.name in CHARACTERS and left.parameters and right.parameters:
         return DataType("VARCHAR", (max(left.parameters[0], right.parameters[0]),))
@@ -243,13 +233,13 @@ def common_type(types: Sequence[DataType]) -> DataType:
     if not types or not all(t.is_known for t in types):
         return UNKNOWN
     result = reduce(_widest, types)
-    return with_nullability(result, any_nullable(types) or result.name == "NULL") if result.is_known else UNKNOWN
+    return result.with_nullability(any_nullable(types) or result.name == "NULL") if result.is_known else UNKNOWN
 
 
 def coalesce(types: Types) -> DataType:
     """COALESCE: the common type, NULL only when every argument may be."""
     result = common_type(types)
-    return with_nullability(result, all(t.nullable for t in types)) if result.is_known else UNKNOWN
+    return result.with_nullability(all(t.nullable for t in types)) if result.is_known else UNKNOWN
 
 
 def case(types: Types) -> DataType:
@@ -265,13 +255,13 @@ def if_else(types: Types) -> DataType:
     result = common_type(types[1:]) if len(types) == 3 else UNKNOWN
     if result.name in TIMESTAMPS and len({t.parameters for t in types[1:] if t.name != "NULL"}) > 1:
         return UNKNOWN  # takes the precision of its first value, and cuts the other
-    return with_nullability(result, True) if result.is_known else UNKNOWN
+    return result.with_nullability(True) if result.is_known else UNKNOWN
 
 
 def concatenation(types: Types) -> DataType:
     """``||``: the lengths add up; a CHAR only when both sides are."""
     if not types or not all(t.name in CHARACTERS and t.parameters for t in types):
-        return with_nullability(STRING, any_nullable(types)) if types else UNKNOWN
+        return STRING.with_nullability(any_nullable(types)) if types else UNKNOWN
     length = min(STRING.parameters[0], sum(t.parameters[0] for t in types))
     name = "CHAR" if all(t.name == "CHAR" for t in types) else "VARCHAR"
     return DataType(name, (length,), nullable=any_nullable(types))
@@ -287,7 +277,7 @@ def varying(types: Types) -> DataType:
 def nullable_varying(types: Types) -> DataType:
     """Like :func:`varying`, but NULL is always possible."""
     result = varying(types)
-    return with_nullability(result, True) if result.is_known else UNKNOWN
+    return result.with_nullability(True) if result.is_known else UNKNOWN
 
 
 # --- aggregates -------------------------------------------------------------------------------------------------------
@@ -298,7 +288,7 @@ def total(types: Types) -> DataType:
     if len(types) != 1 or not types[0].is_known:
         return UNKNOWN
     if types[0].name == "DECIMAL":
-        return with_nullability(decimal(MAX_PRECISION, types[0].parameters[1]), types[0].nullable)
+        return decimal(MAX_PRECISION, types[0].parameters[1]).with_nullability(types[0].nullable)
     return types[0]
 
 
@@ -307,14 +297,14 @@ def average(types: Types) -> DataType:
     if len(types) != 1 or not types[0].is_known:
         return UNKNOWN
     if types[0].name == "DECIMAL":
-        return with_nullability(decimal(MAX_PRECISION, max(6, types[0].parameters[1])), types[0].nullable)
+        return decimal(MAX_PRECISION, max(6, types[0].parameters[1])).with_nullability(types[0].nullable)
     return types[0]
 
 
 def total0(types: Types) -> DataType:
     """SUM0: like SUM, never NULL."""
     result = total(types)
-    return with_nullability(result, False) if result.is_known else UNKNOWN
+    return result.with_nullability(False) if result.is_known else UNKNOWN
 
 
 count: ResultType = not_null(BIGINT)

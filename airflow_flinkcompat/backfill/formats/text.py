@@ -78,8 +78,8 @@ def format_of(table: Table, part: str = "") -> Format:
         raise BackfillError(f"table {table.name}: {error}", table.span) from None
 
 
-def _flag(given: Mapping[str, str], option: str, default: bool = False) -> bool:
-    value = given.get(option, str(default)).strip().lower()
+def _flag(given: Mapping[str, str], option: str) -> bool:
+    value = given.get(option, "false").strip().lower()
     if value not in ("true", "false"):
         raise ValueError(f"option {option} is '{given[option]}'; write true or false")
     return value == "true"

@@ -9,7 +9,6 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Const,
     Container,
     NotRead,
-    Unknown,
     Value,
 )
 
@@ -158,7 +157,3 @@ def _sorted(values: list[Value], down: Value) -> Value | None:
         return Container(sorted(known, key=lambda value: value.value, reverse=bool(down.value)))
     except TypeError:
         return None
-
-
-def unknown_content(owner: Container) -> Unknown:
-    return Unknown(owner.broken or "what it holds is not known")
