@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat import Report, Side, check, render_text
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.fixture_cases import Case, load_cases
 
-FOLDER = Path(__file__).parent.parent / "fixtures" / "vvr"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "vvr"
 METRICS = (
     ("aggregate-added", "partial"),
     ("aggregate-deleted", "compatible"),

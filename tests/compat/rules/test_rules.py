@@ -131,7 +131,7 @@ def test_nothing_is_near_to_noise() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- pages
-PAGES = Path(__file__).parents[2] / "docs" / "rules"
+PAGES = Path(__file__).parents[3] / "docs" / "rules"
 
 
 def test_the_committed_pages_are_those_of_the_rules() -> None:
