@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.frontends.pyflink.paths import FILE_LIMIT, FILES_LIMIT
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
-from airflow_flinkcompat.frontends.pyflink.text_files import FILE_LIMIT, FILES_LIMIT
 from airflow_flinkcompat.sql import ScriptError
 
 PUBLIC = Path(__file__).parent.parent / "fixtures" / "table_api" / "public"

@@ -6,11 +6,11 @@ everything the plan holds, so a change without differences is no change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from airflow_flinkcompat.compat.changes import sharing
 from airflow_flinkcompat.compat.changes.declarations import declared_differences
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, operator_parts
 from airflow_flinkcompat.compat.changes.pairing import Pairing, paired
@@ -158,7 +158,7 @@ class Change:
         order = [self.position(pair) for pair in self.pipelines]
         if order != sorted(order):
             found.append(Difference("insert order", "insert order", None, None))
-        found += sharing.split_shared_operators(self.pipelines)
+        found += split_shared_operators(self.pipelines)
         for pair, *sets in zip(self.pipelines, *self._statement_sets, strict=True):
             if sets[0] != sets[1]:
                 found.append(Difference(f"{pair.place}/statement set", "statement set", sets[0], sets[1]))
@@ -176,7 +176,10 @@ class Change:
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:
         """Every operator pair once: what several queries of one job read is one operator."""
-        return sharing.unique_operators(self.pipelines)
+        first: dict[tuple[int, int], OperatorPair] = {}
+        for pair, *places in zip(*_readers(self.pipelines), strict=True):
+            first.setdefault((places[0], places[1]), pair)
+        return tuple(first.values())
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
@@ -286,3 +289,40 @@ class Change:
     def parts(self, part: str) -> tuple[Difference, ...]:
         """The script differences of one part."""
         return tuple(d for d in self.script_differences if d.part == part)
+
+
+def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:
+    """Operators that queries share on one side and not on the other.
+
+    Flink plans equal ones of one job once (measured: two INSERTs that read the same columns of a view share its
+    aggregation, different columns give two).
+    """
+    pairs, old, new = _readers(pipelines)
+    for n, pair in enumerate(pairs):
+        if old[n] != new[n]:
+            before, after = (_format_reader(pair, pairs[place]) for place in (old[n], new[n]))
+            yield Difference(f"{pair.path}/sharing", "sharing", before, after, pair.old.span, pair.new.span)
+
+
+def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
+    return pair.path if pair is first else f"{pair.path}, the same as {first.path}"
+
+
+def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:
+    """Every operator pair, and on both sides the place of the first that is the same operator of the same job."""
+    pairs = [operator for pipeline in pipelines for operator in pipeline.operators]
+    old: dict[Any, int] = {}
+    new: dict[Any, int] = {}
+    places = [
+        (
+            old.setdefault((_job(pair, pair.pipeline.old_pipeline.statement_set), pair.old), n),
+            new.setdefault((_job(pair, pair.pipeline.new_pipeline.statement_set), pair.new), n),
+        )
+        for n, pair in enumerate(pairs)
+    ]
+    return pairs, [place for place, _ in places], [place for _, place in places]
+
+
+def _job(pair: OperatorPair, statement_set: int | None) -> int | str:
+    """A statement set is one job; an INSERT outside of any is one by itself."""
+    return pair.pipeline.place if statement_set is None else statement_set

@@ -17,7 +17,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     Module,
     NameScope,
 )
-from airflow_flinkcompat.frontends.pyflink.text_files import Files
+from airflow_flinkcompat.frontends.pyflink.paths import Files
 from airflow_flinkcompat.frontends.pyflink.udf_fingerprint import Body
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, called

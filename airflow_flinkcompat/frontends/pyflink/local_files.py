@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_flinkcompat.frontends.pyflink.paths import FILE_LIMIT
 from airflow_flinkcompat.frontends.pyflink.reader import read_program
-from airflow_flinkcompat.frontends.pyflink.text_files import FILE_LIMIT
 from airflow_flinkcompat.model import language_of
 from airflow_flinkcompat.sql import ScriptError
 

@@ -29,7 +29,7 @@ from airflow_flinkcompat.frontends.pyflink.effects import (
 )
 from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope
 from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
-from airflow_flinkcompat.frontends.pyflink.text_files import Files, Loader, loader
+from airflow_flinkcompat.frontends.pyflink.paths import Files, Loader, loader
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink
 from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, TooMuch, Unknown, Value
