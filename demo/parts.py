@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
@@ -150,13 +151,13 @@ class Parts:
         if status is not None and status.state in ("FAILING", "FAILED", "CANCELED"):
             raise DemoError(f"job {status.job_id} is {status.state}: {status.failure or 'no reason is given'}")
 
-    def require_running(self, entry: LedgerEntry) -> None:
+    def require_running(self, entry: HeadEntry) -> None:
         """Exactly the job of ``entry`` runs, and it was restored from what the entry says. Raises DemoError."""
         require(
             self._running() == [entry.job_id], f"job {entry.job_id} should run alone, but these do: {self._running()}"
         )
         restored = self.jobs.restored_from(str(entry.job_id))
-        wanted = entry.savepoint if entry.start_mode == "savepoint" else None
+        wanted = entry.start.savepoint if entry.start.start_mode == "savepoint" else None
         require(
             same_snapshot(restored, wanted),
             f"job {entry.job_id} was restored from {restored or 'nothing'} instead of {wanted or 'nothing'}",
@@ -167,9 +168,9 @@ class Parts:
     def entries(self) -> tuple[LedgerEntry, ...]:
         return Ledger(self.world.ledger.as_uri(), DEPLOYMENT).entries()
 
-    def deployed(self) -> LedgerEntry:
+    def deployed(self) -> HeadEntry:
         """What runs now, by the ledger. Raises DemoError."""
-        head = next((entry for entry in reversed(self.entries()) if entry.is_head), None)
+        head = next((entry for entry in reversed(self.entries()) if isinstance(entry, HeadEntry)), None)
         if head is None:
             raise DemoError("the ledger holds no deployment")
         return head

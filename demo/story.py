@@ -99,7 +99,7 @@ class Story:
         require(state == "success", f"the approval ended as {state}")
         self.parts.follow(run, {"resume": "success"})
         self.parts.finish(run)
-        approved_by = self.parts.deployed().approved_by
+        approved_by = self.parts.deployed().review.approved_by
         require(approved_by, "the ledger does not say who approved")
         proofs, facts = self._resumed(before, AFTER_V3, broken=True)
         broken = [order for order in self.feed.orders() if order.price is None]
@@ -233,8 +233,8 @@ class Story:
         """Proves that the job went on from its savepoint with an open window; the proofs and the values behind them."""
         entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
         self.parts.require_running(entry)
-        require(entry.start_mode == "savepoint", f"the job was started {entry.start_mode}")
-        proof = f"restored from {str(entry.savepoint).rsplit('/', 1)[-1]}"
+        require(entry.start.start_mode == "savepoint", f"the job was started {entry.start.start_mode}")
+        proof = f"restored from {str(entry.start.savepoint).rsplit('/', 1)[-1]}"
         self.narrator.proved(proof)
         self._run_on(goal, broken=broken)
         rows = self._expect_minutes(goal - MINUTE)
@@ -263,7 +263,7 @@ class Story:
         self.narrator.proved(once)
         facts = {
             "job_id": entry.job_id,
-            "savepoint": entry.savepoint,
+            "savepoint": entry.start.savepoint,
             "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
             "open_window": window,
             "orders_before": old,

@@ -11,8 +11,19 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    FailedVersionEntry,
+    JobStart,
+    JobStop,
+    JobVersion,
+    RejectedEntry,
+    Review,
+    StoppedEntry,
+)
 from airflow_flinkcompat.deploy.ledger.store import this_process
+from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import S3StandIn, serving
 from tests.deploy.redeploy.test_adopt import JOB, SCRIPT, TASKS
@@ -21,38 +32,39 @@ from tests.test_cli import Run, run
 
 __all__ = ["run"]
 SECRET = "hunter2hunter2"
-FIRST = LedgerEntry(
-    kind="deployed",
-    script="SET 'parallelism.default' = '1';\nINSERT INTO totals SELECT customer, SUM(amount) FROM orders;\n",
-    settings={"table.exec.state.ttl": "1 d", "s3.secret-key": SECRET},
-    functions=({"name": "f", "kind": "scalar", "language": "python", "definition": None},),
-    catalog="CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('password' = 'hunter2hunter2');\n",
-    engine="flink",
-    engine_version="2.3.0",
-    sha256="12" * 32,
-    job_id="1" * 32,
-    start_mode="stateless",
+FIRST = DeployedEntry(
+    job=JobSpec(
+        "SET 'parallelism.default' = '1';\nINSERT INTO totals SELECT customer, SUM(amount) FROM orders;\n",
+        settings={"table.exec.state.ttl": "1 d", "s3.secret-key": SECRET},
+        functions=(FunctionDeclaration("f", "scalar", "python"),),
+        catalog="CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('password' = 'hunter2hunter2');\n",
+        engine="flink",
+        engine_version="2.3.0",
+    ),
+    start=JobStart("stateless", job_id="1" * 32),
     owner="airflow:redeploy_orders/scheduled__2026-11-20/deploy",
     message="RUNNING, verified",
     at="2026-11-20T09:00:00.000+00:00",
 )
 SECOND = replace(
     FIRST,
-    script=FIRST.script.replace("SUM(amount)", "SUM(amount), COUNT(*)"),
-    settings={"table.exec.state.ttl": "2 d"},
-    job_id="2" * 32,
-    savepoint="s3://bucket/savepoints/savepoint-1",
-    start_mode="savepoint",
-    outcome="partial",
-    report_path="s3://bucket/ledger/orders/reports/1.json",
-    approved_by="ann",
+    job=replace(
+        FIRST.job,
+        script=FIRST.job.script.replace("SUM(amount)", "SUM(amount), COUNT(*)"),
+        settings={"table.exec.state.ttl": "2 d"},
+    ),
+    start=JobStart("savepoint", "s3://bucket/savepoints/savepoint-1", job_id="2" * 32),
+    review=Review("partial", "s3://bucket/ledger/orders/reports/1.json", "ann"),
     evidence=("restored from the savepoint", "first checkpoint 2.1 MB"),
     at="2026-11-21T10:30:00.000+00:00",
 )
-STOPPED = LedgerEntry(
-    kind="stopped", script="…", job_id="2" * 32, savepoint="s3://bucket/savepoints/savepoint-2", owner="bob@host:1",
+STOPPED = StoppedEntry(
+    job=SECOND.job, stop=JobStop("2" * 32, savepoint="s3://bucket/savepoints/savepoint-2"), owner="bob@host:1",
     message=f"'password' = '{SECRET}'", at="2026-11-21T11:00:00.000+00:00",
 )  # fmt: skip
+
+
+REFUSED = FailedVersionEntry(version=JobVersion(), message="refused", owner="ann", at="2026-11-20T12:00:00+00:00")
 
 
 @pytest.fixture
@@ -63,7 +75,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 @pytest.fixture
 def full(ledger: Ledger) -> Ledger:
-    rejected = LedgerEntry(kind="rejected", outcome="incompatible", owner="ann", at="2026-11-20T12:00:00+00:00")
+    rejected = RejectedEntry(
+        version=JobVersion(), review=Review("incompatible"), owner="ann", at="2026-11-20T12:00:00+00:00"
+    )
     for entry in (FIRST, rejected, SECOND, STOPPED):
         ledger.append(entry)
     return ledger
@@ -108,17 +122,17 @@ def test_history_is_as_wide_as_the_terminal_and_json_holds_everything(
 def test_show_as_json(full: Ledger, run: Run) -> None:
     told = json.loads(run("ledger", "show", "orders", "--format", "json").out)
     assert told["deployment"] == "orders"
-    masked = {"catalog": FIRST.catalog.replace(SECRET, "***")}
+    masked = {"catalog": FIRST.job.catalog.replace(SECRET, "***")}
     assert told["entry"] == {**json.loads(json.dumps(full.entries()[2].to_dict())), **masked}
-    assert (told["unfinished"]["number"], told["unfinished"]["savepoint"]) == (4, STOPPED.savepoint)
+    assert (told["unfinished"]["number"], told["unfinished"]["savepoint"]) == (4, STOPPED.stop.savepoint)
 
 
 @pytest.fixture
 def fleet(full: Ledger, tmp_path: Path) -> Path:
     """Deployments in every state, beside a folder and a file that are none."""
     root = tmp_path / "ledger"
-    Ledger(root, "clicks").append(replace(FIRST, approved_by=None, outcome=None))
-    Ledger(root, "new").append(LedgerEntry(kind="failed", message="refused", at="2026-11-20T12:00:00+00:00"))
+    Ledger(root, "clicks").append(FIRST)
+    Ledger(root, "new").append(REFUSED)
     (root / "empty").mkdir()
     (root / "notes.txt").write_text("not a ledger", encoding="utf-8")
     return root
@@ -160,7 +174,7 @@ def test_list_of_a_place_that_holds_no_ledger(place: str, fleet: Path, run: Run)
 
 
 def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: SnapshotAssertion) -> None:
-    ledger.append(LedgerEntry(kind="failed", message="refused", owner="ann", at="2026-11-20T12:00:00+00:00"))
+    ledger.append(REFUSED)
     assert run("ledger", "show", "orders").out == snapshot
 
 
@@ -225,7 +239,7 @@ def test_adopt(style: str, ledger: Ledger, cluster: JobManagerStandIn, run: Run,
     assert result.err == "warning: the job is named 'nightly', the script names its job 'order totals'\n"
     head = ledger.head()
     assert head is not None
-    assert (head.kind, head.script, head.settings, head.job_id) == ("adopted", SCRIPT, {"a": "b"}, JOB)
+    assert (head.kind, head.job.script, head.job.settings, head.job_id) == ("adopted", SCRIPT, {"a": "b"}, JOB)
     if style == "json":
         assert json.loads(result.out)["entry"]["number"] == 1
     else:
@@ -272,11 +286,12 @@ def test_a_program_is_adopted_with_the_files_beside_it(ledger: Ledger, cluster: 
     assert (taken.code, taken.err) == (0, "")
     head = ledger.head()
     assert head is not None
-    assert head.files == {"common/query.py": 'QUERY = open("query.sql").read()\n', "query.sql": query}
+    assert head.job.files == {"common/query.py": 'QUERY = open("query.sql").read()\n', "query.sql": query}
     assert f'files:\n  common/query.py:\n    QUERY = open("query.sql").read()\n  query.sql:\n    {query}' in (
         run("ledger", "show", "orders").out
     )
-    ledger.append(replace(head, files={**head.files, "query.sql": query + " WHERE amount > 0"}))
+    files = {**head.job.files, "query.sql": query + " WHERE amount > 0"}
+    ledger.append(replace(head, job=replace(head.job, files=files)))
     changed = run("ledger", "diff", "orders").out
     assert changed.splitlines()[:2] == ["--- files of entry 1", "+++ files of entry 2"]
     assert changed.splitlines()[-2:] == [f"-  {query}", f"+  {query} WHERE amount > 0"]

@@ -148,6 +148,8 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
     Without B: between A and what is deployed. Without both: between what was deployed before, and what is now.
     """
     with _readable_errors():
+        from airflow_flinkcompat.deploy.ledger.entries import StepEntry
+
         ledger, entries = _opened(root, deployment)
         heads = [entry for entry in entries if entry.is_head]
         if len(heads) < (2 if old is None else 1) and new is None:
@@ -158,7 +160,7 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
         before = heads[-2] if old is None else _entry(ledger, entries, old)
         after = heads[-1] if new is None else _entry(ledger, entries, new)
         for entry in (before, after):
-            if not entry.script:
+            if not isinstance(entry, StepEntry):
                 raise InputError(f"entry {entry.number} of {deployment} ({entry.kind}) holds no script")
     parts = {name: _difference(name, before, after) for name in _COMPARED}
     if style == "json":
@@ -320,8 +322,8 @@ def _head_cells(row: Progress | InputError) -> tuple[str, ...]:
     head = None if isinstance(row, InputError) else row.head
     if head is None:
         return ("-", "-", "not readable" if isinstance(row, InputError) else "not deployed", "-", "-", "")
-    by = mask_secrets(head.approved_by or head.owner)
-    return (str(head.number), _when(head), head.kind, (head.job_id or "-")[:8], head.outcome or "-", by)
+    by = mask_secrets(head.review.approved_by or head.owner)
+    return (str(head.number), _when(head), head.kind, (head.job_id or "-")[:8], head.review.outcome or "-", by)
 
 
 def _notes(row: Progress | InputError) -> Iterator[str]:
@@ -346,50 +348,54 @@ def _summary(entry: LedgerEntry) -> list[str]:
     lines = [
         f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
     ]
-    lines += [f"{name} {value}" for name, value in (("job", entry.job_id), ("savepoint", entry.savepoint)) if value]
+    row = entry.to_dict()
+    lines += [f"{name} {row[key]}" for name, key in (("job", "job_id"), ("savepoint", "savepoint")) if row[key]]
     return [f"  {line}" for line in mask_secrets("\n".join([*lines, entry.message]).strip()).splitlines()]
 
 
 def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
     """What an entry says, beside its texts."""
+    row = entry.to_dict()
     rows = {
-        "job": entry.job_id,
-        "engine": f"{entry.engine} {entry.engine_version or ''}".strip(),
-        "language": entry.language if entry.language != "sql" else "",
-        "start mode": entry.start_mode,
-        "sources": "; ".join(row["words"] for row in entry.offsets),
-        "savepoint": entry.savepoint,
-        "checkpoint": entry.checkpoint,
-        "outcome": entry.outcome,
-        "report": entry.report_path,
-        "approved by": entry.approved_by,
+        "job": row["job_id"],
+        "engine": _engine(row),
+        "language": row["language"] if row["language"] != "sql" else "",
+        "start mode": row["start_mode"],
+        "sources": "; ".join(each["words"] for each in row["offsets"]),
+        "savepoint": row["savepoint"],
+        "checkpoint": row["checkpoint"],
+        "outcome": row["outcome"],
+        "report": row["report_path"],
+        "approved by": row["approved_by"],
         "written by": entry.owner,
-        "side": entry.sha256,
+        "side": row["sha256"],
         "message": entry.message,
     }
     lines = [f"{deployment}: entry {entry.number}, {entry.kind} at {_when(entry)} UTC"]
     lines += [f"  {name:<12} {mask_secrets(value)}" for name, value in rows.items() if value]
-    return lines + [f"  {'seen' if i == 0 else '':<12} {mask_secrets(line)}" for i, line in enumerate(entry.evidence)]
+    return lines + [f"  {'seen' if i == 0 else '':<12} {mask_secrets(line)}" for i, line in enumerate(row["evidence"])]
 
 
 def _texts(entry: LedgerEntry) -> list[str]:
     """Settings, functions, catalog, script and files beside it of an entry, each under its heading."""
     lines: list[str] = []
+    row = entry.to_dict()
     for name in ("settings", "variables", "functions", "catalog", "files", "script"):
-        if part := _lines(name, entry):
+        if part := _lines(name, row):
             lines += ["", f"{name}:", *_indented("\n".join(part))]
     return lines
 
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
+    row = entry.to_dict()
     return (
         str(entry.number),
         _when(entry),
         entry.kind,
-        (entry.job_id or "")[:8],
-        entry.start_mode or "",
-        entry.outcome or "",
-        entry.approved_by or entry.owner,
+        (row["job_id"] or "")[:8],
+        row["start_mode"] or "",
+        row["outcome"] or "",
+        row["approved_by"] or entry.owner,
     )
 
 
@@ -397,23 +403,27 @@ def _shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def _lines(name: str, entry: LedgerEntry) -> list[str]:
-    """One part of a side as lines, secrets masked."""
+def _engine(row: Mapping[str, Any]) -> str:
+    return f"{row['engine']} {row['engine_version'] or ''}".strip()
+
+
+def _lines(name: str, row: Mapping[str, Any]) -> list[str]:
+    """One part of the side that an entry holds as lines, secrets masked."""
     if name == "engine":
-        return [f"{entry.engine} {entry.engine_version or ''}".strip()]
+        return [_engine(row)]
     if name in ("settings", "variables"):
-        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(getattr(entry, name).items())]
+        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(row[name].items())]
     if name == "functions":
         return [
             mask_secrets(
-                " ".join(str(row.get(key) or "") for key in ("name", "kind", "language", "definition")).strip()
+                " ".join(str(each.get(key) or "") for key in ("name", "kind", "language", "definition")).strip()
             )
-            for row in entry.functions
+            for each in row["functions"]
         ]
     if name == "files":
-        rows = sorted(entry.files.items())
-        return [line for path, text in rows for line in (f"{path}:", *_indented(mask_secrets(text)))]
-    return mask_secrets(str(getattr(entry, name))).splitlines()
+        files = sorted(row["files"].items())
+        return [line for path, text in files for line in (f"{path}:", *_indented(mask_secrets(text)))]
+    return mask_secrets(str(row[name])).splitlines()
 
 
 def _indented(text: str) -> list[str]:
@@ -423,4 +433,6 @@ def _indented(text: str) -> list[str]:
 def _difference(name: str, old: LedgerEntry, new: LedgerEntry) -> list[str]:
     """A unified diff of one part; empty where they are alike."""
     before, after = (f"{name} of entry {each.number}" for each in (old, new))
-    return list(difflib.unified_diff(_lines(name, old), _lines(name, new), before, after, lineterm=""))
+    return list(
+        difflib.unified_diff(_lines(name, old.to_dict()), _lines(name, new.to_dict()), before, after, lineterm="")
+    )

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
     from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
     from airflow_flinkcompat.deploy.handover import read_hand_over
-    from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
     from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
@@ -40,7 +41,8 @@ _HOMES = {
     ".flink.gateway": ("GatewayError", "SqlGateway"),
     ".handover": ("read_hand_over",),
     ".flink.jobmanager": ("JobManager", "JobManagerError"),
-    ".ledger.history": ("Ledger", "LedgerConflict", "LedgerEntry"),
+    ".ledger.entries": ("LedgerEntry",),
+    ".ledger.history": ("Ledger", "LedgerConflict"),
     ".plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
     ".redeploy.sequence": ("deploy",),
     ".flink.rest": ("ApiError", "Endpoint"),

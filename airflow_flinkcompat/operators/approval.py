@@ -137,20 +137,16 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
 
     def _record(self, context: Context, choice: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        from airflow_flinkcompat.deploy import LedgerEntry
+        from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, JobVersion, RejectedEntry, Review
 
         summary = summaries.pull(context, self, self.check_task_id)
         at = answer["responded_at"]
         who = _name(answer.get("responded_by_user"))
+        rejected = choice == "reject"
         entry = self.open_ledger().append(
-            LedgerEntry(
-                kind="rejected" if choice == "reject" else "approved",
-                engine=summary.engine,
-                engine_version=summary.engine_version,
-                sha256=summary.new_sha256,
-                outcome=summary.outcome,
-                report_path=summary.report,
-                approved_by=None if choice == "reject" else who,
+            (RejectedEntry if rejected else ApprovedEntry)(
+                version=JobVersion(summary.engine, summary.engine_version, summary.new_sha256),
+                review=Review(summary.outcome, summary.report, approved_by=None if rejected else who),
                 message=f"{who} chose {answer['chosen_options'][0]!r}",
                 owner=run_name(context),
                 at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),

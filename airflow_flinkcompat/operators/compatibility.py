@@ -19,7 +19,8 @@ from airflow_flinkcompat.tasks.base import (
     TaskRole,
     UnmappedMixin,
     readable_errors,
-    record,
+    record_failure,
+    run_name,
     side_of,
     task_ids,
 )
@@ -31,13 +32,12 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Circumstances, Report, Side
     from airflow_flinkcompat.compat.planner import Plans
-    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("unchanged", "reject")
 _ENGINES = ("auto", *sorted(ENGINES))
-# Branches after which nothing is deployed → kind of ledger entry, by which the sensor knows, and its words.
-_LEADS_NOWHERE = {"unchanged": ("unchanged", "nothing to deploy"), "reject": ("rejected", "rejected by the policy")}
 
 
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
@@ -149,12 +149,25 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         ledger = self.open_ledger()
         new = self.proposed_side(*self._engine())
         summary = self._check(context, ledger, new)
-        if summary.branch in _LEADS_NOWHERE:
-            kind, why = _LEADS_NOWHERE[summary.branch]
-            message = f"{why}: the check found it {summary.outcome}"
-            record(context, ledger, kind, new, message, report_path=summary.report, outcome=summary.outcome)
+        if summary.branch in ("unchanged", "reject"):
+            self._record(context, ledger, new, summary)
         summaries.push(context, summary)
         return self.do_branch(context, self.branches.get(summary.branch) or None)
+
+    def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
+        """Note in the ledger that nothing is deployed, by which the sensor knows."""
+        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RejectedEntry, Review, UnchangedEntry
+
+        unchanged = summary.branch == "unchanged"
+        why = "nothing to deploy" if unchanged else "rejected by the policy"
+        ledger.append(
+            (UnchangedEntry if unchanged else RejectedEntry)(
+                version=JobVersion.of(new),
+                review=Review(summary.outcome, summary.report),
+                message=f"{why}: the check found it {summary.outcome}",
+                owner=run_name(context),
+            )
+        )
 
     def _check(self, context: Context, ledger: Ledger, new: Side) -> Summary:
         from airflow_flinkcompat.deploy import ScriptRefused
@@ -166,7 +179,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             head = ledger.head()
             return self._compare(ledger, head, new) if head else self._first(ledger, new)
         except (ScriptError, InputError, ScriptRefused) as error:  # the version's own fault: it is not offered again
-            record(context, ledger, "failed", new, str(error))
+            record_failure(context, ledger, new, str(error))
             raise
 
     def _first(self, ledger: Ledger, new: Side) -> Summary:
@@ -184,7 +197,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("The SQL Gateway runs %s %s", engine, version)
         return engine, stated or version
 
-    def _compare(self, ledger: Ledger, head: LedgerEntry, new: Side) -> Summary:
+    def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown
 
         self.job_url = job_url(self.hook.ui_url, head.job_id) if self.hook.exists else ""
@@ -210,7 +223,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             findings_total=len(report.findings),
         )
 
-    def _circumstances(self, head: LedgerEntry, new: Side, branch: str) -> Circumstances:
+    def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> Circumstances:
         """What the ledger and this DAG know of the change beside the script."""
         from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import Circumstances
@@ -232,7 +245,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("The SQL Gateway compiles both scripts; the plans sharpen the verdict")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
-    def _branch(self, ledger: Ledger, head: LedgerEntry, report: Report) -> str:
+    def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> str:
         if _is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
             if self._is_in_force(ledger, head):
                 return "unchanged"
@@ -245,17 +258,18 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
 
-    def _is_in_force(self, ledger: Ledger, head: LedgerEntry) -> bool:
+    def _is_in_force(self, ledger: Ledger, head: HeadEntry) -> bool:
         """Whether the deployed job runs and no redeploy is under way.
 
         Where the cluster cannot be asked, as by a deployment without a connection, the job is taken to run: to leave
         it alone stops nothing.
         """
         from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.ledger.steps import Progress, is_open
+        from airflow_flinkcompat.deploy.ledger.entries import RunEntry
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
 
         reached = Progress.of(ledger.entries()).reached
-        if reached is not None and is_open(reached):
+        if isinstance(reached, RunEntry) and reached.is_open:
             return False
         if not head.job_id:
             return True
@@ -267,7 +281,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             return True
         return status is not None and not status.terminal
 
-    def _log_verdict(self, report: Report, head: LedgerEntry, branch: str, pointer: str, known: Circumstances) -> None:
+    def _log_verdict(self, report: Report, head: HeadEntry, branch: str, pointer: str, known: Circumstances) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
 
         self.log.info(

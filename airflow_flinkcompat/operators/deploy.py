@@ -16,7 +16,7 @@ from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
     readable_errors,
-    record,
+    record_failure,
     run_name,
     side_of,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.operators.summary import Summary
 
 _RETURNED = (
@@ -161,7 +161,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = job_url(self.hook.ui_url, entry.job_id)
-        result = {key: value for key, value in asdict(entry).items() if key in _RETURNED}
+        result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 
     def _side(self, context: Context, summary: Summary) -> Side:
@@ -169,13 +169,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
         The former job may be stopped by then, and has to be followed by what was checked, or come back.
         """
-        from airflow_flinkcompat.deploy.ledger.steps import DEPLOYING, Progress
+        from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry
+        from airflow_flinkcompat.deploy.ledger.steps import Progress
 
         try:
             return summaries.checked_side(self, summary)
         except AirflowFailException:
             progress = Progress.of(self.open_ledger().entries())
-            claim = progress.latest(DEPLOYING)
+            claim = progress.latest(DeployingEntry)
             ours = progress.unfinished is not None and progress.unfinished.owner == run_name(context)
             if not ours or claim is None or progress.reached is None:
                 raise
@@ -185,7 +186,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             self.log_lines(f"the script changed since this run began: going on with what was checked, {begun.source}")
             return begun
 
-    def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> LedgerEntry:
+    def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> DeployedEntry:
         from airflow_flinkcompat.deploy import (
             Options,
             ScriptRefused,
@@ -232,7 +233,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except SubmissionUnknown:
             raise
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
-            record(context, ledger, "failed", side, str(error))
+            record_failure(context, ledger, side, str(error))
             raise
 
     def on_kill(self) -> None:

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.tasks.arguments import ScriptArguments
-from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, record, side_of
+from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, record_failure, side_of
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.deploy.restore_test import Rehearsal
 
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
@@ -120,9 +120,12 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             AirflowFailException: What is proposed is not that version any more, or the rehearsal has a finding of
                 ``fail_on``.
         """
+        from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+
         with readable_errors():
             try:
-                head = next(each for each in self.open_ledger().entries() if each.number == entry)
+                entries = self.open_ledger().entries()
+                head = next(each for each in entries if isinstance(each, HeadEntry) and each.number == entry)
                 side = self._side(context)
                 if side.sha256 != sha256:
                     raise AirflowFailException(
@@ -150,7 +153,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
             return summaries.checked_side(self, summaries.pull(context, self, self.check_task_id))
         return self.proposed_side("flink", None)
 
-    def _rehearse(self, context: Context, head: LedgerEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
+    def _rehearse(self, context: Context, head: HeadEntry, side: Side, state: Mapping[str, Any] | None) -> Rehearsal:
         from airflow_flinkcompat.deploy.restore_test import Paused, RehearsalOptions, Timeouts, rehearse
 
         timeouts = Timeouts(
@@ -189,7 +192,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
         text = "\n".join(found.lines())
         self.log_lines(text)
         if str(found.finding) in self.fail_on:
-            record(context, self.open_ledger(), "failed", side, f"{found.lines()[0]}: {found.reason or 'see its log'}")
+            record_failure(context, self.open_ledger(), side, f"{found.lines()[0]}: {found.reason or 'see its log'}")
             raise AirflowFailException(text)
         return {**found.to_dict(), "deployment": self.deployment, "new_sha256": side.sha256}
 

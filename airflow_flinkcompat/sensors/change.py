@@ -218,13 +218,15 @@ def judge(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
     """Whether an entry speaks of this version: by content where it holds any, else by hash."""
-    if entry.script:
+    from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
+
+    if isinstance(entry, StepEntry):
         return _content(entry.job) == _content(side)
-    if not entry.sha256:
+    noted = JobVersion.from_dict(entry.to_dict())  # also of a kind that a later version adds
+    if not noted.sha256:
         return False
-    return (
-        replace(side, engine=entry.engine or side.engine, engine_version=entry.engine_version).digest() == entry.sha256
-    )
+    as_noted = replace(side, engine=noted.engine or side.engine, engine_version=noted.engine_version)
+    return as_noted.digest() == noted.sha256
 
 
 def _content(side: JobSpec) -> tuple[Any, ...]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger
+    from airflow_flinkcompat.deploy.ledger.entries import StepEntry
     from airflow_flinkcompat.hooks.flink import FlinkHook
 
 
@@ -310,18 +311,11 @@ def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDec
     return tuple(declarations)
 
 
-def record(context: Context, ledger: Ledger, kind: str, side: JobSpec, message: str, **more: Any) -> LedgerEntry:
-    """Note in the ledger what became of a version, by its hash: ``failed``, ``rejected``, ``unchanged``.
+def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str) -> None:
+    """Note in the ledger that a version is at fault by itself."""
+    from airflow_flinkcompat.deploy.ledger.entries import FailedVersionEntry, JobVersion
 
-    The script itself is not kept: it may hold secrets, or be one that cannot be read.
-    """
-    from airflow_flinkcompat.deploy import LedgerEntry
-
-    entry = LedgerEntry(
-        kind=kind, engine=side.engine, engine_version=side.engine_version, sha256=side.digest(), message=message,
-        owner=run_name(context), **more,
-    )  # fmt: skip
-    return ledger.append(entry)
+    ledger.append(FailedVersionEntry(version=JobVersion.of(side), message=message, owner=run_name(context)))
 
 
 def run_name(context: Context) -> str:
@@ -330,7 +324,7 @@ def run_name(context: Context) -> str:
     return f"airflow:{ti.dag_id}/{ti.run_id}/{ti.task_id}"
 
 
-def side_of(entry: LedgerEntry) -> Side:
+def side_of(entry: StepEntry) -> Side:
     """The side that a ledger entry holds."""
     from airflow_flinkcompat.compat import Side
 

@@ -16,7 +16,8 @@ import pytest
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
-from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.ledger.history import E, Ledger
 from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, new_id
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.target import (
@@ -209,7 +210,7 @@ class TargetContract:
             target.dispose(savepoint)
 
     # ------------------------------------------------------------------------------------------------ whole redeploys
-    def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> LedgerEntry:
+    def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> DeployedEntry:
         """Deploy a script, in whatever start mode is usual."""
         head = ledger.head()
         options = Options(settle_seconds=self.settle_seconds, submit_timeout=SECONDS, start_timeout=SECONDS)
@@ -221,14 +222,15 @@ class TargetContract:
         ledger = Ledger(tmp_path, name)
         first = self.deployed(target, ledger, SCRIPT)
         second = self.deployed(target, ledger, CHANGED)
-        assert second.savepoint is not None
+        savepoint = second.start.savepoint
+        assert savepoint is not None
         assert target.running(name) == (second.job_id,)
         assert second.job_id != first.job_id
-        strength = target.restored_from(second.job_ref).strength
+        strength = target.restored_from(second.start.job_ref).strength
         said = {
-            Strength.OBSERVED: f"restored from {second.savepoint}",
-            Strength.DECLARED: f"restored from {second.savepoint}, as the platform declares (not observed)",
-            Strength.UNKNOWN: f"asked to start from {second.savepoint}; what it was restored from cannot be told on "
+            Strength.OBSERVED: f"restored from {savepoint}",
+            Strength.DECLARED: f"restored from {savepoint}, as the platform declares (not observed)",
+            Strength.UNKNOWN: f"asked to start from {savepoint}; what it was restored from cannot be told on "
             "this target",
         }
         assert second.evidence[0] == said[strength]
@@ -242,7 +244,7 @@ class TargetContract:
             self.deployed(target, ledger, MISFIT)
         head = ledger.head()
         assert head is not None
-        assert (head.kind, head.script) == ("rolled-back", SCRIPT)
+        assert (head.kind, head.job.script) == ("rolled-back", SCRIPT)
         assert target.running(name) == (head.job_id,)
         assert head.job_id != first.job_id
 
@@ -274,7 +276,7 @@ class _Mortal(Ledger):
         super().__init__(root, deployment)
         self._dies_after = dies_after
 
-    def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
+    def append(self, entry: E, *, after: int | None = None) -> E:
         """Write it, and die if it is the one."""
         stored = super().append(entry, after=after)
         if entry.kind == self._dies_after:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import JobRef, JobStatus, Target, Wait
     from airflow_flinkcompat.hooks.flink import FlinkHook
 
-INTERRUPTED = "interrupted"
-"""A ledger entry that takes no part in the sequence of a redeploy: a person ended the task that waited for it."""
 # Airflow gives on_kill 30 s by default.
 _KILL_SECONDS, _STATE_SECONDS = 28.0, 10.0
 
@@ -190,11 +188,10 @@ class FlinkJobTrigger(BaseTrigger):
         return "in a state that the cluster does not tell now"
 
     def _record(self, wait: Wait, message: str) -> None:
-        from airflow_flinkcompat.deploy import DeployError, LedgerEntry
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.entries import InterruptedEntry
 
-        entry = LedgerEntry(
-            kind=INTERRUPTED, job_id=wait.job_id, trigger_id=wait.trigger_id, message=message, owner=self.owner
-        )
+        entry = InterruptedEntry(job_id=wait.job_id, trigger_id=wait.trigger_id, message=message, owner=self.owner)
         try:
             self.hook.ledger(self.deployment, self.ledger).append(entry)
         except (DeployError, AirflowException) as error:

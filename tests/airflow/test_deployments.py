@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from demo.airflow_client import AirflowApiError, AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import wait_for
@@ -79,10 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         text = script().rstrip()  # as Jinja leaves it
         (root / f"{name}.sql").write_text(text, encoding="utf-8")
         side = Side(text, engine="flink", engine_version="2.3.0")
-        entry = LedgerEntry(
-            "deployed", side.script, engine="flink", engine_version="2.3.0", sha256=side.sha256, job_id="job-1"
-        )
-        Ledger(root / "ledger", name).append(entry)
+        Ledger(root / "ledger", name).append(DeployedEntry(job=side, start=JobStart(job_id="job-1")))
     flink = {"conn_type": "flink", "host": "localhost", "port": 1}
     config = {
         "FLINKCOMPAT_DEPLOYMENTS": str(root / "jobs.toml"),
@@ -116,7 +114,7 @@ def test_one_redeploy_at_a_time_and_approvers_of_its_own(site: Site) -> None:
     decision = client.xcom(ORDERS, first, "approve", "decision")
     assert (decision["choice"], decision["by"]) == ("resume", "ana")
     (approved,) = [entry for entry in site.ledger("orders").entries() if entry.kind == "approved"]
-    assert (approved.approved_by, approved.sha256) == ("ana", decision["new_sha256"])
+    assert (approved.review.approved_by, approved.version.sha256) == ("ana", decision["new_sha256"])
     client.wait_for_task(ORDERS, first, "resume", ("queued", "running", "up_for_retry", "failed"))  # there is no Flink
 
     client.end_run(ORDERS, first)

@@ -77,7 +77,7 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
     assert history == ['ann,42,"2026-01-01 00:00:00"']
     head = gate.ledger.head()
     assert head is not None
-    assert (head.approved_by, head.outcome, head.start_mode) == ("admin", "unknown", "stateless")
+    assert (head.review.approved_by, head.review.outcome, head.start.start_mode) == ("admin", "unknown", "stateless")
     decision = client.xcom(DAG_ID, run, "approve", "decision")
     assert (decision["choice"], decision["by"]) == ("restart", "admin")
 
@@ -207,7 +207,7 @@ def test_a_run_by_hand_stops_nothing_unasked(gate: Gate, local_flink: LocalFlink
     assert client.task_states(dag_id, run)["resume"] == "success"
     again = ledger.head()
     assert again is not None
-    assert (again.job_id != head.job_id, again.start_mode) == (True, "savepoint")
+    assert (again.job_id != head.job_id, again.start.start_mode) == (True, "savepoint")
     with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
         target.cancel(str(again.job_id))
 

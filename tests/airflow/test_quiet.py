@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.local_flink.processes import choose_ports
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
@@ -54,11 +55,7 @@ class Fleet:
         given = {"changed": {"poke_interval": 1}, **fields}
         given = {**given, "check": {"policy": {"incompatible": "approve"}, **fields.get("check", {})}}
         side = Side(script(size=5), engine="flink", engine_version="2.3.0")
-        Ledger(self.root / "ledger", name).append(
-            LedgerEntry(
-                "deployed", side.script, engine="flink", engine_version="2.3.0", sha256=side.sha256, job_id="job-1"
-            )
-        )
+        Ledger(self.root / "ledger", name).append(DeployedEntry(job=side, start=JobStart(job_id="job-1")))
         given = {"name": name, "script": str(self.root / f"{name}.sql"), **given}
         (self.airflow.dags / f"{name}.py").write_text(text.format(fields=given), encoding="utf-8")
         return f"redeploy_{name}"

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, SqlGatewayTarget
+from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
@@ -45,7 +46,7 @@ class Example:
         return Ledger(self.root / "ledger", DEPLOYMENT)
 
     @property
-    def head(self) -> LedgerEntry:
+    def head(self) -> HeadEntry:
         head = self.ledger.head()
         assert head is not None
         return head
@@ -152,7 +153,8 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
         assert (states["deploy_first"], states["resume"], states["backfill"]) == ("success", "skipped", "skipped")
         wait_for(lambda: site.rows() == ['"2026-01-01 00:00:00","2026-01-01 00:10:00",home,2,8'], "the first window")
         begun = site.head
-        assert (begun.language, begun.variables["WAREHOUSE_PASSWORD"]) == ("python", "${conn.warehouse.password}")
+        given = begun.job.variables["WAREHOUSE_PASSWORD"]
+        assert (begun.job.language, given) == ("python", "${conn.warehouse.password}")
 
         # Another text that says the same leaves the job alone.
         run = site.changed()

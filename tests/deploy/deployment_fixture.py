@@ -17,7 +17,6 @@ from airflow_flinkcompat.deploy import (
     Endpoint,
     JobManager,
     Ledger,
-    LedgerEntry,
     Operation,
     Options,
     Proof,
@@ -26,6 +25,7 @@ from airflow_flinkcompat.deploy import (
     Start,
     deploy,
 )
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.cluster import flink_home
@@ -95,26 +95,15 @@ class DeploymentFixture:
         self.clients.append(target)
         return target
 
-    def _deployed(self) -> LedgerEntry:
+    def _deployed(self) -> DeployedEntry:
         self.files.arrive("1.csv", FIRST)
         job_id = new_id()
         settings = {"pipeline.name": self.name, **self.old.settings}
         self.target.start(JobSpec(self.old.script, settings), Start(), job_id)
         wait_for(lambda: self.files.rows() == [MINUTE_0], "minute 0 is written")
-        return self.ledger.append(
-            LedgerEntry(
-                "deployed",
-                self.old.script,
-                self.old.settings,
-                engine="flink",
-                engine_version="2.3.0",
-                sha256=self.old.sha256,
-                job_id=job_id,
-                owner="an earlier run",
-            )
-        )
+        return self.ledger.append(DeployedEntry(job=self.old, start=JobStart(job_id=job_id), owner="an earlier run"))
 
-    def run(self, target: Target | None = None, side: Side | None = None, **more: Any) -> LedgerEntry:
+    def run(self, target: Target | None = None, side: Side | None = None, **more: Any) -> DeployedEntry:
         """One try of the run ``worker``."""
         options = more.pop("options", OPTIONS)
         given = {"checked_old_sha256": self.first.sha256, "owner": "worker", "options": options, **more}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, Options, SqlGatewayTarget, Start
-from airflow_flinkcompat.deploy.ledger.steps import STOPPED, STOPPING
+from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, Start
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, StepEntry, StoppedEntry, StoppingEntry
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
@@ -238,7 +238,7 @@ class Case:
         assert self.ledger.entries() == before, "the late run wrote to the ledger"
         return Told.of(self.root / f"{self.name}-0.json").outcome
 
-    def attempt(self, first: LedgerEntry | None) -> Attempt:
+    def attempt(self, first: DeployedEntry | None) -> Attempt:
         """One call of the run ``worker``, whose change was checked against the first entry."""
         mode = self.scenario.start_mode
         return Attempt(
@@ -260,7 +260,7 @@ class Case:
         kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
         return Side(_script(self.files), {**SETTINGS, **kept})
 
-    def deployed(self, target: SqlGatewayTarget) -> LedgerEntry | None:
+    def deployed(self, target: SqlGatewayTarget) -> DeployedEntry | None:
         """The job as an earlier redeploy left it, with an open window in its state; None where there is none."""
         self.files.arrive("before", FILES["before"])
         if self.scenario.first:
@@ -268,16 +268,7 @@ class Case:
         job_id = new_id()
         self._submit(target, Start(), job_id)
         recorded = self.scenario.recorded(self.files) if self.scenario.recorded else self._former
-        entry = LedgerEntry(
-            "deployed",
-            recorded.script,
-            recorded.settings,
-            engine=recorded.engine,
-            engine_version=recorded.engine_version,
-            sha256=recorded.sha256,
-            job_id=job_id,
-            owner="an earlier run",
-        )
+        entry = DeployedEntry(job=recorded, start=JobStart(job_id=job_id), owner="an earlier run")
         wait_for(lambda: self.files.rows() == TOTALS["before"], "minute 0 is written", PATIENCE)
         return self.ledger.append(entry)
 
@@ -287,7 +278,7 @@ class Case:
 
     def _known(self, target: SqlGatewayTarget) -> None:
         """There never was a job of this name that the ledger does not know."""
-        known = {entry.job_id for entry in self.ledger.entries()}
+        known = {entry.job_id for entry in self.ledger.entries() if isinstance(entry, StepEntry)}
         had = {job.job_id for job in target._jobmanager.jobs().values() if job.name == self.name}
         assert had <= known, f"jobs the ledger does not know: {had - known}"
 
@@ -298,14 +289,14 @@ class Case:
         running = target.running(self.name)
         assert running == (head.job_id,), f"{len(running)} jobs run, the ledger's is {head.job_id}"
         self._known(target)
-        stateless = head.start_mode == "stateless"
-        assert target.restored_from(str(head.job_id)).snapshot == (None if stateless else head.savepoint)
+        stateless = head.start.start_mode == "stateless"
+        assert target.restored_from(str(head.job_id)).snapshot == (None if stateless else head.start.savepoint)
 
     def _check_nothing_runs(self, target: SqlGatewayTarget, message: str) -> None:
         """Both ways failed: the message says so, names the savepoint, and what it tells to type brings the job back."""
         assert target.running(self.name) == ()
         self._known(target)
-        (savepoint,) = {entry.savepoint for entry in self.ledger.entries() if entry.kind == STOPPED}
+        (savepoint,) = {each.stop.savepoint for each in self.ledger.entries() if isinstance(each, StoppedEntry)}
         how, why = r"(was refused: |\w{32} is FAILED after its start: )", "Cannot map checkpoint/savepoint state "
         reason = rf"the job {how}[^\n]*{why}[^\n]*"
         said = re.fullmatch(rf"{reason}\. Rolling back failed too: {reason}\.\n(Nothing of .*)", message, re.DOTALL)
@@ -321,16 +312,16 @@ class Case:
         ), message
         self._submit(target, Start(savepoint), new_id())
 
-    def check_ledger(self, first: LedgerEntry | None) -> None:
+    def check_ledger(self, first: DeployedEntry | None) -> None:
         """Every entry can be read, none is missing; one stop at most, and its savepoint is where it says."""
         entries = self.ledger.entries()
         assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
         assert not [entry for entry in entries if entry.passes_over]
-        stops = {entry.trigger_id for entry in entries if entry.kind == STOPPING and entry.trigger_id}
+        stops = {each.stop.trigger_id for each in entries if isinstance(each, StoppingEntry)} - {None}
         assert len(stops) == self.scenario.stops, f"{len(stops)} stops"
         savepoints = list((self.flink.work_dir / "savepoints" / self.name).glob("*/savepoint-*/_metadata"))
         assert len(savepoints) == self.scenario.stops, f"{len(savepoints)} savepoints"
-        stopped = {(entry.job_id, entry.savepoint) for entry in entries if entry.kind == STOPPED}
+        stopped = {(each.job_id, each.stop.savepoint) for each in entries if isinstance(each, StoppedEntry)}
         if first is None:
             assert not stopped
             return

@@ -63,9 +63,9 @@ def test_the_answer_is_recorded_and_followed(asked: Any, option: str, skipped: l
     assert sorted(run.complete(tasks["approve"], event(option, {"id": "7", "name": "ada"}))) == sorted(skipped)
     entry = site.ledger.entries()[-1]
     sha256 = run.pushed["check", "summary"]["new_sha256"]
-    assert (entry.kind, entry.sha256, entry.at) == (kind, sha256, "2026-01-02T03:04:05+00:00")
+    assert (entry.kind, entry.version.sha256, entry.at) == (kind, sha256, "2026-01-02T03:04:05+00:00")
     assert f"ada chose '{option}'" in entry.message
-    assert entry.approved_by == ("ada" if kind == "approved" else None)
+    assert entry.review.approved_by == ("ada" if kind == "approved" else None)
     decision = run.pushed["approve", "decision"]
     assert (decision["by"], decision["new_sha256"], decision["ledger_entry"]) == ("ada", sha256, entry.number)
 

@@ -15,6 +15,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow_flinkcompat.compat import Policy, Report, Side
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployingEntry,
+    FailedEntry,
+    JobStart,
+    JobStop,
+    RolledBackEntry,
+    StoppingEntry,
+)
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
@@ -81,7 +89,7 @@ def test_a_policy_that_rejects_is_remembered(deployed: Site) -> None:
     _run, _tasks, skipped = deployed.checked(script(size=5), check={"policy": {"incompatible": "reject"}})
     assert skipped == ["approve", "first", "restart", "resume"]
     last = deployed.ledger.entries()[-1]
-    assert (last.kind, last.outcome) == ("rejected", "incompatible")
+    assert (last.kind, last.review.outcome) == ("rejected", "incompatible")
 
 
 @pytest.mark.parametrize("text", [script(), COMMENTED])
@@ -126,18 +134,19 @@ def test_an_unchanged_script_whose_job_does_not_run_is_no_reason_to_end(deployed
 def test_a_redeploy_that_was_cut_off_is_taken_up_by_what_was_deployed_before(deployed: Site) -> None:
     head = deployed.ledger.head()
     assert head is not None
-    deployed.ledger.append(replace(head, kind="deploying", job_id=None, owner="other"))
+    deployed.ledger.append(DeployingEntry(job=head.job, owner="other"))
     assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"], "only claimed"
-    deployed.ledger.append(replace(head, kind="stopping", trigger_id="t", owner="other"))
+    deployed.ledger.append(StoppingEntry(job=head.job, stop=JobStop("job-1", "t"), owner="other"))
     assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart"]
 
 
 def test_what_was_rolled_back_to_is_unchanged(deployed: Site) -> None:
     head = deployed.ledger.head()
     assert head is not None
-    failed = replace(head, kind="failed", script=script(size=5), sha256="x", job_id="job-2", message="no")
+    job = replace(head.job, script=script(size=5))
+    failed = FailedEntry(job=job, start=JobStart(job_id="job-2"), message="no")
     deployed.ledger.append(failed)
-    deployed.ledger.append(replace(head, kind="rolled-back"))
+    deployed.ledger.append(RolledBackEntry(job=head.job, start=head.start))
     assert deployed.checked(script(), check=DEFAULTS)[2] == ["approve", "first", "restart", "resume"]
     assert deployed.checked(script(size=5), check=DEFAULTS)[2] == ["first"], "what failed is no more than a change"
 
@@ -184,7 +193,7 @@ def test_what_cannot_be_deployed_reaches_no_person(site: Site, text: str, messag
         site.checked(text, check={"policy": dict.fromkeys(Outcome, "approve")})
     assert "hunter2" not in str(failed.value)
     last = site.ledger.entries()[-1]
-    assert (last.kind, last.script) == ("failed", "")
+    assert (last.kind, last.to_dict()["script"]) == ("failed", "")
     assert "hunter2" not in last.message
 
 
@@ -339,7 +348,7 @@ def test_a_script_that_cannot_be_used_fails_for_good_and_is_remembered(deployed:
     with pytest.raises(AirflowFailException, match=r"orders\.sql: holds no SQL statement"):
         deployed.checked("-- nothing\n")
     last = deployed.ledger.entries()[-1]
-    assert (last.kind, last.script) == ("failed", "")
+    assert (last.kind, last.to_dict()["script"]) == ("failed", "")
     assert "no SQL statement" in last.message
 
 

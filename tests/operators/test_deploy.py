@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError
+from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.target import Sources, SourceTable
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import JobSpec
@@ -47,7 +48,7 @@ def test_restart_starts_empty_and_records_the_verdict(deployed: Site) -> None:
     head = deployed.ledger.head()
     assert head is not None
     summary = run.pushed["check", "summary"]
-    assert (head.outcome, head.report_path, head.approved_by) == ("incompatible", summary["report"], None)
+    assert head.review == Review("incompatible", summary["report"])
 
 
 def test_a_retry_finds_what_its_earlier_try_deployed(deployed: Site) -> None:
@@ -143,7 +144,7 @@ def test_the_approver_goes_into_the_ledger(deployed: Site) -> None:
     run.execute(tasks["restart"])
     head = deployed.ledger.head()
     assert head is not None
-    assert head.approved_by == "ada"
+    assert head.review.approved_by == "ada"
 
 
 def test_an_approval_of_another_version_is_no_approval(deployed: Site) -> None:
@@ -173,7 +174,7 @@ def test_what_the_engine_refuses_is_remembered(deployed: Site) -> None:
         run.execute(tasks["restart"])
     assert "planted-pw" not in str(caught.value)
     last = deployed.ledger.entries()[-1]
-    assert (last.kind, last.sha256) == ("failed", run.pushed["check", "summary"]["new_sha256"])
+    assert (last.kind, last.version.sha256) == ("failed", run.pushed["check", "summary"]["new_sha256"])
     assert "planted-pw" not in last.message
 
 

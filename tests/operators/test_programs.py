@@ -13,7 +13,8 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.operators import (
     Deployment,
     DeploymentsError,
@@ -48,11 +49,11 @@ def propose(site: Site, text: str = PROGRAM) -> None:
     (site.folder / "orders.py").write_text(text, encoding="utf-8")
 
 
-def adopt(site: Site, text: str = PROGRAM, language: str = "python", **more: Any) -> LedgerEntry:
+def adopt(site: Site, text: str = PROGRAM, language: str = "python", **more: Any) -> AdoptedEntry:
     """The head of the ledger, as ``ledger adopt`` writes it."""
     given = {"MINUTES": "10"} if language == "python" else {}
-    entry = LedgerEntry("adopted", text, language=language, variables=given, engine="flink", engine_version="2.3")
-    return site.ledger.append(replace(entry, job_id="a" * 32, **more))
+    job = JobSpec(text, language=language, variables=given, engine="flink", engine_version="2.3", **more)
+    return site.ledger.append(AdoptedEntry(job=job, start=JobStart(job_id="a" * 32)))
 
 
 def checked(site: Site, minutes: str = "10", **check: Any) -> tuple[dict[str, Any], Any, Run]:

@@ -16,11 +16,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskD
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger
 
-from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError, Wait, restore_test
+from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait, restore_test
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.model import JobSpec, RehearsalFinding
 from airflow_flinkcompat.operators import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.operators.conftest import Site
@@ -139,7 +140,7 @@ def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site, found: Callable[..
 
     # Somebody deploys meanwhile: the rehearsal is still that of the entry it began with.
     assert more is not None
-    deployed.ledger.append(LedgerEntry("deployed", "SELECT 1", job_id="job-9", sha256="9"))
+    deployed.ledger.append(DeployedEntry(job=JobSpec("SELECT 1"), start=JobStart(job_id="job-9")))
     asked = found(Rehearsal(RehearsalFinding.RESTORED))
     context = run.render(task)
     assert (

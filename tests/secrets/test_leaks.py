@@ -26,7 +26,8 @@ from airflow_flinkcompat.backfill.journal import filled_in, journal_place
 from airflow_flinkcompat.backfill.placeholder_values import fill_in
 from airflow_flinkcompat.compat.reports.markdown import render_markdown
 from airflow_flinkcompat.compat.reports.render import render_text
-from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, LedgerEntry, SqlGateway, SqlGatewayTarget, Start
+from airflow_flinkcompat.deploy import DeployError, JobManager, Ledger, SqlGateway, SqlGatewayTarget, Start
+from airflow_flinkcompat.deploy.ledger.entries import FailedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import (
     Placeholder,
@@ -216,7 +217,7 @@ def test_errors_and_ledger_of_a_deployment(
         root.removeHandler(records)
     assert CORE in cluster.sent
     ledger = Ledger(tmp_path_factory.mktemp("ledger"), "orders")
-    entry = ledger.append(LedgerEntry(kind="failed", script=text, settings=settings, message=str(refused.value)))
+    entry = ledger.append(FailedEntry(job=JobSpec(text, settings), start=JobStart(), message=str(refused.value)))
     assert leaks(str(refused.value), records.texts, entry.to_dict()) == []
     assert "ValidationException: of [" in str(refused.value)
 

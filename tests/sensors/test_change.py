@@ -14,7 +14,13 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
 from airflow_flinkcompat.deploy import EngineInfo, GatewayError, JobManagerError
-from airflow_flinkcompat.deploy.ledger.history import HEADS, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import (
+    AdoptedEntry,
+    ApprovedEntry,
+    DeployedEntry,
+    HeadEntry,
+    RolledBackEntry,
+)
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
 from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.sensors import FlinkSqlChangeSensor
@@ -69,11 +75,11 @@ def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:
     assert look(deployed) == f"orders.sql differs from what entry 4 deployed at {deployed.ledger.entries()[3].at}"
 
 
-@pytest.mark.parametrize("kind", sorted(HEADS))
-def test_what_is_in_force_counts_however_it_came_to_be(kind: str, deployed: Site) -> None:
+@pytest.mark.parametrize("kind", [AdoptedEntry, DeployedEntry, RolledBackEntry])
+def test_what_is_in_force_counts_however_it_came_to_be(kind: type[HeadEntry], deployed: Site) -> None:
     head = deployed.ledger.head()
     assert head is not None
-    deployed.ledger.append(replace(head, kind=kind, script=script(size=5)))
+    deployed.ledger.append(kind(job=replace(head.job, script=script(size=5)), start=head.start))
     assert isinstance(look(deployed), str)
     deployed.propose(script(size=5))
     assert not offered(deployed)
@@ -102,9 +108,7 @@ def test_a_failed_version_is_not_offered_again_until_somebody_approves_it(deploy
         deployed.checked(script(size=5).replace("'/out'", "'/out', 'password' = 'planted-pw'"))
     assert not offered(deployed)
     failed = deployed.ledger.entries()[-1]
-    deployed.ledger.append(
-        LedgerEntry(kind="approved", engine=failed.engine, engine_version=failed.engine_version, sha256=failed.sha256)
-    )
+    deployed.ledger.append(ApprovedEntry(version=failed.version))
     assert offered(deployed)
 
 

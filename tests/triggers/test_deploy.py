@@ -13,9 +13,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 from structlog.testing import capture_logs
 
-from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, LedgerEntry, Wait
+from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, Wait
+from airflow_flinkcompat.deploy.ledger.entries import JobStart, StartedEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.deploy.pretended import Pretended
 
@@ -135,7 +137,7 @@ def test_a_kill_stops_nothing_and_is_told(
         cluster.status = lambda _: (_ for _ in ()).throw(DeployError("no answer"))  # type: ignore[method-assign]
     held = {"deployment": "orders", "ledger": str(tmp_path), "owner": "airflow:d/r/t"}
     ledger = Ledger(tmp_path, "orders")
-    ledger.append(LedgerEntry("started", "SELECT", job_id="job-1", owner="airflow:d/r/t"))
+    ledger.append(StartedEntry(job=JobSpec("SELECT"), start=JobStart(job_id="job-1"), owner="airflow:d/r/t"))
     before = Progress.of(ledger.entries())
     killed(FlinkJobTrigger("flink_default", asdict(wait(trigger_id)), 60, 0.02, **held))
     last = ledger.entries()[-1]

@@ -19,155 +19,28 @@ import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
-from airflow_flinkcompat.deploy.target import JobRef, Snapshot
-from airflow_flinkcompat.model import JobSpec
 
 _log = logging.getLogger(__name__)
-SCHEMA = "flinkcompat-ledger/1"
-DEPLOYED, ADOPTED = "deployed", "adopted"
-HEADS = frozenset({DEPLOYED, "rolled-back", ADOPTED})
-"""Kinds of entries that say what is in force: a job that runs the entry's script."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENTRY = re.compile(r"(\d{6,})\.json")
 _REPORTS = "reports"
-_CHECKSUM = "checksum"
+_CHECKSUM, _MARK = "checksum", "mark"
 # How many entries a search from the newest backwards reads first; four times as many in every further step.
 _NEWEST = 4
 _ATTEMPTS = 100
+E = TypeVar("E", bound=LedgerEntry)
 
 
 class LedgerConflict(LedgerError):
     """Somebody else wrote an entry in between."""
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One step in the life of a deployment.
-
-    ``kind``: deployed (a job runs and was verified), deploying (a redeploy has begun), stopped (the job was stopped,
-    ``savepoint`` holds its state), failed, rejected — others may come. ``job_id`` is the job the entry speaks of.
-    ``at`` is ISO 8601 in UTC and set by ``Ledger.append``, as is ``number``. ``functions`` are mappings of the fields
-    of a declared function; ``sha256`` is the hash of the side; ``owner`` names the run that wrote it. ``hand_over`` is
-    the record of the backfill whose windows end where this job's own begin.
-    """
-
-    kind: str
-    script: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    functions: tuple[Mapping[str, Any], ...] = ()
-    catalog: str = ""
-    # What the script is written in, what only the environment of a program knows, and the texts beside it, by path.
-    language: str = "sql"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    engine: str = ""
-    engine_version: str | None = None
-    sha256: str = ""
-    job_id: JobRef | None = None
-    savepoint: Snapshot | None = None
-    start_mode: str | None = None
-    # Where the sources of that start begin, one row each: path of the table, choice, options, words.
-    offsets: tuple[Mapping[str, Any], ...] = ()
-    outcome: str | None = None
-    report_path: str | None = None
-    approved_by: str | None = None
-    message: str = ""
-    owner: str = ""
-    hand_over: Mapping[str, Any] | None = None
-    # Of a step of a run that has more to do: how long (seconds) it may be at work before it writes the next one.
-    claim_seconds: float | None = None
-    # What a start, or a stop, is asked for under, so that asking again is the same one.
-    request_id: str | None = None
-    trigger_id: str | None = None
-    # The former job's last checkpoint before it was stopped, and what its savepoint holds, by vertex.
-    checkpoint: Snapshot | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
-    # Of a failed start: the entry whose script is started again.
-    rolls_back_to: int | None = None
-    # What was seen of the new job, a line each, and the options it runs under: of the cluster, session and script.
-    evidence: tuple[str, ...] = ()
-    effective_settings: Mapping[str, Any] = field(default_factory=dict)
-    # Numbers of the torn entries right before this one.
-    passes_over: tuple[int, ...] = ()
-    number: int = 0
-    at: str = ""
-    schema: str = SCHEMA
-
-    @classmethod
-    def about(cls, kind: str, job: JobSpec, **more: Any) -> LedgerEntry:
-        """An entry that holds a job.
-
-        Args:
-            kind: The kind of entry.
-            job: What is deployed; its source is not kept.
-            **more: Further fields.
-
-        Returns:
-            The entry, as it can be appended.
-        """
-        row = {name: value for name, value in job.to_dict().items() if name != "source"}
-        return cls(kind, sha256=job.digest(), **{**row, "functions": tuple(row["functions"]), **more})
-
-    @property
-    def job(self) -> JobSpec:
-        """The job that the entry holds, named after the entry. Raises InputError: it holds none that can be."""
-        return JobSpec.from_dict({**asdict(self), "source": f"deployed #{self.number}"})
-
-    @property
-    def job_ref(self) -> JobRef:
-        """How the target names the job, of an entry that says so."""
-        return JobRef(str(self.job_id))
-
-    @property
-    def starts_under(self) -> str:
-        """The request id of a start; entries of earlier releases name the job alone, by the same id."""
-        return str(self.request_id or self.job_id)
-
-    @property
-    def written(self) -> datetime:
-        """When it was written; of one that is in the ledger."""
-        return datetime.fromisoformat(self.at)
-
-    @property
-    def is_head(self) -> bool:
-        """Whether the entry says what is in force."""
-        return self.kind in HEADS
-
-    def to_dict(self) -> dict[str, Any]:
-        """The entry as it is stored; :meth:`from_dict` reads it back.
-
-        Returns:
-            JSON values, one key per field.
-        """
-        return {**asdict(self), "settings": dict(self.settings), "functions": [dict(row) for row in self.functions]}
-
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
-        """The entry that :meth:`to_dict` wrote; fields of a later version are passed over.
-
-        Args:
-            row: The entry as JSON values.
-
-        Returns:
-            The entry.
-
-        Raises:
-            ValueError: The row is of another schema, or lacks the kind or the number.
-        """
-        if row.get("schema") != SCHEMA:
-            raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
-        known = {f.name: row[f.name] for f in fields(cls) if f.name in row}
-        if not isinstance(known.get("kind"), str) or not isinstance(known.get("number"), int):
-            raise ValueError("kind or number is missing")
-        lists = {name: tuple(row.get(name, ())) for name in ("functions", "offsets", "evidence", "passes_over")}
-        return cls(**{**known, **lists})
 
 
 class Ledger:
@@ -203,8 +76,8 @@ class Ledger:
         """
         return tuple(reversed(list(self._newest_first(None))))
 
-    def head(self) -> LedgerEntry | None:
-        """The latest entry of a kind of ``HEADS``: what runs, as far as the ledger knows.
+    def head(self) -> HeadEntry | None:
+        """The latest entry that says what is in force: what runs, as far as the ledger knows.
 
         The ledger is read from the newest entry backwards: damage in older entries is not noticed.
 
@@ -214,7 +87,7 @@ class Ledger:
         Raises:
             LedgerError: An entry that was looked at is missing or cannot be read.
         """
-        return next((entry for entry in self._newest_first(_NEWEST) if entry.is_head), None)
+        return next((entry for entry in self._newest_first(_NEWEST) if isinstance(entry, HeadEntry)), None)
 
     def in_force(self) -> tuple[LedgerEntry, ...]:
         """The head and every entry after it, oldest first: what runs, and what was tried since.
@@ -234,7 +107,7 @@ class Ledger:
                 break
         return tuple(found)
 
-    def append(self, entry: LedgerEntry, *, after: int | None = None) -> LedgerEntry:
+    def append(self, entry: E, *, after: int | None = None) -> E:
         """Write an entry under the next number.
 
         Args:
@@ -361,10 +234,10 @@ class Ledger:
             row = json.loads(content)
             if _CHECKSUM in row and row.pop(_CHECKSUM) != _checksum(row):
                 raise ValueError("its checksum is not that of what it holds")
-            entry = LedgerEntry.from_dict(row)
+            entry = LedgerEntry.from_dict({key: value for key, value in row.items() if key != _MARK})
             if entry.number != number:
                 raise ValueError(f"it says it is number {entry.number}")
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise LedgerError(
                 f"the ledger entry {self.directory / _name(number)} cannot be read: {error}. Entries are never "
                 "changed: restore it from a backup (deleting it would hide what was deployed)"
@@ -394,7 +267,7 @@ def _name(number: int) -> str:
 
 def _encoded(entry: LedgerEntry) -> bytes:
     """The entry's file: JSON with a mark of its own, by which its writer knows it again, and a checksum."""
-    row = json.loads(json.dumps({**entry.to_dict(), "mark": uuid.uuid4().hex}))
+    row = json.loads(json.dumps({**entry.to_dict(), _MARK: uuid.uuid4().hex}))
     text = json.dumps({**row, _CHECKSUM: _checksum(row)}, indent=1, ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8")
 

@@ -10,69 +10,66 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from airflow_flinkcompat.deploy.ledger.history import HEADS, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployingEntry,
+    FailedEntry,
+    HeadEntry,
+    LedgerEntry,
+    RollingBackEntry,
+    RunEntry,
+    StepEntry,
+    StoppedEntry,
+    StoppingEntry,
+)
 
-DEPLOYING, STOPPING, STOPPED, STARTING, STARTED = "deploying", "stopping", "stopped", "starting", "started"
-DEPLOYED, FAILED, ROLLING_BACK, ROLLED_BACK = "deployed", "failed", "rolling-back", "rolled-back"
-STEPS = HEADS | {DEPLOYING, STOPPING, STOPPED, STARTING, STARTED, ROLLING_BACK}
-# After one of these a run has more to do.
-_OPEN = frozenset({DEPLOYING, STOPPING, STOPPED, STARTING, STARTED, ROLLING_BACK})
+S = TypeVar("S", bound=StepEntry)
 
 
 @dataclass(frozen=True)
 class Progress:
     """``head`` is the deployment that is in force, ``steps`` all that redeploys did after it, ``last`` a number."""
 
-    head: LedgerEntry | None
-    steps: tuple[LedgerEntry, ...]
+    head: HeadEntry | None
+    steps: tuple[StepEntry, ...]
     last: int
 
     @classmethod
     def of(cls, entries: Sequence[LedgerEntry]) -> Progress:
         """What the ledger's entries, oldest first, say."""
-        head = next((entry for entry in reversed(entries) if entry.is_head), None)
+        head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
         since = 0 if head is None else head.number
-        steps = tuple(entry for entry in entries if entry.number > since and is_step(entry))
+        steps = tuple(entry for entry in entries if entry.number > since and isinstance(entry, StepEntry))
         return cls(head, steps, entries[-1].number if entries else 0)
 
     @property
-    def unfinished(self) -> LedgerEntry | None:
+    def unfinished(self) -> RunEntry | None:
         """The last step of a run that has not come to its end."""
         last = self.steps[-1] if self.steps else None
-        return last if last is not None and is_open(last) else None
+        return last if isinstance(last, RunEntry) and last.is_open else None
 
     @property
-    def reached(self) -> LedgerEntry | None:
+    def reached(self) -> StepEntry | None:
         """The last step that did something, beside claims."""
-        return next((entry for entry in reversed(self.steps) if entry.kind != DEPLOYING), None)
+        return next((entry for entry in reversed(self.steps) if not isinstance(entry, DeployingEntry)), None)
 
     @property
-    def stopped(self) -> LedgerEntry | None:
+    def stopped(self) -> StoppedEntry | None:
         """The stop that ended the head's job; None where a later one was begun, or failed: the job had come back."""
         ours = (entry for entry in reversed(self.steps) if self.head and entry.job_id == self.head.job_id)
-        last = next((entry for entry in ours if entry.kind in (STOPPING, STOPPED, FAILED)), None)
-        return last if last is not None and last.kind == STOPPED else None
+        last = next((entry for entry in ours if isinstance(entry, StoppingEntry | StoppedEntry | FailedEntry)), None)
+        return last if isinstance(last, StoppedEntry) else None
 
     @property
-    def failed_start(self) -> LedgerEntry | None:
+    def failed_start(self) -> FailedEntry | None:
         """The failed start whose way back has not come to its end."""
-        reached = self.reached
-        if self.head is None or reached is None or not (reached.kind == ROLLING_BACK or reached.rolls_back_to):
+        way_back = isinstance(self.reached, RollingBackEntry | FailedEntry) and self.reached.is_open
+        if self.head is None or not way_back:
             return None
-        failed = (entry for entry in reversed(self.steps) if entry.rolls_back_to == self.head.number)
-        return next(failed, None)
+        failed = (entry for entry in reversed(self.steps) if isinstance(entry, FailedEntry))
+        return next((entry for entry in failed if entry.rolls_back_to == self.head.number), None)
 
-    def latest(self, *kinds: str) -> LedgerEntry | None:
+    def latest(self, *kinds: type[S]) -> S | None:
         """The last step of one of these kinds."""
-        return next((entry for entry in reversed(self.steps) if entry.kind in kinds), None)
-
-
-def is_open(entry: LedgerEntry) -> bool:
-    """Whether the run that wrote the entry had more to do."""
-    return entry.kind in _OPEN or bool(entry.rolls_back_to)
-
-
-def is_step(entry: LedgerEntry) -> bool:
-    """Whether a redeploy wrote the entry; a decision or a failed check in between takes no part in the sequence."""
-    return entry.kind in STEPS or (entry.kind == FAILED and bool(entry.script))
+        return next((entry for entry in reversed(self.steps) if isinstance(entry, kinds)), None)

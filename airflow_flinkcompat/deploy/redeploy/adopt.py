@@ -11,7 +11,8 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, check_settings, prepare
-from airflow_flinkcompat.deploy.ledger.history import ADOPTED, Ledger, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
+from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
@@ -28,7 +29,7 @@ _SINK = re.compile(r"\bSink: (\w+)\[\d+\]|\b(\w+)\[\d+\]: Writer\b")
 class Adoption:
     """``compared``: what of the script was held against the job, a line each; ``warnings``: where they differ."""
 
-    entry: LedgerEntry
+    entry: AdoptedEntry
     job: JobStatus
     compared: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -51,10 +52,9 @@ def adopt(
     _refuse_others(jobmanager, ledger, progress, job_id, former_ended)
     side = _versioned(jobmanager, side)
     compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, details)
-    entry = LedgerEntry.about(
-        ADOPTED,
-        side,
-        job_id=job_id,
+    entry = AdoptedEntry(
+        job=side,
+        start=JobStart(job_id=job_id),
         message=f"script as stated by {owner}, not verified",
         owner=owner,
         evidence=(f"job {job.name!r} was {job.state}", *compared, *warnings),

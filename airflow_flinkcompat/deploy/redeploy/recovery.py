@@ -15,19 +15,21 @@ from datetime import datetime
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import (
-    DEPLOYED,
-    DEPLOYING,
-    FAILED,
-    ROLLED_BACK,
-    STARTED,
-    STARTING,
-    STOPPED,
-    STOPPING,
-    Progress,
-    is_step,
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
+    HeadEntry,
+    LedgerEntry,
+    RolledBackEntry,
+    StartedEntry,
+    StartEntry,
+    StartingEntry,
+    StepEntry,
+    StoppedEntry,
+    StoppingEntry,
 )
+from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, RolledBack, Run, age_of, short
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, last_checkpoint
 from airflow_flinkcompat.deploy.target import SavepointStore, Snapshot
@@ -36,7 +38,7 @@ from airflow_flinkcompat.model import StartMode
 
 def previous_result(
     run: Run, entries: Sequence[LedgerEntry], checked: str | None, asked_at: datetime | None
-) -> LedgerEntry | None:
+) -> DeployedEntry | None:
     """What this very run has come to before, should it have died before it could say so. Raises RolledBack.
 
     A run's name alone does not make it the same one: a task that is cleared keeps it. The finished one was checked
@@ -51,17 +53,19 @@ def previous_result(
     former = before.head.sha256 if before.head else None
     if former != checked:
         return None
-    if head.kind == ROLLED_BACK:
+    if isinstance(head, RolledBackEntry):
         failed = before.failed_start
         again = asked_at is not None and head.written < asked_at
         if failed is None or failed.sha256 != run.side.digest() or again:
             return None
         raise RolledBack(head.message)
-    handed = {json.dumps(each, sort_keys=True) for each in (head.hand_over, run.context.get("hand_over"))}
-    same = run.starts_as(head) and head.sha256 == run.side.digest() and len(handed) == 1
-    if head.kind != DEPLOYED or not same:
+    if not isinstance(head, DeployedEntry):
         return None
-    status = run.target.status(head.job_ref)
+    handed = {json.dumps(each, sort_keys=True) for each in (head.hand_over, run.hand_over)}
+    same = run.starts_as(head) and head.sha256 == run.side.digest() and len(handed) == 1
+    if not same:
+        return None
+    status = run.target.status(head.start.job_ref)
     if status is None or (status.terminal and status.state != "FINISHED"):
         return None
     run.log(f"job {head.job_id} was deployed by an earlier try of this run (entry {head.number})")
@@ -70,11 +74,11 @@ def previous_result(
 
 def validated(run: Run, progress: Progress) -> bool:
     """Whether an unfinished run has validated this version before it touched anything."""
-    claim = progress.latest(DEPLOYING)
+    claim = progress.latest(DeployingEntry)
     return progress.unfinished is not None and claim is not None and claim.sha256 == run.side.digest()
 
 
-def came_back(run: Run, head: LedgerEntry | None, begun: LedgerEntry | None) -> bool:
+def came_back(run: Run, head: HeadEntry | None, begun: StartEntry | None) -> bool:
     """Whether the former job runs, although the job of ``begun`` was to follow it.
 
     Raises DeployRefused: that one runs as well, or may yet be accepted.
@@ -87,10 +91,10 @@ def came_back(run: Run, head: LedgerEntry | None, begun: LedgerEntry | None) -> 
     said = f"job {head.job_id} of {run.ledger.deployment} (entry {head.number}) runs again after its stop"
     if status is not None and not status.terminal:
         raise DeployRefused(
-            f"{said}, and job {begun.job_id} of entry {begun.number}, which went on from {begun.savepoint}, runs too: "
-            "both write to one sink, and what both wrote since is there twice. Cancel one of them, then deploy again: "
-            f"without job {head.job_id} the other one stays as it is; without job {begun.job_id} the former one is "
-            "stopped once more, and goes on from there"
+            f"{said}, and job {begun.job_id} of entry {begun.number}, which went on from {begun.start.savepoint}, runs "
+            "too: both write to one sink, and what both wrote since is there twice. Cancel one of them, then deploy "
+            f"again: without job {head.job_id} the other one stays as it is; without job {begun.job_id} the former one "
+            "is stopped once more, and goes on from there"
         )
     age = age_of(begun)
     if status is None and age < IN_FLIGHT_SECONDS:
@@ -101,15 +105,15 @@ def came_back(run: Run, head: LedgerEntry | None, begun: LedgerEntry | None) -> 
     return True
 
 
-def unfinished_start(run: Run, progress: Progress) -> LedgerEntry | None:
+def unfinished_start(run: Run, progress: Progress) -> StartingEntry | StartedEntry | None:
     """The start that an earlier run of this version wrote down and did not see through."""
     reached = progress.reached
-    if reached is None or reached.kind not in (STARTING, STARTED):
+    if not isinstance(reached, StartingEntry | StartedEntry):
         return None
     if came_back(run, progress.head, reached):
         run.log(
-            f"the former job runs again after its stop: the start of entry {reached.number} from {reached.savepoint} "
-            "is given up, what came since is not in there"
+            f"the former job runs again after its stop: the start of entry {reached.number} from "
+            f"{reached.start.savepoint} is given up, what came since is not in there"
         )
         return None
     status = run.status_of(reached)
@@ -118,8 +122,8 @@ def unfinished_start(run: Run, progress: Progress) -> LedgerEntry | None:
     if reached.sha256 == run.side.digest() and (as_wanted or not ended):
         if not as_wanted:
             raise DeployRefused(
-                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start_mode}, and this run is "
-                f"to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
+                f"entry {reached.number} ({reached.owner}) began a start in mode {reached.start.start_mode}, and this "
+                f"run is to start in mode {run.mode}: clear that run, or cancel job {reached.job_id}; then deploy again"
             )
         run.log(f"entry {reached.number} began to start job {reached.job_id}: taking it up")
         return reached
@@ -137,21 +141,21 @@ def unfinished_start(run: Run, progress: Progress) -> LedgerEntry | None:
     return None
 
 
-def former_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> Stopped | None:
+def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> Stopped | None:
     """What the former job left when a redeploy stopped it; None when it is still to be stopped, or once more."""
     head = progress.head
     if head is None:
         return Stopped()
-    job_id = head.job_ref
+    job_id = head.start.job_ref
     status = run.target.status(job_id)
     runs = status is not None and not status.terminal
     stopped = progress.stopped
     if stopped is not None and not runs:
         if taken_up is None:
-            run.log(f"job {job_id} was stopped by entry {stopped.number}; its state is in {stopped.savepoint}")
+            run.log(f"job {job_id} was stopped by entry {stopped.number}; its state is in {stopped.stop.savepoint}")
         return Stopped.of(stopped)
-    last = progress.latest(STOPPING, STOPPED, FAILED)
-    if runs or (last is not None and last.kind == STOPPING):
+    last = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
+    if runs or isinstance(last, StoppingEntry):
         return None
     if taken_up is not None or (run.options.allow_ended and run.mode is StartMode.STATELESS):
         return Stopped()
@@ -161,7 +165,8 @@ def former_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> 
     seen = f"is {status.state}" if status else "is unknown to the cluster"
     _check_overtaken(run)
     left = run.target.final_savepoint(job_id) if status and isinstance(run.target, SavepointStore) else None
-    by = "its last run was stopped by no deployment" if progress.latest(STOPPED) else "no deployment has stopped it"
+    once = progress.latest(StoppedEntry) is not None
+    by = "its last run was stopped by no deployment" if once else "no deployment has stopped it"
     raise DeployRefused(
         f"job {job_id} of {run.ledger.deployment} (ledger entry {head.number}) {seen}, and {by}: there is no savepoint "
         f"to go on from{_left_in(left, head)}. Find out why it ended; "
@@ -170,7 +175,7 @@ def former_state(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> 
     )
 
 
-def check_strangers(run: Run, progress: Progress, taken_up: LedgerEntry | None) -> None:
+def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
     """No other job of this deployment runs: none of its name, and none that an earlier run began under another.
 
     Raises DeployRefused.
@@ -199,7 +204,7 @@ def anything_runs(run: Run, progress: Progress) -> bool:
 
 def _check_overtaken(run: Run) -> None:
     """What is seen of the cluster may be the work of a run that began after the ledger was read."""
-    newer = [entry for entry in run.ledger.entries() if entry.number > run.last and is_step(entry)]
+    newer = [entry for entry in run.ledger.entries() if entry.number > run.last and isinstance(entry, StepEntry)]
     if newer:
         raise DeployRefused(
             f"{newer[-1].owner} deploys {run.ledger.deployment} at the same time (entry {newer[-1].number}, "
@@ -207,7 +212,7 @@ def _check_overtaken(run: Run) -> None:
         )
 
 
-def _left_in(savepoint: Snapshot | None, head: LedgerEntry) -> str:
+def _left_in(savepoint: Snapshot | None, head: HeadEntry) -> str:
     if savepoint is None:
         return ""
     return (

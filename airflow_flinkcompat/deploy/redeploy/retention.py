@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import STOPPED
+from airflow_flinkcompat.deploy.ledger.entries import DisposedEntry, HeadEntry, LedgerEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot
-
-DISPOSED = "disposed"
 
 
 def dispose_old(run: Run) -> None:
@@ -29,7 +26,7 @@ def dispose_old(run: Run) -> None:
             except DeployError as error:
                 if "FileNotFound" not in str(error):  # gone already: an earlier run died before it wrote it down
                     raise
-            run.append(LedgerEntry(kind=DISPOSED, savepoint=savepoint, owner=run.owner))
+            run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
             run.log(f"disposed of the savepoint {savepoint}: the latest {keep} are kept")
     except DeployError as error:
         run.log(f"old savepoints were not disposed of: {error}")
@@ -37,10 +34,9 @@ def dispose_old(run: Run) -> None:
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
     """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first."""
-    gone = {entry.savepoint for entry in entries if entry.kind == DISPOSED}
-    taken = dict.fromkeys(
-        entry.savepoint for entry in entries if entry.kind == STOPPED and entry.trigger_id and entry.savepoint
-    )
-    head = next((entry for entry in reversed(entries) if entry.is_head), None)
-    kept = {*gone, *list(taken)[-max(keep, 1) :], head.savepoint if head else None}
+    gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
+    stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
+    taken = dict.fromkeys(stop.savepoint for stop in stops if stop.trigger_id and stop.savepoint)
+    head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
+    kept = {*gone, *list(taken)[-max(keep, 1) :], head.start.savepoint if head else None}
     return tuple(path for path in taken if path not in kept)

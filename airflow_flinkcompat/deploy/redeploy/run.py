@@ -6,25 +6,31 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
-from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict, LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import DEPLOYING, STOPPED, is_open, is_step
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployingEntry,
+    HeadEntry,
+    JobStart,
+    LedgerEntry,
+    Review,
+    RunEntry,
+    StartEntry,
+    StepEntry,
+    StoppedEntry,
+)
+from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Start, Target, Verb
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 T = TypeVar("T")
+E = TypeVar("E", bound=LedgerEntry)
 _AGAIN_SECONDS = 5.0
-# What says which version an entry is about, and who let it run.
-_KEPT = (
-    "script", "settings", "functions", "catalog", "language", "variables", "files", "engine", "engine_version",
-    "sha256", "approved_by",
-)  # fmt: skip
 # A claim holds at least as long, and by so much longer than the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
@@ -66,7 +72,7 @@ class Options:
         longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
-    def claimed(self, entry: LedgerEntry) -> float:
+    def claimed(self, entry: RunEntry) -> float:
         """How long another run's last entry keeps out a run with these options.
 
         Args:
@@ -102,6 +108,20 @@ class Waiting(Exception):
         self.wait = wait
 
 
+class StepFields(TypedDict):
+    """What every step of a run says."""
+
+    owner: str
+    job: JobSpec
+    review: Review
+
+
+class AttemptFields(StepFields):
+    """What every step on the way to the proposed job says."""
+
+    hand_over: Mapping[str, Any] | None
+
+
 @dataclass
 class Run:
     """One call of ``deploy``. ``last`` is the number of the ledger's last entry as this run knows it."""
@@ -110,7 +130,8 @@ class Run:
     ledger: Ledger
     side: JobSpec
     mode: StartMode
-    context: Mapping[str, Any]
+    review: Review
+    hand_over: Mapping[str, Any] | None
     owner: str
     options: Options
     log: Callable[[str], None]
@@ -122,13 +143,14 @@ class Run:
         """A job's settings, named after the deployment where they name nothing."""
         return {JOB_NAME: self.ledger.deployment, **settings}
 
-    def template(self) -> LedgerEntry:
-        """An entry about the proposed side."""
-        return LedgerEntry.about("", self.side, start_mode=str(self.mode), owner=self.owner, **self.context)
+    @property
+    def attempt(self) -> AttemptFields:
+        """Of a step on the way to the proposed job."""
+        return {"owner": self.owner, "job": self.side, "review": self.review, "hand_over": self.hand_over}
 
-    def template_of(self, head: LedgerEntry) -> LedgerEntry:
-        """An entry about the side that is in force."""
-        return LedgerEntry(kind="", owner=self.owner, **{name: getattr(head, name) for name in _KEPT})
+    def way_back(self, head: HeadEntry) -> StepFields:
+        """Of a step on the way back to the job that is in force."""
+        return {"owner": self.owner, "job": head.job, "review": Review(approved_by=head.review.approved_by)}
 
     def runs(self, job_id: JobRef | None) -> bool:
         """Whether the cluster knows a job that has not ended; what nobody named does not run."""
@@ -140,43 +162,43 @@ class Run:
         if unjudged := self.target.validate(job, start):
             self.log(f"{job.source}: {unjudged}")
 
-    def job_of(self, entry: LedgerEntry) -> JobRef | None:
-        """The job of an entry: as it names it, or as the target knows the start that was asked for under its id."""
-        if entry.job_id is not None or entry.request_id is None:
-            return entry.job_id
-        return self.target.poll(Operation(Verb.START, entry.request_id)).job
+    def job_of(self, begun: StepEntry | JobStart) -> JobRef | None:
+        """The job of a step: as it names it, or as the target knows the start that was asked for under its id."""
+        if begun.job_id is not None or begun.request_id is None:
+            return begun.job_id
+        return self.target.poll(Operation(Verb.START, begun.request_id)).job
 
-    def status_of(self, entry: LedgerEntry) -> JobStatus | None:
+    def status_of(self, entry: StepEntry) -> JobStatus | None:
         """The job of an entry now; None when there is none, or it is unknown."""
         job = self.job_of(entry)
         return None if job is None else self.target.status(job)
 
-    def starts_as(self, entry: LedgerEntry) -> bool:
+    def starts_as(self, entry: StartEntry) -> bool:
         """Whether an entry's start is such as this run is to make: with state, or without."""
-        stateless = entry.start_mode == StartMode.STATELESS
+        stateless = entry.start.start_mode == StartMode.STATELESS
         return self.mode is StartMode.AUTO_FIRST or stateless == (self.mode is StartMode.STATELESS)
 
-    def append(self, entry: LedgerEntry) -> LedgerEntry:
+    def append(self, entry: E) -> E:
         """Write the next step. Raises LedgerConflict when another run deploys too; no further step is taken then.
 
         What this run meant to do is not written then: who came first would take it for done. That the former job was
         stopped is, unless the other knows it already: the savepoint must not be lost.
         """
-        if is_open(entry):
+        if isinstance(entry, RunEntry) and entry.is_open:
             entry = replace(entry, claim_seconds=self.options.longest_silence)
         while True:
             try:
                 stored = self.ledger.append(entry, after=self.last)
             except LedgerConflict:
                 others = [other for other in self.ledger.entries() if other.number > self.last]
-                if others and _same_step(others[0], entry):  # written, and only the answer was lost
-                    self.last = others[0].number
-                    return others[0]
-                steps = [other for other in others if is_step(other)]
+                if others and isinstance(first := others[0], type(entry)) and _same_step(first, entry):
+                    self.last = first.number  # written, and only the answer was lost
+                    return first
+                steps = [other for other in others if isinstance(other, StepEntry)]
                 if not steps:  # a rejection, say: it takes no part in this
                     self.last = others[-1].number
                     continue
-                if entry.kind == STOPPED and all(other.kind == DEPLOYING for other in steps):
+                if isinstance(entry, StoppedEntry) and all(isinstance(other, DeployingEntry) for other in steps):
                     self.ledger.append(
                         replace(entry, message=f"{entry.message} (another run wrote in between)".strip())
                     )
@@ -213,7 +235,7 @@ class Run:
 
 def _same_step(stored: LedgerEntry, wanted: LedgerEntry) -> bool:
     written = replace(stored, number=wanted.number, at=wanted.at, message=wanted.message)
-    return bool(wanted.job_id or wanted.request_id) and written == wanted
+    return isinstance(wanted, StepEntry) and bool(wanted.job_id or wanted.request_id) and written == wanted
 
 
 def new_id() -> str:

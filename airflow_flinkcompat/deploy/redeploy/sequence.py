@@ -18,12 +18,15 @@ from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY, ScriptRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
-from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import (
-    DEPLOYING,
-    ROLLING_BACK,
-    Progress,
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    DeployingEntry,
+    HeadEntry,
+    Review,
+    RollingBackEntry,
 )
+from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.redeploy import retention
 from airflow_flinkcompat.deploy.redeploy.recovery import (
@@ -68,7 +71,7 @@ def deploy(
     resumed: Wait | None = None,
     asked_at: datetime | None = None,
     log: Callable[[str], None] = _log.info,
-) -> LedgerEntry:
+) -> DeployedEntry:
     """Deploy ``side``: stop what runs, start the new job and verify it.
 
     With nothing deployed the start is stateless. A stateless restart stops with a savepoint too, so that nothing is
@@ -108,18 +111,13 @@ def deploy(
         Waiting: A wait takes longer than ``Options.patience``.
         DeployError: Another step failed; call again: what was begun is taken up.
     """
-    context = {
-        "outcome": outcome,
-        "report_path": report_path,
-        "approved_by": approved_by,
-        "hand_over": None if hand_over is None else hand_over.to_dict(),
-    }
     run = Run(
         target,
         ledger,
         side,
         StartMode(start_mode),
-        context,
+        Review(outcome, report_path, approved_by),
+        None if hand_over is None else hand_over.to_dict(),
         owner or this_process(),
         options or Options(),
         log,
@@ -134,7 +132,7 @@ def deploy(
     if isinstance(target, MasksSecrets):
         target.register_secrets(side)
         if progress.head is not None:
-            target.register_secrets(JobSpec(progress.head.script, progress.head.settings))
+            target.register_secrets(progress.head.job)
     if owner is not None and (finished := previous_result(run, entries, checked_old_sha256, asked_at)):
         return finished
     if hand_over is not None:
@@ -147,16 +145,17 @@ def deploy(
     except (TargetError, ScriptRefused, DeployRefused) as error:
         if (stopped := progress.stopped) is None or progress.head is None or anything_runs(run, progress):
             raise
-        raise type(error)(f"{error}\n{rollback_hint(run, stopped.savepoint, progress.head)}") from None
+        raise type(error)(f"{error}\n{rollback_hint(run, stopped.stop.savepoint, progress.head)}") from None
     retention.dispose_old(run)
     return entry
 
 
-def _deploy(run: Run, progress: Progress) -> LedgerEntry:
+def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     head, reached = progress.head, progress.reached
+    claim = DeployingEntry(**run.attempt, start_mode=str(run.mode))
     if head is not None and (failed := progress.failed_start) is not None:
-        run.append(replace(run.template(), kind=DEPLOYING))
-        raise roll_back(run, head, failed, reached if reached and reached.kind == ROLLING_BACK else None)
+        run.append(claim)
+        raise roll_back(run, head, failed, reached if isinstance(reached, RollingBackEntry) else None)
     engine = run.target.engine()
     _check_engine(run, engine)
     settings = run.job_settings(run.side.settings)
@@ -170,31 +169,30 @@ def _deploy(run: Run, progress: Progress) -> LedgerEntry:
     stopped = former_state(run, progress, taken_up)
     require_savepoint(beginnings, head, stopped)
     check_strangers(run, progress, taken_up)
-    template = run.template()
-    if run.resumed is None:  # a claim: whoever else holds this run's name goes no further
-        run.append(replace(template, kind=DEPLOYING))
+    if run.resumed is None:  # whoever else holds this run's name goes no further
+        run.append(claim)
     if head is not None and stopped is None:
         try:
-            stopped = stop(run, template, head, progress)
+            stopped = stop(run, head, progress)
         except Ended as ended:
             raise roll_back(run, head, ended.failed, None) from None
-    return start(run, template, head, stopped or Stopped(), taken_up, beginnings)
+    return start(run, head, stopped or Stopped(), taken_up, beginnings)
 
 
 # ---------------------------------------------------------------------- what must hold before anything is touched
-def _check_languages(run: Run, head: LedgerEntry | None) -> None:
+def _check_languages(run: Run, head: HeadEntry | None) -> None:
     """The SQL Gateway runs SQL: neither a program, nor the way back to one."""
     name = run.ledger.deployment
     if run.side.language != "sql":
         raise ScriptRefused(NO_GATEWAY.format(source=run.side.source, deployment=name))
-    if head is not None and head.language != "sql" and run.options.roll_back:
+    if head is not None and head.job.language != "sql" and run.options.roll_back:
         raise DeployRefused(
             f"entry {head.number} of the ledger of {name} deployed a program, which the SQL Gateway could not start "
             "again if the new script does not run: say roll_back=False, and be ready to start it yourself"
         )
 
 
-def _check_mode(run: Run, head: LedgerEntry | None, outcome: str | None) -> None:
+def _check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
     if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT):
         raise DeployRefused(
             f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
@@ -209,7 +207,7 @@ def _check_mode(run: Run, head: LedgerEntry | None, outcome: str | None) -> None
         )
 
 
-def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: Cutover) -> None:
+def _check_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> None:
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
     check_hand_over(hand_over, run.side, resumes)
@@ -217,7 +215,7 @@ def _check_hand_over(run: Run, head: LedgerEntry | None, hand_over: Cutover) -> 
         run.log(line)
 
 
-def _check_head(run: Run, head: LedgerEntry | None, checked: str | None) -> None:
+def _check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
     name = run.ledger.deployment
     if head is None and checked is not None:
         raise DeployRefused(

@@ -9,7 +9,7 @@ from upath import UPath
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.sources.choices import Offset
@@ -18,7 +18,7 @@ from airflow_flinkcompat.deploy.target import CANNOT_TELL, Sources, SourceTable,
 from airflow_flinkcompat.model import JobSpec
 
 
-def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
+def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
     """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
     job = replace(run.side, settings=settings)
     seen = _sources(run, job)
@@ -29,7 +29,7 @@ def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> 
     former: tuple[SourceTable, ...] = ()
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
         former = _former(run, head)
-    record = Cutover.from_dict(given) if (given := run.context.get("hand_over")) else None
+    record = Cutover.from_dict(run.hand_over) if run.hand_over else None
     found = unknown_beginnings(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
     if record is not None:
         check_hand_over(record, run.offsets, found)
@@ -38,13 +38,13 @@ def planned(run: Run, head: LedgerEntry | None, settings: Mapping[str, str]) -> 
     return found
 
 
-def _former(run: Run, head: LedgerEntry | None) -> tuple[SourceTable, ...]:
+def _former(run: Run, head: HeadEntry | None) -> tuple[SourceTable, ...]:
     """What the former job reads, when its savepoint can tell where it stands. Raises DeployRefused."""
     if head is None:
         raise DeployRefused(f"{_NOWHERE}: {run.ledger.deployment} was never deployed")
     _require_reach(run)
-    settings = run.job_settings(head.settings)
-    return _sources(run, JobSpec(head.script, settings, source=f"ledger entry {head.number}")).tables
+    settings = run.job_settings(head.job.settings)
+    return _sources(run, replace(head.job, settings=settings, source=f"ledger entry {head.number}")).tables
 
 
 def _sources(run: Run, job: JobSpec) -> Sources:
@@ -55,7 +55,7 @@ def _sources(run: Run, job: JobSpec) -> Sources:
     return Sources(unknown=f"what a job reads {CANNOT_TELL}")
 
 
-def require_savepoint(beginnings: Sequence[Beginning], head: LedgerEntry | None, stopped: Stopped | None) -> None:
+def require_savepoint(beginnings: Sequence[Beginning], head: HeadEntry | None, stopped: Stopped | None) -> None:
     """Raises DeployRefused: a source is to go on where the former job stood, which ended without a savepoint."""
     ended = head is not None and stopped is not None and stopped.savepoint is None
     if head is not None and ended and any(each.stored for each in beginnings):

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import STOPPED
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry, StoppedEntry
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus, same_snapshot
 
 _CHECKPOINT = re.compile(r"/chk-(\d+)/?$")
@@ -109,7 +108,8 @@ def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | No
     """
     if savepoint is None:
         return 0
-    stopped = [entry for entry in entries if entry.kind == STOPPED and same_snapshot(entry.savepoint, savepoint)]
-    numbers = [entry.state["number"] for entry in stopped if entry.state.get("number") is not None]
-    found = (_CHECKPOINT.search(path or "") for path in (savepoint, *(entry.checkpoint for entry in stopped)))
+    stops = [entry.stop for entry in entries if isinstance(entry, StoppedEntry)]
+    stops = [stop for stop in stops if same_snapshot(stop.savepoint, savepoint)]
+    numbers = [stop.state.number for stop in stops if stop.state and stop.state.number is not None]
+    found = (_CHECKPOINT.search(path or "") for path in (savepoint, *(stop.checkpoint for stop in stops)))
     return next(iter([*numbers, *(int(match[1]) for match in found if match)]), None)

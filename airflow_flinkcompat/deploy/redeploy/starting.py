@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import set_options
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import DEPLOYED, FAILED, ROLLED_BACK, ROLLING_BACK, STARTED, STARTING
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    FailedEntry,
+    HeadEntry,
+    JobStart,
+    RolledBackEntry,
+    RollingBackEntry,
+    StartedEntry,
+    StartingEntry,
+    StepEntry,
+)
 from airflow_flinkcompat.deploy.redeploy.recovery import came_back
 from airflow_flinkcompat.deploy.redeploy.run import (
     RolledBack,
@@ -46,12 +54,11 @@ _NO_STATE = {
 
 def start(
     run: Run,
-    template: LedgerEntry,
-    head: LedgerEntry | None,
+    head: HeadEntry | None,
     stopped: Stopped,
-    taken_up: LedgerEntry | None,
+    taken_up: StartingEntry | StartedEntry | None,
     beginnings: Sequence[Beginning] = (),
-) -> LedgerEntry:
+) -> DeployedEntry:
     """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
 
     ``beginnings``: where its sources begin when it starts without state. Raises RolledBack, StartFailed, Waiting, and
@@ -61,33 +68,37 @@ def start(
     if taken_up is None:
         from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
         resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
-        template = replace(
-            template, start_mode=str(StartMode.STATELESS if from_nothing else resumed), savepoint=stopped.savepoint
-        )
+        wanted = JobStart(str(StartMode.STATELESS if from_nothing else resumed), stopped.savepoint)
         try:
-            begun = tuple(each.to_dict() for each in settle(beginnings, stopped.savepoint))
+            settled = tuple(each.to_dict() for each in settle(beginnings, stopped.savepoint))
         except PositionsUnknown as error:
-            raise _failed(run, template, f"the job was not started: {error}", head) from None
-        template = replace(template, offsets=begun if from_nothing else with_state(stopped.savepoint))
-        for row in template.offsets:
+            raise _failed(run, wanted, f"the job was not started: {error}", head) from None
+        wanted = replace(wanted, offsets=settled if from_nothing else with_state(stopped.savepoint))
+        for row in wanted.offsets:
             run.log(row["words"])
-        taken_up = run.append(replace(template, kind=STARTING, **_request(run)))
-    taken = {name: getattr(taken_up, name) for name in ("start_mode", "savepoint", "job_id", "request_id", "offsets")}
-    template = replace(template, **taken)
+        taken_up = run.append(StartingEntry(**run.attempt, start=_requested(run, wanted)))
+    begun = taken_up.start
     try:
-        if taken_up.kind == STARTING:
-            job_id = submit(run, template, run.side.source, earlier, head)
-            template = replace(run.append(replace(template, kind=STARTED, job_id=job_id)), number=0, at="")
-        proof = proved(run, template, stopped, head, earlier)
+        if isinstance(taken_up, StartingEntry):
+            begun = replace(begun, job_id=submit(run, run.side, begun, earlier, head))
+            run.append(StartedEntry(**run.attempt, start=begun))
+        proof = proved(run, begun, stopped, head, earlier)
     except StartRefused as error:
-        raise _failed(run, template, str(error), head) from None
+        raise _failed(run, begun, str(error), head) from None
     settings = {
         "cluster": run.target.cluster_options() if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
         "script": set_options(run.side.script, run.side.source),
     }
-    done = replace(template, kind=DEPLOYED, message=f"{proof.status.state}, verified", evidence=proof.lines)
-    entry = run.append(replace(done, effective_settings=settings))
+    entry = run.append(
+        DeployedEntry(
+            **run.attempt,
+            start=begun,
+            message=f"{proof.status.state}, verified",
+            evidence=proof.lines,
+            effective_settings=settings,
+        )
+    )
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
     if proof.later and proof.status.terminal and proof.status.state != "FINISHED":
         # It did what a deployment is to do: the former script would write again what this one has written since.
@@ -99,7 +110,7 @@ def start(
     return entry
 
 
-def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEntry | None) -> StartFailed:
+def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:
     """Start the script of ``head`` again where it stopped; the error to raise, which says how that went.
 
     ``failed`` is the entry of the start that failed, or of the stop that failed the former job itself; ``begun`` the
@@ -107,6 +118,7 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     """
     if came_back(run, head, begun):
         return _back_by_itself(run, head, failed)
+    savepoint = failed.start.savepoint
     itself = failed.job_id == head.job_id
     run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
     try:
@@ -114,51 +126,50 @@ def roll_back(run: Run, head: LedgerEntry, failed: LedgerEntry, begun: LedgerEnt
     except DeployError as error:
         raise DeployError(
             f"{failed.message}.\nRolling back to entry {head.number} has to wait: {error}\n"
-            f"Run this again when it answers: the way back is written down, and goes on from {failed.savepoint}"
+            f"Run this again when it answers: the way back is written down, and goes on from {savepoint}"
         ) from None
     if left:
         message = f"{failed.message}. It was not rolled back, because {left}: two jobs would write to one sink"
-        template = replace(run.template_of(head), savepoint=failed.savepoint)
-        run.append(replace(template, kind=FAILED, job_id=failed.job_id, message=message))
-        return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, template, head)}")
-    mode = str(StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT)
-    template = replace(run.template_of(head), start_mode=mode, savepoint=failed.savepoint)
-    template = replace(template, offsets=with_state(failed.savepoint))
+        known = JobStart(savepoint=savepoint, job_id=failed.job_id)
+        run.append(FailedEntry(**run.way_back(head), start=known, message=message))
+        return StartFailed(f"{message}.\nCancel it by hand first. {_commands(run, head, savepoint)}")
     earlier = begun
     if begun is None:
-        begun = run.append(replace(template, kind=ROLLING_BACK, **_request(run), message=failed.message))
-    template = replace(template, job_id=begun.job_id, request_id=begun.request_id)
+        mode = StartMode.CHECKPOINT if itself else StartMode.SAVEPOINT
+        asked = _requested(run, JobStart(str(mode), savepoint, with_state(savepoint)))
+        begun = run.append(RollingBackEntry(**run.way_back(head), start=asked, message=failed.message))
+    start = begun.start
     try:
-        template = replace(template, job_id=submit(run, template, f"ledger entry {head.number}", earlier, head))
-        proof = proved(run, template, Stopped(), None, earlier)
+        job = replace(head.job, source=f"ledger entry {head.number}")
+        start = replace(start, job_id=submit(run, job, start, earlier, head))
+        proof = proved(run, start, Stopped(), None, earlier)
     except NotYet as error:  # it is the job that ran before, from its own state: ending it would help nobody
         message = (
             f"{failed.message}.\nRolled back: the script of entry {head.number} was started again as job "
-            f"{template.job_id} from {template.savepoint} and goes on, but {error}: look at it. "
+            f"{start.job_id} from {savepoint} and goes on, but {error}: look at it. "
             f"{_doubled(run, head, failed)}"
         )
-        run.append(replace(template, kind=ROLLED_BACK, message=message))
+        run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
         return RolledBack(message)
     except StartRefused as error:
-        left = _end(run, template)
+        left = _end(run, start)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
-        run.append(replace(template, kind=FAILED, message=message))
+        run.append(FailedEntry(**run.way_back(head), start=start, message=message))
         runs = f"{left}, beside it nothing" if left else "Nothing"
         gone = next((words for reason, words in _NO_STATE.items() if reason in str(error)), "")
-        return StartFailed(
-            f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{_commands(run, template, head)}"
-        )
+        commands = _commands(run, head, savepoint, start.start_mode)
+        return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{commands}")
     message = (
-        f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {template.job_id}, "
-        f"restored from {template.savepoint} and verified. {_doubled(run, head, failed)}"
+        f"{failed.message}.\nRolled back: the script of entry {head.number} runs again as job {start.job_id}, "
+        f"restored from {savepoint} and verified. {_doubled(run, head, failed)}"
     )
     if proof.later:
         message = f"{message} But {'; '.join(proof.later)}."
-    run.append(replace(template, kind=ROLLED_BACK, message=message, evidence=proof.lines))
+    run.append(RolledBackEntry(**run.way_back(head), start=start, message=message, evidence=proof.lines))
     return RolledBack(message)
 
 
-def _back_by_itself(run: Run, head: LedgerEntry, failed: LedgerEntry) -> StartFailed:
+def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFailed:
     """The former job runs again after its stop: it goes on from a later state than that savepoint, and stays."""
     left = "" if failed.job_id == head.job_id else _end(run, failed, again=True)
     if left:
@@ -168,52 +179,49 @@ def _back_by_itself(run: Run, head: LedgerEntry, failed: LedgerEntry) -> StartFa
         )
     message = (
         f"{failed.message}.\nThe former job {head.job_id} (entry {head.number}) runs again by itself, so nothing was "
-        f"started from {failed.savepoint}. {_doubled(run, head, failed)}"
+        f"started from {failed.start.savepoint}. {_doubled(run, head, failed)}"
     )
-    template = replace(run.template_of(head), start_mode=head.start_mode, savepoint=head.savepoint)
-    run.append(replace(template, kind=ROLLED_BACK, job_id=head.job_id, message=message))
+    known = JobStart(head.start.start_mode, head.start.savepoint, job_id=head.job_id)
+    run.append(RolledBackEntry(**run.way_back(head), start=known, message=message))
     return RolledBack(message)
 
 
-def _failed(run: Run, template: LedgerEntry, reason: str, head: LedgerEntry | None) -> StartFailed:
+def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> StartFailed:
     """Record the failure and go back where there is something to go back to."""
-    rolls_back = run.options.roll_back and head is not None and bool(template.savepoint)
     reason = reason.rstrip(".")
-    entry = run.append(
-        replace(template, kind=FAILED, message=reason, rolls_back_to=head.number if rolls_back and head else None)
-    )
-    if rolls_back and head is not None:
-        return roll_back(run, head, entry, None)
-    left = _end(run, entry)
+    failed = FailedEntry(**run.attempt, start=begun, message=reason)
+    if run.options.roll_back and head is not None and begun.savepoint:
+        return roll_back(run, head, run.append(replace(failed, rolls_back_to=head.number)), None)
+    left = _end(run, run.append(failed))
     addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
-    return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, template.savepoint, head)}")
+    return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.savepoint, head)}")
 
 
-def _request(run: Run) -> dict[str, Any]:
-    """What a start is asked for under, and its job where the target names it after that."""
+def _requested(run: Run, wanted: JobStart) -> JobStart:
+    """A start with what it is asked for under, and its job where the target names it after that."""
     request_id = new_id()
     named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
-    return {"request_id": request_id, "job_id": named}
+    return replace(wanted, request_id=request_id, job_id=named)
 
 
-def _end(run: Run, entry: LedgerEntry, again: bool = False) -> str:
-    """End the job of an entry, which must not go on; what is left of it when that fails, else empty.
+def _end(run: Run, begun: StepEntry | JobStart, again: bool = False) -> str:
+    """End the job of a start, which must not go on; what is left of it when that fails, else empty.
 
     With ``again`` raises DeployError where the cluster does not answer: it can be asked again later.
     """
-    job_id = entry.job_id
+    job_id = begun.job_id
     try:
-        job_id = run.job_of(entry)
+        job_id = run.job_of(begun)
         if job_id is not None and run.runs(job_id):
             run.target.cancel(job_id)
     except DeployError as error:
         if again and error.unanswered:
             raise
-        return f"job {job_id or f'of request {entry.request_id}'} could not be cancelled ({error})"
+        return f"job {job_id or f'of request {begun.request_id}'} could not be cancelled ({error})"
     return ""
 
 
-def _doubled(run: Run, head: LedgerEntry, failed: LedgerEntry) -> str:
+def _doubled(run: Run, head: HeadEntry, failed: FailedEntry) -> str:
     """Whether rows may have been emitted twice."""
     job_id = failed.job_id
     if job_id == head.job_id:
@@ -241,7 +249,7 @@ def _doubled(run: Run, head: LedgerEntry, failed: LedgerEntry) -> str:
     )
 
 
-def rollback_hint(run: Run, savepoint: Snapshot | None, head: LedgerEntry | None) -> str:
+def rollback_hint(run: Run, savepoint: Snapshot | None, head: HeadEntry | None) -> str:
     """What runs now, where the state is, and what to type."""
     name = run.ledger.deployment
     if head is None:
@@ -250,16 +258,16 @@ def rollback_hint(run: Run, savepoint: Snapshot | None, head: LedgerEntry | None
         return f"Nothing of {name} runs now; its former job {head.job_id} (entry {head.number}) had ended before."
     return (
         f"Nothing of {name} runs now. The former job {head.job_id} was stopped; its state is safe in\n  {savepoint}\n"
-        f"{_commands(run, replace(run.template_of(head), savepoint=savepoint), head)}"
+        f"{_commands(run, head, savepoint)}"
     )
 
 
-def _commands(run: Run, template: LedgerEntry, head: LedgerEntry) -> str:
+def _commands(run: Run, head: HeadEntry, savepoint: Snapshot | None, mode: str | None = None) -> str:
     by_hand = ""
-    if isinstance(run.target, ManualStart) and template.savepoint is not None:
+    if isinstance(run.target, ManualStart) and savepoint is not None:
         statements = f"the statements of {run.ledger.directory / f'{head.number:06d}.json'}"
-        by_hand = f"; or by hand, {run.target.manual_start(template.savepoint, statements)}"
+        by_hand = f"; or by hand, {run.target.manual_start(savepoint, statements)}"
     return (
         f"To bring it back, deploy the script of ledger entry {head.number} again with start mode "
-        f"'{template.start_mode or StartMode.SAVEPOINT}' (it starts from there){by_hand}"
+        f"'{mode or StartMode.SAVEPOINT}' (it starts from there){by_hand}"
     )

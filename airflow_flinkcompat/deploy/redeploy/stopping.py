@@ -6,12 +6,18 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
-from airflow_flinkcompat.deploy.ledger.steps import FAILED, STOPPED, STOPPING, Progress
+from airflow_flinkcompat.deploy.ledger.entries import (
+    FailedEntry,
+    HeadEntry,
+    JobStart,
+    JobStop,
+    StoppedEntry,
+    StoppingEntry,
+)
+from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StartFailed, Wait, new_id
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
@@ -43,46 +49,47 @@ class Stopped:
     state: TakenState | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**(self.state.to_dict() if self.state else {}), "offsets": dict(self.offsets)}
-
     @classmethod
-    def of(cls, entry: LedgerEntry) -> Stopped:
+    def of(cls, entry: StoppedEntry) -> Stopped:
         """As an entry holds it."""
-        state = dict(entry.state)
-        state.pop("directory", None)
-        return cls(entry.savepoint, offsets=state.pop("offsets", {}), state=TakenState.from_dict(state))
+        return cls(entry.stop.savepoint, entry.stop.state, entry.stop.offsets)
 
 
-def stop(run: Run, template: LedgerEntry, head: LedgerEntry, progress: Progress) -> Stopped:
+def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
     """Stop the job of ``head``.
 
     Raises StartFailed: it could not be stopped; Ended: it failed over that; DeployRefused: it keeps no checkpoint.
     """
-    job_id = head.job_ref
+    job_id = head.start.job_ref
     _settle(run, job_id)
-    before = progress.latest(STOPPING, STOPPED, FAILED)
-    if before is not None and before.kind == STOPPING and before.job_id == job_id and _fits(run, before):
-        run.log(f"entry {before.number} began to stop job {job_id}: finding out what became of it")
-        stopping = before
+    stopping = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
+    if isinstance(stopping, StoppingEntry) and stopping.stop.job_id == job_id and _fits(run, stopping.stop):
+        run.log(f"entry {stopping.number} began to stop job {job_id}: finding out what became of it")
     else:
-        stopping = _intent(run, template, job_id)
-    if stopping.trigger_id is None:
+        stopping = _intent(run, job_id)
+    if stopping.stop.trigger_id is None:
         run.log(f"cancelling job {job_id}: its latest retained checkpoint is what goes on")
-        stopped = _cancelled(run, stopping)
+        stopped = _cancelled(run, stopping.stop)
     else:
         run.log(f"stopping job {job_id} with a savepoint (open windows stay open)")
-        stopped = _stopped(run, template, stopping, head)
-    stopped = replace(stopped, offsets=stopping.state.get("offsets", {}))
-    done = replace(stopping, kind=STOPPED, savepoint=stopped.savepoint, state=stopped.to_dict(), owner=run.owner)
-    run.append(replace(done, at=""))
+        stopped = _stopped(run, stopping.stop, head)
+    run.append(
+        StoppedEntry(
+            owner=run.owner,
+            job=stopping.job,
+            review=stopping.review,
+            hand_over=stopping.hand_over,
+            start_mode=stopping.start_mode,
+            stop=replace(stopping.stop, directory=None, savepoint=stopped.savepoint, state=stopped.state),
+        )
+    )
     run.log(f"stopped; its state is in {stopped.savepoint}")
-    return stopped
+    return replace(stopped, offsets=stopping.stop.offsets)
 
 
-def _fits(run: Run, stopping: LedgerEntry) -> bool:
+def _fits(run: Run, begun: JobStop) -> bool:
     """Whether an earlier intent is one of this run: to cancel a job that still runs takes its start mode."""
-    return stopping.trigger_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(stopping.job_id)
+    return begun.trigger_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
 def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> TakenState:
@@ -106,25 +113,25 @@ def taken_state(run: Run, job_id: JobRef, kind: str) -> TakenState | None:
     return run.target.taken_state(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
 
 
-def _intent(run: Run, template: LedgerEntry, job_id: JobRef) -> LedgerEntry:
+def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
     """Write down what is about to be done, under an id by which the cluster can be asked about it."""
     if run.mode is StartMode.CHECKPOINT:
         taken: TakenState | None = last_checkpoint(run, job_id)
         trigger_id = None
     else:
         taken, trigger_id = taken_state(run, job_id, "completed"), new_id()
-    offsets = run.target.source_offsets(job_id) if isinstance(run.target, OffsetStatistics) else {}
-    known = {
-        "offsets": dict(offsets),
-        "directory": _directory(run, trigger_id) if trigger_id else None,
-    }
-    entry = replace(template, kind=STOPPING, job_id=job_id, trigger_id=trigger_id, state=known)
-    return run.append(replace(entry, checkpoint=(taken.path or None) if taken else None))
+    asked = JobStop(
+        job_id,
+        trigger_id,
+        checkpoint=(taken.path or None) if taken else None,
+        offsets=dict(run.target.source_offsets(job_id)) if isinstance(run.target, OffsetStatistics) else {},
+        directory=_directory(run, trigger_id) if trigger_id else None,
+    )
+    return run.append(StoppingEntry(**run.attempt, start_mode=str(run.mode), stop=asked))
 
 
-def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry) -> Stopped:
-    job_id, trigger_id = stopping.job_ref, str(stopping.trigger_id)
-    directory = stopping.state.get("directory")
+def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
+    job_id, trigger_id, directory = asked.job_id, str(asked.trigger_id), asked.directory
     operation = Operation(Verb.STOP, trigger_id, job_id, directory=directory)
     try:
         if run.runs(job_id):
@@ -141,7 +148,7 @@ def _stopped(run: Run, template: LedgerEntry, stopping: LedgerEntry, head: Ledge
             "again to wait for it (the same stop, not a second one)"
         ) from None
     except StopFailed as error:
-        raise _not_stopped(run, template, stopping, head, str(error)) from None
+        raise _not_stopped(run, asked, head, str(error)) from None
     return Stopped(savepoint, saved_state(run, job_id, savepoint))
 
 
@@ -164,26 +171,26 @@ def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> TakenState |
 class Ended(Exception):
     """The former job failed while it was stopped, and left a checkpoint: that entry begins its way back."""
 
-    def __init__(self, failed: LedgerEntry) -> None:
+    def __init__(self, failed: FailedEntry) -> None:
         super().__init__(failed.message)
         self.failed = failed
 
 
-def _not_stopped(
-    run: Run, template: LedgerEntry, stopping: LedgerEntry, head: LedgerEntry, reason: str
-) -> StartFailed | Ended:
+def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> StartFailed | Ended:
     """Record that the former job could not be stopped, and say what is to be known of it."""
-    status = run.target.status(stopping.job_ref)
+    status = run.target.status(asked.job_id)
     state = status.state if status else "unknown to the cluster"
-    message = f"job {stopping.job_id} could not be stopped with a savepoint and is {state}: {reason}"
-    failed = replace(template, kind=FAILED, job_id=stopping.job_id, message=message.rstrip("."))
+    message = f"job {asked.job_id} could not be stopped with a savepoint and is {state}: {reason}"
+    former = JobStart(str(run.mode), job_id=asked.job_id)
+    failed = FailedEntry(**run.attempt, start=former, message=message.rstrip("."))
     if status is not None and not status.terminal:
         run.append(failed)
         return StartFailed(f"{message}\nIt goes on as before; nothing was started. Mend the cause, then deploy again")
-    checkpoint, words = _left(run, stopping, status)
+    checkpoint, words = _left(run, asked, status)
     # Whoever cancelled it meant to: only a job that failed, as Flink would restart it, is started again.
     if checkpoint is not None and state == "FAILED" and run.options.roll_back:
-        return Ended(run.append(replace(failed, savepoint=checkpoint, rolls_back_to=head.number)))
+        left = replace(former, savepoint=checkpoint)
+        return Ended(run.append(replace(failed, start=left, rolls_back_to=head.number)))
     run.append(failed)
     message = (
         f"{message}\nNothing of {run.ledger.deployment} runs now, and no savepoint of the stop was found; {words}. "
@@ -196,13 +203,13 @@ def _not_stopped(
     return StartFailed(f"{message}To go on from it by hand, {by_hand}; then `flinkcompat ledger adopt` the job")
 
 
-def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[Snapshot | None, str]:
+def _left(run: Run, asked: JobStop, status: JobStatus | None) -> tuple[Snapshot | None, str]:
     """The checkpoint left by a job that ended without a savepoint, and what is known of it."""
-    job_id = stopping.job_ref
+    job_id = asked.job_id
     if status is None:  # the cluster has forgotten it
-        if stopping.checkpoint is None:
+        if asked.checkpoint is None:
             return None, "it had no checkpoint before the stop"
-        return stopping.checkpoint, f"its latest checkpoint was {stopping.checkpoint} (a later one would lie beside it)"
+        return asked.checkpoint, f"its latest checkpoint was {asked.checkpoint} (a later one would lie beside it)"
     if not isinstance(run.target, RetainedCheckpoints):
         return None, f"which of its checkpoints are left {CANNOT_TELL}"
     if not run.target.keeps_checkpoints(job_id, status.state):
@@ -212,14 +219,14 @@ def _left(run: Run, stopping: LedgerEntry, status: JobStatus | None) -> tuple[Sn
     return (taken.path, f"its latest checkpoint is {taken.path}") if taken else (None, "it had no checkpoint")
 
 
-def _cancelled(run: Run, stopping: LedgerEntry) -> Stopped:
+def _cancelled(run: Run, asked: JobStop) -> Stopped:
     """Cancel the job and take its latest retained checkpoint."""
-    job_id = stopping.job_ref
+    job_id = asked.job_id
     if run.runs(job_id):
         run.target.cancel(job_id)
     taken = run.target.last_checkpoint(job_id) if isinstance(run.target, RetainedCheckpoints) else None
     if taken is None:  # forgotten by the cluster: the one that was written down
-        return Stopped(stopping.checkpoint)
+        return Stopped(asked.checkpoint)
     return Stopped(taken.path, taken)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.ledger.history import LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, JobStart, StartEntry
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, Run, Wait, Waiting, age_of
 from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory, number_of
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, saved_state
@@ -39,24 +39,22 @@ class NotYet(StartRefused):
     """The time is over, and the job neither proved itself nor failed."""
 
 
-def _given(entry: LedgerEntry) -> Start:
-    stateless = entry.start_mode == StartMode.STATELESS
-    return Start(None if stateless else entry.savepoint, tables(entry.offsets))
+def _given(start: JobStart) -> Start:
+    stateless = start.start_mode == StartMode.STATELESS
+    return Start(None if stateless else start.savepoint, tables(start.offsets))
 
 
-def submit(
-    run: Run, template: LedgerEntry, source: str, earlier: LedgerEntry | None, head: LedgerEntry | None
-) -> JobRef:
-    """Have the job of an entry accepted, unless the cluster knows it already; the job. Raises StartRefused.
+def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, head: HeadEntry | None) -> JobRef:
+    """Have a job accepted, unless the cluster knows that start already; how the target names it. Raises StartRefused.
 
     ``earlier``: the entry by which another run began it, None where its id was made a moment ago. While a submission
     without an answer may still be at work, a refusal of the next one is none, or that job would come beside another:
     only what the state itself is refused for holds for both.
     """
-    operation = Operation(Verb.START, template.starts_under)
-    name = f"job {template.job_id or f'of request {template.starts_under}'}"
-    given = _given(template)
-    job = JobSpec(template.script, run.job_settings(template.settings), source=source)
+    operation = Operation(Verb.START, begun.asked_under)
+    name = f"job {begun.job_id or f'of request {begun.asked_under}'}"
+    given = _given(begun)
+    job = replace(job, settings=run.job_settings(job.settings))
     asked = earlier is not None
     at_work = 0.0 if earlier is None else IN_FLIGHT_SECONDS + run.options.submit_timeout - age_of(earlier)
     at_work_until = time.time() + at_work
@@ -92,7 +90,7 @@ def submit(
     except Overdue as overdue:
         raise DeployError(
             f"{overdue.last}\nWhether {name} was accepted is not known yet, so nothing else is started. The "
-            f"state of {run.ledger.deployment} is safe in {template.savepoint or 'no savepoint (an empty start)'}. "
+            f"state of {run.ledger.deployment} is safe in {begun.savepoint or 'no savepoint (an empty start)'}. "
             "Run this again when the cluster answers: the same job is submitted under the same id, so there is "
             "never a second one"
         ) from None
@@ -100,7 +98,7 @@ def submit(
     return found
 
 
-def _check_former(run: Run, head: LedgerEntry | None, successor: str) -> None:
+def _check_former(run: Run, head: HeadEntry | None, successor: str) -> None:
     """Raises DeployError: the former job came back, with a JobManager that recovered it, say."""
     if head is not None and run.runs(head.job_id):
         raise DeployError(
@@ -119,19 +117,16 @@ def _answers(run: Run) -> bool:
     return True
 
 
-def proved(
-    run: Run, template: LedgerEntry, former: Stopped, head: LedgerEntry | None, earlier: LedgerEntry | None
-) -> Verified:
+def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, earlier: StartEntry | None) -> Verified:
     """Wait for the job's proof; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
 
     def state() -> TakenState | None:
         # Right after the stop the cluster may have shown older statistics.
         if former.state is not None or head is None:
             return former.state
-        return saved_state(run, head.job_ref, template.savepoint)
+        return saved_state(run, head.start.job_ref, begun.savepoint)
 
-    job_id = template.job_ref
-    given = _given(template)
+    job_id, given = begun.job_ref, _given(begun)
     wait = Wait(job_id, time.time(), 0)
     left, patience = run.left(run.options.start_timeout, wait), run.options.patience
     resumed = run.resumed
@@ -161,7 +156,7 @@ def proved(
         raise StartRefused(str(error)) from None
 
 
-def _start_history(run: Run, job_id: JobRef, given: Start, earlier: LedgerEntry) -> StartHistory:
+def _start_history(run: Run, job_id: JobRef, given: Start, earlier: StartEntry) -> StartHistory:
     """Judges a start of an earlier call, by what became of it since."""
     return StartHistory(
         job_id,

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,41 @@ from hypothesis import strategies as st
 from upath import UPath
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
-from airflow_flinkcompat.deploy.ledger.history import HEADS, _checksum
+from airflow_flinkcompat.deploy.ledger.entries import (
+    AdoptedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
+    FailedVersionEntry,
+    HeadEntry,
+    JobStart,
+    JobVersion,
+    RejectedEntry,
+    Review,
+    RolledBackEntry,
+)
+from airflow_flinkcompat.deploy.ledger.history import _checksum
 from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 
-ENTRY = LedgerEntry(
-    kind="deployed",
-    script="INSERT INTO k SELECT * FROM s -- ü",
-    settings={"parallelism.default": "1"},
-    functions=({"name": "f", "kind": "scalar", "language": "python"},),
-    catalog="CREATE TABLE s (a INT)",
-    engine="flink",
-    engine_version="2.3.0",
-    sha256="ab" * 32,
-    job_id="j1",
-    savepoint="file:/s",
-    start_mode="savepoint",
-    outcome="compatible",
-    report_path="r.json",
-    approved_by="ann",
+ENTRY = DeployedEntry(
+    job=JobSpec(
+        "INSERT INTO k SELECT * FROM s -- ü",
+        settings={"parallelism.default": "1"},
+        functions=(FunctionDeclaration("f", "scalar", "python"),),
+        catalog="CREATE TABLE s (a INT)",
+        engine="flink",
+        engine_version="2.3.0",
+    ),
+    start=JobStart("savepoint", "file:/s", job_id="j1"),
+    review=Review("compatible", "r.json", "ann"),
     message="fine",
     owner="me",
 )
+FAILED = FailedVersionEntry(version=JobVersion())
+CLAIM = DeployingEntry(job=ENTRY.job)
+FAILED_START = FailedEntry(job=ENTRY.job, start=ENTRY.start, rolls_back_to=1)
+BACK = RolledBackEntry(job=ENTRY.job, start=ENTRY.start)
 
 
 @pytest.fixture(params=["local", "object store"])
@@ -52,7 +67,7 @@ def test_entries_come_back_as_written(ledger: Ledger) -> None:
     first = ledger.append(ENTRY)
     assert (first.number, first.schema) == (1, "flinkcompat-ledger/1")
     assert first.at.endswith("+00:00")
-    second = ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
+    second = ledger.append(RejectedEntry(version=JobVersion(sha256="cd")))
     assert ledger.entries() == (first, second)
     assert ledger.head() == first
     third = ledger.append(ENTRY)
@@ -92,7 +107,7 @@ def test_place_that_cannot_be_used() -> None:
         ('{"schema": \n}', "Expecting value"),
         ('{"schema": "flinkcompat-ledger/2"}', "this version reads 'flinkcompat-ledger/1'"),
         ('{"schema": "flinkcompat-ledger/1"}', "kind or number is missing"),
-        ('{"schema": "flinkcompat-ledger/1", "kind": "deployed", "number": 7}', "it says it is number 7"),
+        ('{"schema": "flinkcompat-ledger/1", "kind": "rejected", "number": 7}', "it says it is number 7"),
     ],
 )
 def test_unreadable_entry_is_told_and_never_passed_over(content: str, why: str, tmp_path: Path) -> None:
@@ -123,14 +138,14 @@ def test_torn_last_entry_is_no_entry_and_is_passed_over(
     assert ledger.head() == ledger.entries()[0]
     assert f"{second} is torn" in caplog.text
     with pytest.raises(LedgerConflict):
-        ledger.append(LedgerEntry(kind="failed"), after=2)
-    third = ledger.append(LedgerEntry(kind="failed"), after=1)
+        ledger.append(FAILED, after=2)
+    third = ledger.append(FAILED, after=1)
     assert (third.number, third.passes_over) == (3, (2,))
     # Who was only slow, and finishes after all, changes nothing any more.
     for content in (second.read_bytes(), whole):
         second.write_bytes(content)
         assert [entry.number for entry in ledger.entries()] == [1, 3]
-        assert ledger.append(LedgerEntry(kind="failed")).passes_over == ()
+        assert ledger.append(FAILED).passes_over == ()
         (tmp_path / "orders" / "000004.json").unlink()
 
 
@@ -144,7 +159,7 @@ def test_zeros_instead_of_an_entry_are_torn_too(tmp_path: Path) -> None:
 def test_torn_entry_in_the_midst_is_an_error(tmp_path: Path) -> None:
     ledger, second = whole_and_torn(tmp_path)
     for _ in range(2):
-        ledger.append(LedgerEntry(kind="failed"))
+        ledger.append(FAILED)
     second.write_bytes(second.read_bytes()[:-1])
     for read in (ledger.entries, ledger.head):
         with pytest.raises(LedgerError, match=r"000002\.json cannot be read"):
@@ -166,7 +181,7 @@ def test_changed_entry_is_told_by_its_checksum(last: bool, tmp_path: Path) -> No
     ledger, second = whole_and_torn(tmp_path)
     ledger.append(ENTRY)
     if not last:
-        ledger.append(LedgerEntry(kind="failed"))
+        ledger.append(FAILED)
     second.write_text(second.read_text().replace('"job_id": "j1"', '"job_id": "j2"'))
     for read in (ledger.entries, ledger.head):
         with pytest.raises(
@@ -187,23 +202,23 @@ def test_entries_of_former_and_later_versions(tmp_path: Path) -> None:
         assert ledger.entries() == (stored,)
 
 
-@pytest.mark.parametrize("kind", sorted(HEADS))
-def test_kinds_that_are_heads(kind: str, ledger: Ledger) -> None:
+@pytest.mark.parametrize("kind", [AdoptedEntry, DeployedEntry, RolledBackEntry])
+def test_kinds_that_are_heads(kind: type[HeadEntry], ledger: Ledger) -> None:
     ledger.append(ENTRY)
-    head = ledger.append(LedgerEntry(kind=kind))
+    head = ledger.append(kind(job=ENTRY.job, start=ENTRY.start))
     for _ in range(9):
-        ledger.append(LedgerEntry(kind="failed"))
+        ledger.append(FAILED)
     assert ledger.head() == head
     assert [entry.number for entry in ledger.entries() if entry.is_head] == [1, 2]
 
 
 @settings(max_examples=25, deadline=None)
-@given(kinds=st.lists(st.sampled_from(["deployed", "rolled-back", "failed", "deploying", "rejected"]), max_size=12))
-def test_what_is_in_force_says_the_same_progress_as_every_entry(kinds: list[str]) -> None:
+@given(written=st.lists(st.sampled_from([ENTRY, BACK, FAILED_START, CLAIM, FAILED]), max_size=12))
+def test_what_is_in_force_says_the_same_progress_as_every_entry(written: list[LedgerEntry]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(folder, "orders")
-        for kind in kinds:
-            ledger.append(LedgerEntry(kind=kind, script="s"))
+        for entry in written:
+            ledger.append(entry)
         found, every = ledger.in_force(), ledger.entries()
         assert Progress.of(found) == Progress.of(every)
         assert found == every[-len(found) :] if found else every == ()
@@ -222,7 +237,7 @@ def test_reading_needs_no_parser_and_no_http_client(tmp_path: Path) -> None:
 
 
 def test_messages_are_masked(ledger: Ledger) -> None:
-    stored = ledger.append(LedgerEntry(kind="failed", message="refused: 'password' = 'hunter2hunter2'"))
+    stored = ledger.append(FailedVersionEntry(version=JobVersion(), message="refused: 'password' = 'hunter2hunter2'"))
     assert "hunter2" not in stored.message
     assert "hunter2" not in (ledger.directory / "000001.json").read_text()
 
@@ -235,7 +250,7 @@ def test_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 def _append_many(root: str, writer: int, count: int) -> None:
     for index in range(count):
-        Ledger(root, "orders").append(LedgerEntry(kind="deployed", message=f"{writer}-{index}"))
+        Ledger(root, "orders").append(replace(ENTRY, message=f"{writer}-{index}"))
 
 
 @pytest.mark.slow
@@ -256,7 +271,7 @@ def test_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_exactly_one_of_many_wins_a_number(ledger: Ledger) -> None:
     def claim(number: int) -> LedgerEntry | None:
         try:
-            return ledger.append(LedgerEntry(kind="deploying", message=str(number)), after=0)
+            return ledger.append(replace(CLAIM, message=str(number)), after=0)
         except LedgerConflict:
             return None
 
@@ -282,7 +297,7 @@ def test_half_of_an_entry_that_is_being_written_is_not_passed_over(monkeypatch: 
     """On a store that shows a file while it grows and keeps no writers apart: who waited looks again."""
     root = f"memory://{uuid.uuid4().hex}"
     ledgers = [Ledger(root, "orders") for _ in range(2)]
-    ledgers[0].append(LedgerEntry(kind="deployed"))
+    ledgers[0].append(replace(ENTRY, owner=""))
     half, done = threading.Event(), threading.Event()
     store = ledgers[0]._store
 
@@ -296,13 +311,13 @@ def test_half_of_an_entry_that_is_being_written_is_not_passed_over(monkeypatch: 
         assert half.wait(10)
         threading.Timer(0.5, done.set).start()
         with contextlib.suppress(LedgerConflict):
-            return ledgers[1].append(LedgerEntry(kind="deploying", owner="late"), after=1)
+            return ledgers[1].append(replace(CLAIM, owner="late"), after=1)
         return None
 
     monkeypatch.setattr(store, "_put_checked", slowly)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(late)
-        first = ledgers[0].append(LedgerEntry(kind="deploying", owner="first"), after=1)
+        first = ledgers[0].append(replace(CLAIM, owner="first"), after=1)
         assert other.result() is None
     assert [entry.owner for entry in ledgers[1].entries()] == ["", "first"]
     assert first.number == 2

@@ -19,13 +19,22 @@ import fsspec
 import pytest
 from fsspec.registry import _registry as registered
 
-from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerEntry, LedgerError
+from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerError
 from airflow_flinkcompat.deploy.ledger import store as store_module
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    DeployingEntry,
+    FailedVersionEntry,
+    JobStart,
+    JobVersion,
+)
 from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
+from airflow_flinkcompat.model import JobSpec
 from tests.deploy.object_stores import GcsStandIn, S3StandIn, serving
 from tests.nightly import mostly_nightly
 
-ENTRY = LedgerEntry(kind="deployed", script="INSERT INTO k SELECT * FROM s -- ü", job_id="j1")
+FAILED = FailedVersionEntry(version=JobVersion())
+ENTRY = DeployedEntry(job=JobSpec("INSERT INTO k SELECT * FROM s -- ü"), start=JobStart(job_id="j1"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +83,7 @@ def test_ledger_on_s3_whatever_its_manner(manner: str, s3: S3StandIn, ledger: Le
     first = ledger.append(ENTRY, after=0)
     if manner == "loses":  # the probe's answer was lost before; now that of an entry
         s3.manner = manner
-    second = ledger.append(LedgerEntry(kind="failed"), after=1)
+    second = ledger.append(FAILED, after=1)
     assert ledger.entries() == (first, second)
     assert ledger.head() == first
     with pytest.raises(LedgerConflict):
@@ -127,7 +136,7 @@ def _race(root: str, options: dict[str, Any], rounds: int, barrier: Barrier, won
     for number in range(rounds):
         barrier.wait(60)
         try:
-            entry = ledger.append(LedgerEntry(kind="deploying", message=who), after=number)
+            entry = ledger.append(DeployingEntry(job=ENTRY.job, message=who), after=number)
             won.put((entry.number, who))
         except LedgerError:
             pass
@@ -159,7 +168,7 @@ def test_processes_that_race_for_a_number(writers: int, rounds: int, manner: str
 
 def test_threads_that_append_at_once_lose_nothing(s3: S3StandIn, ledger: Ledger) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: ledger.append(LedgerEntry(kind="failed", message=str(name))), range(12)))
+        list(pool.map(lambda name: ledger.append(replace(FAILED, message=str(name))), range(12)))
     entries = ledger.entries()
     assert [entry.number for entry in entries] == list(range(1, 13))
     assert {entry.message for entry in entries} == {str(name) for name in range(12)}
@@ -213,7 +222,7 @@ def test_what_was_written_over_at_once_is_told(s3: S3StandIn, ledger: Ledger, mo
 
 def test_the_head_of_a_long_ledger_needs_few_requests(s3: S3StandIn, root: str) -> None:
     for number in range(1, 1001):
-        entry = replace(ENTRY, kind="deployed" if number == 990 else "failed", number=number)
+        entry = replace(ENTRY if number == 990 else FAILED, number=number)
         s3.put(root.split("/")[2], f"ledger/orders/{number:06d}.json", _encoded(entry))
     head = Ledger(root, "orders", **s3.options).head()
     assert head is not None
@@ -248,7 +257,7 @@ def test_gcs_is_sent_the_condition(gcs: GcsStandIn) -> None:
     assert (ledger.entries(), ledger.head()) == ((), None)
     first = ledger.append(ENTRY, after=0)
     assert ledger._store.conditional
-    assert ledger.append(LedgerEntry(kind="failed")).number == 2
+    assert ledger.append(FAILED).number == 2
     assert ledger.head() == first
     with pytest.raises(LedgerConflict):
         ledger.append(ENTRY, after=1)

@@ -37,7 +37,7 @@ def gateway_down_after(stage: DeploymentFixture) -> str:
         assert kind is DeployError
         starting = stage.ledger.entries()[-1]
         assert stage.kinds == ["deploying", "stopping", "stopped", "starting"]
-        for part in (way.url, str(starting.job_id), str(starting.savepoint), "is safe in", "Run this again"):
+        for part in (way.url, str(starting.job_id), str(starting.start.savepoint), "is safe in", "Run this again"):
             assert part in message
         assert stage.running == ()
         way.open()

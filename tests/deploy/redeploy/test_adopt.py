@@ -14,10 +14,17 @@ from airflow_flinkcompat.deploy import (
     JobManager,
     Ledger,
     LedgerConflict,
-    LedgerEntry,
     Options,
     ScriptRefused,
     StartMode,
+)
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    DeployingEntry,
+    JobStart,
+    Review,
+    StartedEntry,
+    StartingEntry,
 )
 from airflow_flinkcompat.deploy.redeploy.adopt import Adoption, adopt
 from airflow_flinkcompat.deploy.redeploy.run import Run
@@ -114,10 +121,10 @@ def test_unknown_job(take: Adopt, cluster: JobManagerStandIn) -> None:
 
 
 def test_a_redeploy_that_goes_on_notices(take: Adopt, ledger: Ledger) -> None:
-    run = Run(Pretended(), ledger, SIDE, StartMode.AUTO_FIRST, {}, "bob", Options(), print)
+    run = Run(Pretended(), ledger, SIDE, StartMode.AUTO_FIRST, Review(), None, "bob", Options(), print)
     take()
     with pytest.raises(LedgerConflict):
-        run.append(replace(run.template(), kind="deploying"))
+        run.append(DeployingEntry(**run.attempt))
 
 
 @pytest.mark.parametrize("job_id", ["", "a" * 31, "A" * 32, "../overview", "a" * 32 + "\n"])
@@ -133,7 +140,7 @@ def test_what_is_deployed_already(take: Adopt) -> None:
 
 
 def test_running_deployment_is_not_replaced(take: Adopt, ledger: Ledger, cluster: JobManagerStandIn) -> None:
-    ledger.append(LedgerEntry(kind="deployed", job_id=OTHER))
+    ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
     cluster.job(OTHER, "order totals")
     for former_ended in (False, True):
         with pytest.raises(DeployRefused, match=f"job {OTHER} of entry 1 .* is RUNNING: two jobs"):
@@ -143,15 +150,15 @@ def test_running_deployment_is_not_replaced(take: Adopt, ledger: Ledger, cluster
 
 
 def test_former_job_nobody_knows(take: Adopt, ledger: Ledger) -> None:
-    ledger.append(LedgerEntry(kind="deployed", job_id=OTHER))
+    ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
     with pytest.raises(DeployRefused, match=r"is not known to .* it may run elsewhere. .*--former-ended"):
         take()
     assert take(former_ended=True).entry.number == 2
 
 
 def test_redeploy_under_way(take: Adopt, ledger: Ledger, cluster: JobManagerStandIn) -> None:
-    ledger.append(LedgerEntry(kind="deployed", job_id=OTHER))
-    ledger.append(LedgerEntry(kind="started", script=SCRIPT, job_id=JOB, owner="bob"))
+    ledger.append(DeployedEntry(job=SIDE, start=JobStart(job_id=OTHER)))
+    ledger.append(StartedEntry(job=SIDE, start=JobStart(job_id=JOB), owner="bob"))
     cluster.job(OTHER, "order totals", state="FINISHED")
     with pytest.raises(DeployRefused, match=r"the redeploy of bob has not come to its end .entry 2 .*started"):
         take()
@@ -159,7 +166,7 @@ def test_redeploy_under_way(take: Adopt, ledger: Ledger, cluster: JobManagerStan
 
 
 def test_job_of_a_redeploy_that_still_runs(take: Adopt, ledger: Ledger, cluster: JobManagerStandIn) -> None:
-    ledger.append(LedgerEntry(kind="starting", script=SCRIPT, job_id=OTHER, owner="bob"))
+    ledger.append(StartingEntry(job=SIDE, start=JobStart(job_id=OTHER), owner="bob"))
     cluster.job(OTHER, "order totals")
     with pytest.raises(DeployRefused, match=f"job {OTHER} of entry 1 .* is RUNNING"):
         take(former_ended=True)
@@ -168,7 +175,7 @@ def test_job_of_a_redeploy_that_still_runs(take: Adopt, ledger: Ledger, cluster:
 def test_engine_version(take: Adopt) -> None:
     with pytest.raises(DeployRefused, match=r"stated as 1\.20, but the cluster runs 2\.3\.0"):
         take(replace(SIDE, engine_version="1.20"))
-    assert take(replace(SIDE, engine_version="2.3")).entry.engine_version == "2.3.0"
+    assert take(replace(SIDE, engine_version="2.3")).entry.job.engine_version == "2.3.0"
 
 
 @pytest.mark.parametrize(

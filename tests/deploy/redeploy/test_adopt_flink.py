@@ -35,7 +35,7 @@ def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_pat
             "tables it reads: the job's orders, the script's orders",
             "tables it writes: could not be compared",  # Flink names the tasks of a folder's sink by no table
         )
-        assert adoption.entry.engine_version == "2.3.0"
+        assert adoption.entry.job.engine_version == "2.3.0"
         entry = deploy(
             target, ledger, new, checked_old_sha256=adoption.entry.sha256, start_mode="savepoint",
             options=Options(settle_seconds=2, start_timeout=90), log=print,

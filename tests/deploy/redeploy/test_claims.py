@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, LedgerEntry, Options, Waiting, deploy
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, Waiting, deploy
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, JobStart
 from tests.deploy.jobs import Side, wait_for
 from tests.deploy.pretended import Pretended
 
@@ -31,7 +32,7 @@ class Slow(Pretended):
 def ledger(tmp_path: Path) -> Ledger:
     """Of a deployment whose first version runs."""
     made = Ledger(tmp_path, "orders")
-    made.append(LedgerEntry("deployed", V1.script, V1.settings, sha256=V1.sha256, job_id=JOB, owner="first"))
+    made.append(DeployedEntry(job=V1, start=JobStart(job_id=JOB), owner="first"))
     return made
 
 
@@ -52,7 +53,7 @@ def later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Later:
     return put
 
 
-def run(target: Pretended, ledger: Ledger, owner: str, **options: Any) -> LedgerEntry:
+def run(target: Pretended, ledger: Ledger, owner: str, **options: Any) -> DeployedEntry:
     target.run(JOB)
     given = Options(**{"settle_seconds": 0, **options})
     return deploy(target, ledger, V2, checked_old_sha256=V1.sha256, owner=owner, options=given)
@@ -74,7 +75,7 @@ def test_a_claim_outlasts_the_waits_of_whoever_holds_it(
 
 
 def test_a_claim_of_an_earlier_release_holds_for_a_quarter_of_an_hour(ledger: Ledger, later: Later) -> None:
-    ledger.append(LedgerEntry(kind="deploying", owner="one"))
+    ledger.append(DeployingEntry(job=V2, owner="one"))
     later(minutes=15, seconds=-1)
     with pytest.raises(DeployRefused, match="taken over in 1 s"):
         run(Pretended(), ledger, "another")

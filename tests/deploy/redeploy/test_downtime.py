@@ -18,4 +18,4 @@ def test_both_redeploy_with_state(local_flink: LocalFlink, tmp_path: Path) -> No
         assert 0 < each.ended < each.created < each.proven < 60_000, "its last row, its end, the new one, the proof"
     head = Ledger(tmp_path / "ledger", "ours").head()
     assert head is not None
-    assert (head.kind, head.start_mode) == ("deployed", "savepoint")
+    assert (head.kind, head.start.start_mode) == ("deployed", "savepoint")

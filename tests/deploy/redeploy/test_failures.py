@@ -74,9 +74,9 @@ def full_for_good(stage: DeploymentFixture) -> str:
     assert stage.kinds == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
     head = stage.ledger.head()
     assert head is not None
-    assert (head.sha256, head.start_mode) == (stage.first.sha256, "checkpoint")
-    assert f"runs again as job {head.job_id}, restored from {head.savepoint} and verified" in message
-    assert re.search(r"/chk-\d+$", str(head.savepoint))
+    assert (head.sha256, head.start.start_mode) == (stage.first.sha256, "checkpoint")
+    assert f"runs again as job {head.job_id}, restored from {head.start.savepoint} and verified" in message
+    assert re.search(r"/chk-\d+$", str(head.start.savepoint))
     assert "may be written a second time" in message
     stage.goes_on(head.job_id)
     entry = stage.run(owner="another")

@@ -53,7 +53,8 @@ def taskmanager_lost(stage: DeploymentFixture) -> str:
         assert kind is RolledBack, message
         head = stage.ledger.head()
         assert head is not None
-        for part in (f"started again as job {head.job_id} from {head.savepoint}", "did not prove itself", "look at it"):
+        began = f"started again as job {head.job_id} from {head.start.savepoint}"
+        for part in (began, "did not prove itself", "look at it"):
             assert part in message
     finally:
         flink.revive("taskmanager")
@@ -88,7 +89,7 @@ def _jobmanager_killed(stage: DeploymentFixture, complete: bool) -> tuple[str, P
 def jobmanager_killed_after(stage: DeploymentFixture) -> str:
     message, place = _jobmanager_killed(stage, complete=True)
     entry = stage.run()
-    assert str(place) in str(entry.savepoint).replace("file://", ""), "found in the stop's own folder"
+    assert str(place) in str(entry.start.savepoint).replace("file://", ""), "found in the stop's own folder"
     assert entry.kind == "deployed"
     assert stage.running == (entry.job_id,)
     return f"{message}; the retry found the savepoint and deployed"

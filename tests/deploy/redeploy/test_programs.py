@@ -50,14 +50,14 @@ def test_a_program_is_adopted_with_its_language_and_variables(jobmanager: JobMan
     head = ledger.head()
     assert head == done.entry
     assert head is not None
-    assert (head.kind, head.script, head.language, head.variables) == ("adopted", PROGRAM, "python", GIVEN)
+    assert (head.kind, head.job.script, head.job.language, head.job.variables) == ("adopted", PROGRAM, "python", GIVEN)
     assert done.warnings == ()
     assert done.compared == (
         "name: the script's pipeline.name is 'order totals', the job's name 'order totals'",
         "tables it reads: the job's orders, the script's orders",
         "tables it writes: the job's totals, the script's totals",
     )
-    assert head.sha256 == replace(JOB_PY, engine_version=head.engine_version).sha256
+    assert head.sha256 == replace(JOB_PY, engine_version=head.job.engine_version).sha256
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,17 @@ from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
     Ledger,
-    LedgerEntry,
     RolledBack,
     StartFailed,
     SubmissionUnknown,
+)
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    JobStart,
+    Review,
+    RolledBackEntry,
+    RollingBackEntry,
+    StoppedEntry,
 )
 from airflow_flinkcompat.deploy.redeploy.run import Options, Run
 from airflow_flinkcompat.model import JobSpec, StartMode
@@ -61,9 +68,9 @@ def test_the_start_is_from_the_last_stop_of_a_job_that_came_back(target: Pretend
     assert kinds(ledger)[-2:] == ["stopped", "starting"]
     target.end("job-1", "RUNNING")
     entry = run(target, ledger, V2)
-    assert (entry.savepoint, entry.job_id, target.restored["job-3"]) == (AGAIN, "job-3", AGAIN)
+    assert (entry.start.savepoint, entry.job_id, target.restored["job-3"]) == (AGAIN, "job-3", AGAIN)
     assert target.now == {"job-1": "FINISHED", "job-3": "RUNNING"}
-    assert [each.savepoint for each in ledger.entries() if each.kind == "stopped"] == [STOPPED_AT, AGAIN]
+    assert [each.stop.savepoint for each in ledger.entries() if isinstance(each, StoppedEntry)] == [STOPPED_AT, AGAIN]
 
 
 @pytest.mark.usefixtures("later")
@@ -77,7 +84,7 @@ def test_a_second_stop_that_is_cut_short_is_not_forgotten_for_the_first(
     with pytest.raises(Killed):
         run(target, ledger, V2)
     assert kinds(ledger)[-1] == "stopping"
-    assert run(target, ledger, V2).savepoint == AGAIN
+    assert run(target, ledger, V2).start.savepoint == AGAIN
     assert list(target.stops) == ["stop-1", "stop-2"]
 
 
@@ -114,7 +121,7 @@ def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: Pretended,
     assert "Nothing of orders runs now" not in str(caught.value)
     target.end("job-2" if stays == "job-1" else "job-1", "CANCELED")
     entry = run(target, ledger, V2)
-    assert (entry.job_id, entry.savepoint) == (("job-3", AGAIN) if stays == "job-1" else ("job-2", STOPPED_AT))
+    assert (entry.job_id, entry.start.savepoint) == (("job-3", AGAIN) if stays == "job-1" else ("job-2", STOPPED_AT))
     assert target.running("orders") == (entry.job_id,)
 
 
@@ -152,7 +159,7 @@ def test_a_former_job_that_is_back_is_the_way_back(target: Pretended, ledger: Le
     assert head is not None
     assert (head.kind, head.job_id, head.sha256) == ("rolled-back", "job-1", V1.sha256)
     assert target.now == {"job-1": "RUNNING", "job-2": "CANCELED"}
-    assert run(target, ledger, V2, owner="another").savepoint == AGAIN
+    assert run(target, ledger, V2, owner="another").start.savepoint == AGAIN
 
 
 def test_a_failed_job_that_cannot_be_ended_beside_it_is_named(target: Pretended, ledger: Ledger) -> None:
@@ -191,13 +198,13 @@ def test_a_run_of_the_same_name_and_other_contents_is_another(target: Pretended,
     assert again.job_id not in (first.job_id, entry.job_id), "checked against what it deployed itself: a redeploy"
 
 
-def rolled_back(target: Pretended, ledger: Ledger) -> LedgerEntry:
+def rolled_back(target: Pretended, ledger: Ledger) -> RolledBackEntry:
     run(target, ledger, V1)
     target.fail = "restore"
     with pytest.raises(RolledBack):
         run(target, ledger, V2)
     head = ledger.head()
-    assert head is not None
+    assert isinstance(head, RolledBackEntry)
     return head
 
 
@@ -221,9 +228,9 @@ def test_entries_hold_the_whole_job(target: Pretended, ledger: Ledger) -> None:
         "pass\n", engine="flink", engine_version="2.3.0", source="", language="python", variables={"region": "eu"},
         files={"names.py": "SINK = 'k'\n"},
     )  # fmt: skip
-    one = Run(target, ledger, program, StartMode.STATELESS, {}, "me", Options(), print)
-    begun = ledger.append(dataclasses.replace(one.template(), kind="deploying"))
-    ledger.append(dataclasses.replace(one.template_of(begun), kind="rolling-back"))
+    one = Run(target, ledger, program, StartMode.STATELESS, Review(), None, "me", Options(), print)
+    head = ledger.append(DeployedEntry(**one.attempt, start=JobStart()))
+    ledger.append(RollingBackEntry(**one.way_back(head), start=JobStart()))
     entries = ledger.entries()
     assert [dataclasses.replace(entry.job, source="") for entry in entries] == [program, program]
     assert [(entry.sha256, entry.job.source) for entry in entries] == [

@@ -22,7 +22,6 @@ from airflow_flinkcompat.deploy import (
     JobStatus,
     Ledger,
     LedgerConflict,
-    LedgerEntry,
     Options,
     RolledBack,
     StartFailed,
@@ -31,6 +30,23 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
+from airflow_flinkcompat.deploy.ledger.entries import (
+    ApprovedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
+    FailedVersionEntry,
+    JobStart,
+    JobStop,
+    JobVersion,
+    RejectedEntry,
+    Review,
+    RollingBackEntry,
+    StartedEntry,
+    StartingEntry,
+    StoppedEntry,
+    VersionEntry,
+)
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
 from airflow_flinkcompat.deploy.target import TakenState, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
@@ -59,7 +75,7 @@ def target() -> Pretended:
     return Pretended()
 
 
-def run(target: Pretended, ledger: Ledger, side: JobSpec, **more: Any) -> LedgerEntry:
+def run(target: Pretended, ledger: Ledger, side: JobSpec, **more: Any) -> DeployedEntry:
     head = ledger.head()
     options = Options(**{"settle_seconds": 0, "start_timeout": 0.02, "submit_timeout": 0.02, **more.pop("options", {})})
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
@@ -76,21 +92,17 @@ def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
     )
     entry = run(target, ledger, side, outcome="unknown", report_path="r.json", approved_by="ann")
     assert entry == ledger.head()
-    assert (entry.script, entry.settings, entry.catalog) == (side.script, side.settings, side.catalog)
-    assert entry.functions == ({"name": "f", "kind": "scalar", "language": "java", "definition": ""},)
-    assert (entry.engine, entry.engine_version, entry.sha256) == ("flink", "2.3.0", side.sha256)
-    assert (entry.outcome, entry.report_path, entry.approved_by, entry.owner) == ("unknown", "r.json", "ann", "me")
+    assert dataclasses.replace(entry.job, source=side.source) == JobSpec.from_dict(side.to_dict())
+    assert (entry.job.engine, entry.job.engine_version, entry.sha256) == ("flink", "2.3.0", side.sha256)
+    assert (entry.review, entry.owner) == (Review("unknown", "r.json", "ann"), "me")
 
 
 def test_side_comes_back_from_the_ledger(target: Pretended, ledger: Ledger) -> None:
     functions = (FunctionDeclaration("f", "aggregate", "python"),)
     side = compat.Side(SCRIPT, {"a": "b"}, functions, engine="flink", engine_version="2.3.0")
-    entry = run(target, ledger, side)
-    declared = tuple(FunctionDeclaration(**row) for row in entry.functions)
-    again = compat.Side(
-        entry.script, entry.settings, declared, entry.catalog, entry.engine, entry.engine_version, source="elsewhere"
-    )
-    assert again.sha256 == side.sha256 == entry.sha256
+    run(target, ledger, side)
+    (head,) = (entry for entry in ledger.entries() if isinstance(entry, DeployedEntry))
+    assert compat.Side.of(head.job).sha256 == side.sha256 == head.sha256
 
 
 def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(target: Pretended, ledger: Ledger) -> None:
@@ -102,8 +114,9 @@ def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(tar
 
 def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    assert run(target, ledger, V2, options={"savepoint_directory": "s3://b/"}).savepoint == "s3://b/orders/stop-1/job-1"
-    assert run(target, ledger, V1).savepoint == "file:/sp/orders/stop-2/job-2"
+    entry = run(target, ledger, V2, options={"savepoint_directory": "s3://b/"})
+    assert entry.start.savepoint == "s3://b/orders/stop-1/job-1"
+    assert run(target, ledger, V1).start.savepoint == "file:/sp/orders/stop-2/job-2"
 
 
 def test_first_deployment_has_no_savepoint_to_start_from(target: Pretended, ledger: Ledger) -> None:
@@ -141,8 +154,8 @@ def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
     last = run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
     stopping, stopped = ledger.entries()[5:7]
-    assert (stopping.job_id, stopping.trigger_id, stopping.savepoint) == ("job-1", "stop-1", None)
-    assert (stopped.job_id, stopped.savepoint) == ("job-1", STOPPED_AT)
+    assert stopping.stop == JobStop("job-1", "stop-1", directory="file:/sp/orders/stop-1")
+    assert stopped.stop == JobStop("job-1", "stop-1", savepoint=STOPPED_AT)
     assert last.evidence[0] == f"restored from {STOPPED_AT}"
     assert last.effective_settings == {
         "cluster": {"execution.checkpointing.savepoint-dir": "file:/sp"},
@@ -220,11 +233,11 @@ def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
     head = ledger.head()
     assert head is not None
-    assert (head.sha256, head.job_id, head.savepoint, head.start_mode) == (
+    assert (head.sha256, head.job_id, head.start.savepoint, head.start.start_mode) == (
         V1.sha256, "job-2", "file:/chk-8", "checkpoint",
     )  # fmt: skip
     assert target.now == {"job-1": "FAILED", "job-2": "RUNNING"}
-    assert run(target, ledger, V2, owner="another").savepoint == "file:/sp/orders/stop-2/job-2"
+    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/stop-2/job-2"
 
 
 def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back(
@@ -248,7 +261,7 @@ def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
     assert "deploy the script of ledger entry 4 again with start mode 'checkpoint'" in str(caught.value)
     del target.start  # type: ignore[method-assign]
     entry = run(target, ledger, V1, start_mode="checkpoint", outcome="compatible")
-    assert entry.savepoint == "file:/chk-8", "which does go through"
+    assert entry.start.savepoint == "file:/chk-8", "which does go through"
 
 
 @pytest.mark.parametrize("at", ["stopped", "started"])
@@ -322,7 +335,7 @@ def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -
         run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]
     target.fail = ""
-    assert run(target, ledger, V2).savepoint == "file:/sp/orders/stop-2/job-1"
+    assert run(target, ledger, V2).start.savepoint == "file:/sp/orders/stop-2/job-1"
 
 
 def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended, ledger: Ledger) -> None:
@@ -334,7 +347,7 @@ def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended
     assert kinds(ledger)[-1] == "stopping"
     target.fail = ""
     target.end("job-1", "FINISHED")
-    assert run(target, ledger, V2).savepoint == STOPPED_AT
+    assert run(target, ledger, V2).start.savepoint == STOPPED_AT
     assert list(target.stops) == ["stop-1"], "one stop"
 
 
@@ -363,17 +376,18 @@ def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: 
     steps = ["deploying", "stopping", "stopped", "starting", "started", "failed", "rolling-back", "rolled-back"]
     assert kinds(ledger)[4:] == [kind for kind in steps if where == "restore" or kind != "started"]
     failed = next(entry for entry in ledger.entries() if entry.kind == "failed")
-    assert (failed.savepoint, failed.sha256, failed.rolls_back_to) == (STOPPED_AT, V2.sha256, 4)
+    assert (failed.start.savepoint, failed.sha256, failed.rolls_back_to) == (STOPPED_AT, V2.sha256, 4)
     head = ledger.head()
     assert head is not None
-    assert (head.kind, head.sha256, head.job_id, head.savepoint) == ("rolled-back", V1.sha256, "job-3", STOPPED_AT)
+    assert (head.kind, head.sha256) == ("rolled-back", V1.sha256)
+    assert (head.job_id, head.start.savepoint) == ("job-3", STOPPED_AT)
     assert target.running("orders") == ("job-3",)
     assert target.calls.count("stop") == 1
 
     # This very run is told the same again; another one may try.
     with pytest.raises(RolledBack, match="Rolled back"):
         run(target, ledger, V2)
-    assert run(target, ledger, V2, owner="another").savepoint == "file:/sp/orders/stop-2/job-3"
+    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/stop-2/job-3"
 
 
 def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger: Ledger) -> None:
@@ -392,7 +406,7 @@ def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger:
 
     target.fail = ""
     back = run(target, ledger, V1, start_mode="savepoint")
-    assert (back.savepoint, back.sha256, target.calls.count("stop")) == (STOPPED_AT, V1.sha256, 1)
+    assert (back.start.savepoint, back.sha256, target.calls.count("stop")) == (STOPPED_AT, V1.sha256, 1)
 
 
 def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledger) -> None:
@@ -404,7 +418,7 @@ def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledge
     target.fail = ""
     entry = run(target, ledger, V2, start_mode="stateless")
     assert target.restored[str(entry.job_id)] is None
-    assert (entry.start_mode, entry.savepoint) == ("stateless", STOPPED_AT)
+    assert (entry.start.start_mode, entry.start.savepoint) == ("stateless", STOPPED_AT)
 
 
 def test_first_start_that_fails(target: Pretended, ledger: Ledger) -> None:
@@ -543,7 +557,8 @@ def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: P
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     target.retained = True
     entry = run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
-    assert (entry.start_mode, entry.savepoint, target.calls.count("stop")) == ("checkpoint", "file:/chk-7", 0)
+    assert (entry.start.start_mode, entry.start.savepoint) == ("checkpoint", "file:/chk-7")
+    assert target.calls.count("stop") == 0
     assert target.now == {"job-1": "CANCELED", "job-2": "RUNNING"}
 
 
@@ -553,7 +568,7 @@ def test_job_that_failed_goes_on_from_its_last_checkpoint(target: Pretended, led
     target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
     with pytest.raises(DeployRefused, match="start mode checkpoint"):
         run(target, ledger, V2, start_mode="savepoint")
-    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").savepoint == "file:/chk-7"
+    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-7"
 
 
 def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledger) -> None:
@@ -586,7 +601,7 @@ def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Pre
         return 0.0
 
     target.statistics_age = renewed  # type: ignore[method-assign]
-    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").savepoint == "file:/chk-8"
+    assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-8"
 
 
 def test_every_step_has_its_own_time(target: Pretended, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -607,32 +622,32 @@ def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended,
     assert disposed == ["file:/sp/orders/stop-1/job-1", "file:/sp/orders/stop-2/job-2"]
     head = ledger.head()
     assert head is not None
-    assert head.savepoint == "file:/sp/orders/stop-4/job-4"
+    assert head.start.savepoint == "file:/sp/orders/stop-4/job-4"
     assert surplus(ledger.entries(), 1) == ("file:/sp/orders/stop-3/job-3",)
     assert surplus(ledger.entries(), 0) == ("file:/sp/orders/stop-3/job-3",)
 
 
 def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.before["stop"] = lambda: ledger.append(LedgerEntry(kind="deploying", owner="other"))
+    target.before["stop"] = lambda: ledger.append(DeployingEntry(job=V2, owner="other"))
     target.calls.clear()
     with pytest.raises(LedgerConflict):
         run(target, ledger, V2)
     assert [call for call in target.calls if call != "result"] == ["validate", "stop"]
     stopped = ledger.entries()[-1]
-    assert (stopped.kind, stopped.savepoint) == ("stopped", STOPPED_AT), "the savepoint is recorded in any case"
+    assert (stopped.kind, stopped.stop.savepoint) == ("stopped", STOPPED_AT), "the savepoint is recorded in any case"
 
 
 def test_rejection_in_between_takes_no_part(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.before["submit"] = lambda: ledger.append(LedgerEntry(kind="rejected", sha256="cd"))
+    target.before["submit"] = lambda: ledger.append(RejectedEntry(version=JobVersion(sha256="cd")))
     run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "rejected", "started", "deployed"]
 
 
 def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    ledger.append(LedgerEntry(kind="deploying", owner="other"))
+    ledger.append(DeployingEntry(job=V2, owner="other"))
     with pytest.raises(
         DeployRefused, match=r"other is deploying orders \(entry 5, deploying, \d+ s ago\): wait for it"
     ):
@@ -640,7 +655,7 @@ def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: 
     log: list[str] = []
     run(target, ledger, V2, options={"claim_seconds": 0}, log=log.append)
     assert "taking over the unfinished run of other (entry 5, deploying)" in log
-    ledger.append(LedgerEntry(kind="deploying", owner="me"))
+    ledger.append(DeployingEntry(job=V1, owner="me"))
     run(target, ledger, V1)
 
 
@@ -648,33 +663,31 @@ def test_started_job_of_another_version_must_go_first(target: Pretended, ledger:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.run("jobX")
-    ledger.append(LedgerEntry(kind="stopped", owner="me", job_id="job-1", savepoint=STOPPED_AT))
-    ledger.append(LedgerEntry(kind="started", owner="me", job_id="jobX", sha256=V2.sha256))
+    ledger.append(StoppedEntry(job=V2, stop=JobStop("job-1", savepoint=STOPPED_AT), owner="me"))
+    ledger.append(StartedEntry(job=V2, start=JobStart(job_id="jobX"), owner="me"))
     with pytest.raises(DeployRefused, match="job jobX of entry 6 runs another version"):
         run(target, ledger, V1)
     target.end("jobX", "CANCELED")
     run(target, ledger, V1)
 
 
-@pytest.mark.parametrize("between", ["rejected", "failed", "approved"])
-def test_decision_after_a_killed_run_does_not_hide_its_job(between: str, target: Pretended, ledger: Ledger) -> None:
+@pytest.mark.parametrize("between", [RejectedEntry, FailedVersionEntry, ApprovedEntry])
+def test_decision_after_a_killed_run_does_not_hide_its_job(
+    between: type[VersionEntry], target: Pretended, ledger: Ledger
+) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.run("jobX")
-    ledger.append(
-        LedgerEntry(
-            kind="started", owner="me", job_id="jobX", sha256=V2.sha256, script=V2.script, start_mode="stateless"
-        )
-    )
-    ledger.append(LedgerEntry(kind=between, owner="a person", sha256="cd"))
+    ledger.append(StartedEntry(job=V2, start=JobStart("stateless", job_id="jobX"), owner="me"))
+    ledger.append(between(version=JobVersion(sha256="cd"), owner="a person"))
     assert run(target, ledger, V2, start_mode="stateless").job_id == "jobX"
 
 
 def test_what_a_late_try_meant_to_do_is_not_written(target: Pretended, ledger: Ledger) -> None:
     """The first try goes on beside its retry, which is further: it stops, and leaves nothing that would be taken up."""
     run(target, ledger, V1)
-    stopped = LedgerEntry(kind="stopped", owner="me", job_id="job-1", savepoint=STOPPED_AT, script=V2.script)
-    begun = [stopped, LedgerEntry(kind="starting", owner="me", job_id="job-9", sha256=V2.sha256, script=V2.script)]
+    stopped = StoppedEntry(job=V2, stop=JobStop("job-1", savepoint=STOPPED_AT), owner="me")
+    begun = [stopped, StartingEntry(job=V2, start=JobStart(job_id="job-9"), owner="me")]
     target.before["result"] = lambda: [ledger.append(entry) for entry in begun]
     with pytest.raises(LedgerConflict):
         run(target, ledger, V2)
@@ -686,13 +699,13 @@ def test_what_a_late_try_meant_to_do_is_not_written(target: Pretended, ledger: L
 def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     late = run(target, ledger, V2)
-    failed = LedgerEntry(kind="failed", owner="me", script=V2.script, job_id=late.job_id, savepoint=STOPPED_AT)
+    failed = FailedEntry(job=V2, start=JobStart(savepoint=STOPPED_AT, job_id=late.job_id), owner="me")
     for rolls_back_to in (4, late.number):
         ledger.append(dataclasses.replace(failed, rolls_back_to=rolls_back_to if rolls_back_to == 4 else None))
-    ledger.append(LedgerEntry(kind="rolling-back", owner="me", script=V1.script, job_id="job-9"))
+    ledger.append(RollingBackEntry(job=V1, start=JobStart(job_id="job-9"), owner="me"))
     entry = run(target, ledger, V1, owner="later", options={"claim_seconds": 0})
     assert target.running("orders") == (entry.job_id,)
-    assert entry.savepoint == f"file:/sp/orders/stop-2/{late.job_id}", "what runs was stopped, not cancelled"
+    assert entry.start.savepoint == f"file:/sp/orders/stop-2/{late.job_id}", "what runs was stopped, not cancelled"
 
 
 def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledger: Ledger) -> None:
@@ -706,7 +719,7 @@ def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledge
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "stopping"
     target.stop_result = results  # type: ignore[method-assign]
-    assert run(target, ledger, V2).savepoint == STOPPED_AT
+    assert run(target, ledger, V2).start.savepoint == STOPPED_AT
     assert list(target.stops) == ["stop-1"]
 
 
@@ -737,7 +750,7 @@ def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: Pretended, l
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     target.fail = ""
     entry = run(target, ledger, V2, start_mode="savepoint")
-    assert (entry.savepoint, target.calls.count("stop")) == (STOPPED_AT, 1)
+    assert (entry.start.savepoint, target.calls.count("stop")) == (STOPPED_AT, 1)
 
 
 def test_a_checkpoint_without_a_place_is_no_start(target: Pretended, ledger: Ledger) -> None:

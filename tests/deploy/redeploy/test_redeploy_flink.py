@@ -13,7 +13,6 @@ import pytest
 from airflow_flinkcompat.deploy import (
     DeployRefused,
     Ledger,
-    LedgerEntry,
     Operation,
     Options,
     Proof,
@@ -24,6 +23,7 @@ from airflow_flinkcompat.deploy import (
     TargetError,
     deploy,
 )
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DisposedEntry, Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
@@ -59,14 +59,14 @@ def ledger(tmp_path: Path, target: SqlGatewayTarget, request: pytest.FixtureRequ
         target.cancel(job_id)
 
 
-Deploy = Callable[..., LedgerEntry]
+Deploy = Callable[..., DeployedEntry]
 
 
 @pytest.fixture
 def run(target: SqlGatewayTarget, ledger: Ledger) -> Deploy:
     """``deploy`` with the ledger's head as the checked side, unless a test says otherwise."""
 
-    def run(side: Side, **arguments: Any) -> LedgerEntry:
+    def run(side: Side, **arguments: Any) -> DeployedEntry:
         head = ledger.head()
         given = {"checked_old_sha256": head.sha256 if head else None, "options": OPTIONS, "log": print, **arguments}
         return deploy(given.pop("target", target), ledger, side, **given)
@@ -78,7 +78,7 @@ def kinds(ledger: Ledger) -> list[str]:
     return [entry.kind for entry in ledger.entries()]
 
 
-def first_deployment(run: Deploy, files: Files, **changes: Any) -> tuple[Side, LedgerEntry]:
+def first_deployment(run: Deploy, files: Files, **changes: Any) -> tuple[Side, DeployedEntry]:
     side = Side(files.script(), **changes)
     files.arrive("1.csv", FIRST)
     entry = run(side)
@@ -90,23 +90,23 @@ def test_resume_keeps_state_and_stateless_does_not(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
     side, first = first_deployment(run, files)
-    assert (first.start_mode, first.savepoint, first.number) == ("stateless", None, 4)
+    assert (first.start.start_mode, first.start.savepoint, first.number) == ("stateless", None, 4)
     assert kinds(ledger) == FIRST_STEPS
     assert target.running(ledger.deployment) == (first.job_id,)
 
     resumed = run(side, outcome="compatible", approved_by="ann", start_mode="savepoint")
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
-    assert (resumed.start_mode, resumed.outcome, resumed.approved_by) == ("savepoint", "compatible", "ann")
-    assert resumed.savepoint is not None
-    assert f"/{ledger.deployment}/" in resumed.savepoint, "each stop has a folder for itself"
-    assert resumed.evidence[0] == f"restored from {resumed.savepoint}"
+    assert (resumed.start.start_mode, resumed.review) == ("savepoint", Review("compatible", approved_by="ann"))
+    assert resumed.start.savepoint is not None
+    assert f"/{ledger.deployment}/" in resumed.start.savepoint, "each stop has a folder for itself"
+    assert resumed.evidence[0] == f"restored from {resumed.start.savepoint}"
     assert any(
         re.fullmatch(r"state: [\d,]+ bytes in the first checkpoint, [1-9][\d,]* in the savepoint", line)
         for line in resumed.evidence
     )
     assert resumed.effective_settings["session"]["parallelism.default"] == "1"
     assert "execution.checkpointing.dir" in resumed.effective_settings["cluster"]
-    assert target.restored_from(str(resumed.job_id)).snapshot == resumed.savepoint
+    assert target.restored_from(str(resumed.job_id)).snapshot == resumed.start.savepoint
     assert target.running(ledger.deployment) == (resumed.job_id,)
     files.arrive("2.csv", SECOND)
     # 5 + 7: rows from both sides of the savepoint; no second minute 0: the first file was not read again.
@@ -158,7 +158,7 @@ def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Led
     steps = ["deploying", "stopping", "stopped", "starting", "failed", "rolling-back", "rolled-back"]
     assert kinds(ledger)[4:] == steps
     failed = ledger.entries()[-3]
-    assert failed.savepoint
+    assert failed.start.savepoint
     assert "Cannot map" in failed.message
     assert len(failed.message) < 900
     message = str(caught.value)
@@ -168,7 +168,7 @@ def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Led
     assert back is not None
     assert (back.kind, back.sha256) == ("rolled-back", first.sha256)
     assert target.running(ledger.deployment) == (back.job_id,)
-    assert back.savepoint == failed.savepoint == target.restored_from(str(back.job_id)).snapshot
+    assert back.start.savepoint == failed.start.savepoint == target.restored_from(str(back.job_id)).snapshot
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")
     assert any(line.startswith("state: ") for line in back.evidence) is False, "a way back has nothing to compare with"
@@ -220,15 +220,15 @@ def test_old_savepoints_go_and_a_retained_checkpoint_is_a_start(
     retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     side, _ = first_deployment(run, files, settings={**SETTINGS, **retained})
     options = replace(OPTIONS, keep_savepoints=1)
-    old, kept = (run(side, options=options).savepoint for _ in range(2))
+    old, kept = (run(side, options=options).start.savepoint for _ in range(2))
     folders = [Path(str(path).removeprefix("file:")) for path in (old, kept)]
     assert [folder.is_dir() for folder in folders] == [False, True]
-    assert [entry.savepoint for entry in ledger.entries() if entry.kind == "disposed"] == [old]
+    assert [entry.savepoint for entry in ledger.entries() if isinstance(entry, DisposedEntry)] == [old]
 
     entry = run(side, start_mode="checkpoint", outcome="compatible", options=options)
-    assert entry.start_mode == "checkpoint"
-    assert "/chk-" in str(entry.savepoint)
-    assert target.restored_from(str(entry.job_id)).snapshot == entry.savepoint
+    assert entry.start.start_mode == "checkpoint"
+    assert "/chk-" in str(entry.start.savepoint)
+    assert target.restored_from(str(entry.job_id)).snapshot == entry.start.savepoint
     assert target.running(ledger.deployment) == (entry.job_id,)
     files.arrive("2.csv", SECOND)
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before")
@@ -298,7 +298,7 @@ def test_interrupted_run_is_taken_up(
     taken_up = run(changed, owner="worker-1")
     stopped = ledger.entries()[6]
     assert (stopped.kind, stopped.job_id) == ("stopped", first.job_id)
-    assert taken_up.savepoint == stopped.savepoint == target.restored_from(str(taken_up.job_id)).snapshot
+    assert taken_up.start.savepoint == stopped.stop.savepoint == target.restored_from(str(taken_up.job_id)).snapshot
     assert target.running(ledger.deployment) == (taken_up.job_id,)
     if at == "verify":
         assert left_running == (taken_up.job_id,), "the started job is verified, not started twice"
@@ -311,7 +311,7 @@ def test_reset_in_the_script_does_not_take_the_savepoint_away(
     side = Side(files.script(before=f"{before}SET 'pipeline.name' = '{ledger.deployment}';\n"))
     run(side)
     resumed = run(side)
-    assert resumed.savepoint == target.restored_from(str(resumed.job_id)).snapshot is not None
+    assert resumed.start.savepoint == target.restored_from(str(resumed.job_id)).snapshot is not None
 
 
 @pytest.mark.parametrize("opening", mostly_nightly(["EXECUTE STATEMENT SET BEGIN", "BEGIN STATEMENT SET;"]))

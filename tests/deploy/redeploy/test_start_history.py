@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, JobStatus, Ledger, LedgerEntry, RolledBack, StartFailed
+from airflow_flinkcompat.deploy.ledger.entries import JobStart, JobStop, StartingEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.start_history import number_of
 from airflow_flinkcompat.deploy.redeploy.verify import verify_start
 from airflow_flinkcompat.deploy.target import JobHistory, TakenState, VertexState
@@ -86,7 +87,7 @@ def fails(target: Pretended, job_history: JobHistory, *at: float, state: str = "
 
 def test_a_job_that_failed_long_after_its_start_was_deployed(target: Pretended, ledger: Ledger) -> None:
     entry = run(target, ledger, V2, options=OPTIONS)
-    assert (entry.kind, entry.job_id, entry.savepoint) == ("deployed", "job-2", STOPPED_AT)
+    assert (entry.kind, entry.job_id, entry.start.savepoint) == ("deployed", "job-2", STOPPED_AT)
     assert entry.evidence[0] == f"restored from {STOPPED_AT}"
     assert any(
         line.startswith("after its settle time it failed 1 time, first at 20")
@@ -180,9 +181,7 @@ def test_a_job_that_is_gone_since_was_deployed_and_is_not_undone(
 
 def test_a_start_without_state(ledger: Ledger, began: float, monkeypatch: pytest.MonkeyPatch) -> None:
     target = Pretended()
-    ledger.append(
-        LedgerEntry("starting", V1.script, owner="me", job_id="job-2", start_mode="stateless", sha256=V1.sha256)
-    )
+    ledger.append(StartingEntry(job=V1, start=JobStart("stateless", job_id="job-2"), owner="me"))
     target.jobs["job-2"] = JobStatus("job-2", "orders", "RUNNING", True, 68, "a task died")
     target.restored["job-2"] = None
     _written_at(monkeypatch, began)
@@ -195,9 +194,11 @@ def test_a_start_without_state(ledger: Ledger, began: float, monkeypatch: pytest
 
 
 def test_numbers_of_states() -> None:
-    stopped = LedgerEntry("stopped", savepoint="file:///sp/1", checkpoint="file:/c/chk-7", state={"number": 9})
+    taken = TakenState("file:///sp/1", number=9)
+    stopped = StoppedEntry(job=V1, stop=JobStop("job-1", checkpoint="file:/c/chk-7", savepoint=taken.path, state=taken))
+    unmeasured = replace(stopped, stop=replace(stopped.stop, state=None))
     assert number_of(None, ()) == 0
     assert number_of("file:/c/chk-12", ()) == 12
     assert number_of("file:/sp/1", [stopped]) == 9
-    assert number_of("file:/sp/1", [replace(stopped, state={})]) == 7, "at least"
+    assert number_of("file:/sp/1", [unmeasured]) == 7, "at least"
     assert number_of("file:/sp/2", [stopped]) is None

@@ -17,7 +17,6 @@ from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
     Ledger,
-    LedgerEntry,
     Options,
     RolledBack,
     SubmissionUnknown,
@@ -27,6 +26,7 @@ from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result
 from airflow_flinkcompat.deploy.flink.snapshot import StoredList
 from airflow_flinkcompat.deploy.flink.source_tables import sources_of
 from airflow_flinkcompat.deploy.flink.tables import overlay
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.sources.offsets import decide
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown, positions_of, specific_offsets
@@ -228,7 +228,7 @@ def cluster(*sources: SourceTable) -> Pretended:
     return Pretended(reads={side.script: Sources(sources) for side in (V1, V2)})
 
 
-def run(target: Pretended, ledger: Ledger, side: Side = V2, **more: Any) -> LedgerEntry:
+def run(target: Pretended, ledger: Ledger, side: Side = V2, **more: Any) -> DeployedEntry:
     head = ledger.head()
     given = {"checked_old_sha256": head.sha256 if head else None, "owner": None, "start_mode": "stateless", **more}
     options = Options(settle_seconds=0, start_timeout=0.02, submit_timeout=0.02)
@@ -239,8 +239,8 @@ def stood_at(monkeypatch: pytest.MonkeyPatch, places: Mapping[str, Mapping[int, 
     monkeypatch.setattr("airflow_flinkcompat.deploy.sources.offsets.read_positions", lambda savepoint: places)
 
 
-def rows(entry: LedgerEntry) -> list[tuple[Any, ...]]:
-    return [(row["path"][-1], row["choice"], row["options"]) for row in entry.offsets]
+def rows(entry: DeployedEntry) -> list[tuple[Any, ...]]:
+    return [(row["path"][-1], row["choice"], row["options"]) for row in entry.start.offsets]
 
 
 def test_a_stateless_start_begins_by_the_script_and_says_so(ledger: Ledger) -> None:
@@ -248,7 +248,7 @@ def test_a_stateless_start_begins_by_the_script_and_says_so(ledger: Ledger) -> N
     entry = run(cluster(ORDERS, RATES), ledger, V1, log=said.append)
     assert rows(entry) == [("orders", "script", {}), ("rates", "script", {})]
     assert entry == ledger.head(), "the ledger keeps it"
-    assert [line for line in said if line.startswith("table ")] == [row["words"] for row in entry.offsets]
+    assert [line for line in said if line.startswith("table ")] == [row["words"] for row in entry.start.offsets]
 
 
 def test_what_was_chosen_is_tried_first_and_given_to_the_start_alone(ledger: Ledger) -> None:
@@ -257,7 +257,7 @@ def test_what_was_chosen_is_tried_first_and_given_to_the_start_alone(ledger: Led
     tables = {ORDERS.path: {MODE: "latest-offset"}}
     assert target.tried == [{}, tables]
     assert target.starts[-1][1].tables == tables
-    assert target.starts[-1][0] == V1.script == entry.script
+    assert target.starts[-1][0] == V1.script == entry.job.script
     assert rows(entry) == [("orders", "latest", {MODE: "latest-offset"}), ("rates", "script", {})]
 
 
@@ -282,8 +282,8 @@ def test_with_state_offsets_are_stored_ones(ledger: Ledger, mode: str, offsets: 
         run(target, ledger, start_mode=mode, offsets=offsets, outcome="compatible")
     assert (len(target.calls), target.now) == (before, {"job-1": "RUNNING"})
     entry = run(target, ledger, start_mode="savepoint", offsets="as-stored")
-    assert [row["choice"] for row in entry.offsets] == ["as-stored"]
-    assert f"goes on from its offset in {entry.savepoint}" in entry.offsets[0]["words"]
+    assert [row["choice"] for row in entry.start.offsets] == ["as-stored"]
+    assert f"goes on from its offset in {entry.start.savepoint}" in entry.start.offsets[0]["words"]
 
 
 def test_as_stored_without_state_begins_where_the_stop_left_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +345,7 @@ def test_sources_nobody_can_name_begin_by_the_script_or_not_at_all(ledger: Ledge
     with pytest.raises(DeployRefused, match="what the job reads is not known: the table 'x' is not understood"):
         run(target, ledger, V1, offsets="earliest")
     assert ledger.entries() == ()
-    assert "which ones there are is not known" in run(target, ledger, V1).offsets[0]["words"]
+    assert "which ones there are is not known" in run(target, ledger, V1).start.offsets[0]["words"]
 
 
 # -------------------------------------------------------------------------------- after a backfill
@@ -376,7 +376,7 @@ def test_a_hand_over_says_where_its_sources_begin(
 ) -> None:
     record = handed_over(column, live_from, **source.options)
     entry = run(cluster(source), ledger, V1, hand_over=record, offsets=given)
-    assert [row["choice"] for row in entry.offsets] == [choice]
+    assert [row["choice"] for row in entry.start.offsets] == [choice]
 
 
 @pytest.mark.parametrize(

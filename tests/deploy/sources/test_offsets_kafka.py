@@ -14,12 +14,12 @@ from airflow_flinkcompat.deploy import (
     DeployRefused,
     JobManager,
     Ledger,
-    LedgerEntry,
     Options,
     SqlGatewayTarget,
     TargetError,
     deploy,
 )
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from tests.backfill.kafka_broker import Broker, kafka_broker
@@ -86,7 +86,7 @@ class Orders:
         """Rows whose records are of these seconds since the epoch, and on."""
         self.broker.send(self.jvm, self.topic, [(None, row) for row in rows], partition, millis=second * SECOND)
 
-    def deploy(self, side: Side, **arguments: Any) -> LedgerEntry:
+    def deploy(self, side: Side, **arguments: Any) -> DeployedEntry:
         head = self.ledger.head()
         given = {"checked_old_sha256": head.sha256 if head else None, "options": OPTIONS, **arguments}
         return deploy(self.target, self.ledger, side, log=self.said.append, **given)
@@ -136,7 +136,7 @@ def test_as_stored_loses_no_row_and_reads_none_twice(orders: Orders) -> None:
     every = ["a1", "a2", "a3", "b1", *[f"c{i:03}" for i in range(500)], "d1", "e1", "f1"]
     wait_for(lambda: len(orders.rows(1, 4)) + len(orders.rows(2, 1)) >= len(every), "every row is written")
     assert sorted(orders.rows(1, 4) + orders.rows(2, 1)) == every
-    (row,) = second.offsets
+    (row,) = second.start.offsets
     assert row["options"]["scan.startup.mode"] == "specific-offsets"
     assert row["words"] in orders.said
     # And with state the choice is Flink's, not ours: the same again, from the savepoint.
@@ -188,8 +188,8 @@ def test_a_partition_nobody_read_yet_goes_on_from_its_group(orders: Orders) -> N
     orders.deploy(side)
     assert orders.rows(1, 1) == ["a2"]
     entry = orders.deploy(orders.side(2), start_mode="stateless", offsets="as-stored")
-    assert len(list(Path(str(entry.savepoint).removeprefix("file:")).iterdir())) > 1
-    places = entry.offsets[0]["options"]["scan.startup.specific-offsets"]
+    assert len(list(Path(str(entry.start.savepoint).removeprefix("file:")).iterdir())) > 1
+    places = entry.start.offsets[0]["options"]["scan.startup.specific-offsets"]
     assert places == "partition:0,offset:2;partition:1,offset:-3;partition:2,offset:-3;partition:3,offset:-3"
     orders.send(1, "b2")
     orders.send(3, "d1")

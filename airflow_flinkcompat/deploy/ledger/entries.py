@@ -1,0 +1,516 @@
+"""What the ledger holds: a type for each kind of entry, and the flat JSON object that each is stored as.
+
+What recurs is a value of its own, whose fields are keys of that object: the job, what let it run (:class:`Review`), and
+what is known of a start (:class:`JobStart`) and of a stop (:class:`JobStop`). Every key of the schema is written, also
+those that a kind does not have, and what is absent says what an empty one does: releases read each other's entries.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, ClassVar, Self
+
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, TakenState
+from airflow_flinkcompat.model import JobSpec
+
+SCHEMA = "flinkcompat-ledger/1"
+
+
+def _absent() -> dict[str, Any]:
+    """Every key of the schema, in the order in which they are shown, with what an entry says that has it not."""
+    return {
+        "kind": "", "script": "", "settings": {}, "functions": [], "catalog": "", "language": "sql", "variables": {},
+        "files": {}, "engine": "", "engine_version": None, "sha256": "", "job_id": None, "savepoint": None,
+        "start_mode": None, "offsets": (), "outcome": None, "report_path": None, "approved_by": None, "message": "",
+        "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
+        "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
+        "passes_over": (), "number": 0, "at": "", "schema": SCHEMA,
+    }  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------- groups of fields
+@dataclass(frozen=True)
+class _Keys:
+    """A value whose fields are keys of an entry."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        known = {each.name: row[each.name] for each in fields(cls) if each.name in row}
+        return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})
+
+
+@dataclass(frozen=True)
+class Review(_Keys):
+    """What let a version run: the outcome of its check, where the report is kept, and who approved it."""
+
+    outcome: str | None = None
+    report_path: str | None = None
+    approved_by: str | None = None
+
+
+@dataclass(frozen=True)
+class JobVersion(_Keys):
+    """A version by its digest. Its script is not kept: it may hold secrets, or be one that cannot be read."""
+
+    engine: str = ""
+    engine_version: str | None = None
+    sha256: str = ""
+
+    @classmethod
+    def of(cls, job: JobSpec) -> JobVersion:
+        return cls(job.engine, job.engine_version, job.digest())
+
+
+@dataclass(frozen=True)
+class JobStart(_Keys):
+    """What is known of a start.
+
+    ``savepoint``: the savepoint or checkpoint it goes on from. ``offsets``: where the sources begin, a row each: path
+    of the table, choice, options, words. ``request_id``: what it is asked for under, so that asking again is the same
+    start. ``job_id``: the job, once its name is known.
+    """
+
+    start_mode: str | None = None
+    savepoint: Snapshot | None = None
+    offsets: tuple[Mapping[str, Any], ...] = ()
+    request_id: str | None = None
+    job_id: JobRef | None = None
+
+    @property
+    def asked_under(self) -> str:
+        """The request id; entries of earlier releases name the job alone, by the same id."""
+        return str(self.request_id or self.job_id)
+
+    @property
+    def job_ref(self) -> JobRef:
+        """The job, of a start whose job is named."""
+        return JobRef(str(self.job_id))
+
+
+@dataclass(frozen=True)
+class JobStop(_Keys):
+    """What is known of a stop.
+
+    ``trigger_id``: what it is asked for under, so that asking again is the same stop; None where the job is cancelled
+    and goes on from its last checkpoint. ``checkpoint``: the last one before the stop, as ``offsets``, the next offset
+    by source partition. ``directory``: where the savepoint is asked to go. Once the job has ended, ``savepoint`` is
+    what it left, and ``state`` what the statistics show of that.
+    """
+
+    job_id: JobRef
+    trigger_id: str | None = None
+    checkpoint: Snapshot | None = None
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    directory: str | None = None
+    savepoint: Snapshot | None = None
+    state: TakenState | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        row = super().to_dict()
+        state = {**(self.state.to_dict() if self.state else {}), "offsets": row.pop("offsets")}
+        if (directory := row.pop("directory")) is not None:
+            state["directory"] = directory
+        return {**row, "state": _ordered(state)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        state = dict(row.get("state", {}))
+        beside = {key: state.pop(key) for key in ("offsets", "directory") if key in state}
+        return super().from_dict({**row, "offsets": {}, **beside, "state": TakenState.from_dict(state)})
+
+
+def _read_job(row: Mapping[str, Any]) -> JobSpec:
+    if not row.get("script"):
+        raise ValueError("it holds no job")
+    job = JobSpec.from_dict(row)
+    if row.get("sha256", job.digest()) != job.digest():
+        raise ValueError("its sha256 is not that of the job it holds: a later version wrote it, whose jobs hold more")
+    return job
+
+
+def _write_job(job: JobSpec) -> dict[str, Any]:
+    row = {**job.to_dict(), "sha256": job.digest()}
+    del row["source"]
+    return {**row, "functions": _ordered(row["functions"])}
+
+
+def _ordered(value: Any) -> Any:
+    """JSON values with their keys in the order in which a file has them, whether they were read from one or not."""
+    return json.loads(json.dumps(value, sort_keys=True))
+
+
+_READ = {
+    "job": _read_job,
+    "review": Review.from_dict,
+    "version": JobVersion.from_dict,
+    "start": JobStart.from_dict,
+    "stop": JobStop.from_dict,
+}
+"""The fields of entries that are groups, and what reads each from the keys of an entry."""
+
+
+# ------------------------------------------------------------------------------------------------- what entries share
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """One step in the life of a deployment, or a note beside them: the base of the types of all kinds.
+
+    Attributes:
+        number: Its place in the ledger, set by ``Ledger.append``.
+        at: When it was written, ISO 8601 in UTC, set by ``Ledger.append``.
+        owner: The name of the run that wrote it.
+        message: What is to be known of it, for readers.
+        passes_over: Numbers of the torn entries right before it.
+    """
+
+    KIND: ClassVar[str]
+    schema: ClassVar[str] = SCHEMA
+
+    number: int = 0
+    at: str = ""
+    owner: str = ""
+    message: str = ""
+    passes_over: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.KIND
+
+    @property
+    def written(self) -> datetime:
+        """When it was written; of one that is in the ledger."""
+        return datetime.fromisoformat(self.at)
+
+    @property
+    def is_head(self) -> bool:
+        """Whether the entry says what is in force."""
+        return isinstance(self, HeadEntry)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as it is stored; :meth:`from_dict` reads it back.
+
+        Returns:
+            JSON values, by every key of the schema.
+        """
+        row = {**_absent(), "kind": self.kind}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, JobSpec):
+                row |= _write_job(value)
+            elif isinstance(value, _Keys):
+                row |= value.to_dict()
+            else:
+                row[each.name] = value
+        return row
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> LedgerEntry:
+        """The entry that :meth:`to_dict` wrote; keys of a later version are passed over.
+
+        Args:
+            row: The entry as JSON values.
+
+        Returns:
+            The entry, of the type of its kind; an :class:`OtherEntry` where this version does not know that.
+
+        Raises:
+            ValueError: The row is of another schema, lacks the kind or the number, or what it holds cannot be.
+        """
+        if row.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
+        if not isinstance(row.get("kind"), str) or not isinstance(row.get("number"), int):
+            raise ValueError("kind or number is missing")
+        return _type_of(row)._read(row)
+
+    @classmethod
+    def _read(cls, row: Mapping[str, Any]) -> Self:
+        known: dict[str, Any] = {}
+        for each in fields(cls):
+            if each.name in _READ:
+                known[each.name] = _READ[each.name](row)
+            elif each.name in row:
+                value = row[each.name]
+                known[each.name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEntry(LedgerEntry):
+    """A step of the sequence that replaces one job by another, or takes one over: an entry that holds a job.
+
+    ``job`` is named after the entry, whatever it was called where it came from.
+    """
+
+    job: JobSpec
+    review: Review = Review()
+
+    def __post_init__(self) -> None:
+        named = JobSpec.from_dict({**self.job.to_dict(), "source": f"deployed #{self.number}"})
+        object.__setattr__(self, "job", named)
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the job."""
+        return self.job.digest()
+
+    @property
+    def job_id(self) -> JobRef | None:
+        """The running job that the step is about, where it is about one and that is known."""
+        return None
+
+    @property
+    def request_id(self) -> str | None:
+        """What the start of that job was asked for under."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartEntry(StepEntry):
+    """A step that speaks of a start of its job."""
+
+    start: JobStart
+
+    @property
+    def job_id(self) -> JobRef | None:
+        return self.start.job_id
+
+    @property
+    def request_id(self) -> str | None:
+        return self.start.request_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadEntry(StartEntry):
+    """What is in force: a job that runs the script of the entry. ``evidence`` is what was seen of it, a line each."""
+
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEntry(StepEntry):
+    """A step of a run that may have more to do, and then says for how long (seconds) until it writes the next one."""
+
+    claim_seconds: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run that wrote the entry had more to do."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptEntry(RunEntry):
+    """A step on the way to the job it holds.
+
+    ``hand_over`` is the record of the backfill whose windows end where those of this job begin.
+    """
+
+    hand_over: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopEntry(AttemptEntry):
+    """A step that speaks of the stop of the former job. ``start_mode`` is how its successor was asked to start."""
+
+    stop: JobStop
+    start_mode: str | None = None
+
+    @property
+    def job_id(self) -> JobRef | None:
+        return self.stop.job_id
+
+
+# ------------------------------------------------------------------------------------------------ steps of a redeploy
+@dataclass(frozen=True, kw_only=True)
+class DeployingEntry(AttemptEntry):
+    """A run claims the deployment; ``start_mode`` is how the job was asked to start."""
+
+    KIND = "deploying"
+
+    start_mode: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingEntry(StopEntry):
+    """The former job is about to be stopped."""
+
+    KIND = "stopping"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppedEntry(StopEntry):
+    """The former job has been stopped, and its state is kept."""
+
+    KIND = "stopped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartingEntry(AttemptEntry, StartEntry):
+    """The job is about to be started."""
+
+    KIND = "starting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedEntry(AttemptEntry, StartEntry):
+    """The job was accepted, and has not proved itself yet."""
+
+    KIND = "started"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedEntry(AttemptEntry, HeadEntry):
+    """The job runs and was verified; ``effective_settings`` are those of the cluster, the session and the script."""
+
+    KIND = "deployed"
+
+    effective_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedEntry(AttemptEntry, StartEntry):
+    """An attempt failed. ``start`` is what had become of it, or names the former job where that could not be stopped.
+
+    ``rolls_back_to``: the number of the entry whose script is started again; None where there is no way back.
+    """
+
+    KIND = "failed"
+
+    rolls_back_to: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.rolls_back_to is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollingBackEntry(RunEntry, StartEntry):
+    """The former script, whose job the entry holds, is about to be started again."""
+
+    KIND = "rolling-back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolledBackEntry(HeadEntry):
+    """The former script runs again."""
+
+    KIND = "rolled-back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdoptedEntry(HeadEntry):
+    """A job that ran already was taken over, with the script its user states; of its start only the job is known."""
+
+    KIND = "adopted"
+
+    effective_settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------------------------------- notes beside the sequence
+@dataclass(frozen=True, kw_only=True)
+class VersionEntry(LedgerEntry):
+    """What became of a proposed version, before or without a redeploy."""
+
+    version: JobVersion
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionEntry(VersionEntry):
+    """What a person, the policy or the check itself decided about a version."""
+
+    review: Review = Review()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovedEntry(DecisionEntry):
+    """A person let the version run."""
+
+    KIND = "approved"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RejectedEntry(DecisionEntry):
+    """A person or the policy turned the version down."""
+
+    KIND = "rejected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnchangedEntry(DecisionEntry):
+    """The version changes nothing that matters to the job that runs."""
+
+    KIND = "unchanged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedVersionEntry(VersionEntry):
+    """The version is at fault by itself: that was found before anything was touched."""
+
+    KIND = FailedEntry.KIND
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterruptedEntry(LedgerEntry):
+    """A person ended the task that waited for a stop (``trigger_id``), or for the proof of a start."""
+
+    KIND = "interrupted"
+
+    job_id: JobRef
+    trigger_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisposedEntry(LedgerEntry):
+    """A savepoint that an earlier stop left was deleted."""
+
+    KIND = "disposed"
+
+    savepoint: Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherEntry(LedgerEntry):
+    """An entry of a kind that this version does not know: ``row`` is all that it says. It takes no part in anything."""
+
+    row: Mapping[str, Any]
+
+    @property
+    def kind(self) -> str:
+        return str(self.row["kind"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as it was stored.
+
+        Returns:
+            JSON values, also by keys that this version does not know.
+        """
+        return {**_absent(), **self.row, **{each.name: getattr(self, each.name) for each in fields(LedgerEntry)}}
+
+    @classmethod
+    def _read(cls, row: Mapping[str, Any]) -> Self:
+        return super()._read({**row, "row": dict(row)})
+
+
+ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
+    DeployingEntry, StoppingEntry, StoppedEntry, StartingEntry, StartedEntry, DeployedEntry, FailedEntry,
+    RollingBackEntry, RolledBackEntry, AdoptedEntry, ApprovedEntry, RejectedEntry, UnchangedEntry, FailedVersionEntry,
+    InterruptedEntry, DisposedEntry,
+)  # fmt: skip
+"""The types of all kinds that this version knows."""
+
+_BY_KIND = {each.KIND: each for each in ENTRY_TYPES if each is not FailedVersionEntry}
+
+
+def _type_of(row: Mapping[str, Any]) -> type[LedgerEntry]:
+    if row["kind"] == FailedVersionEntry.KIND and not row.get("script"):
+        return FailedVersionEntry
+    return _BY_KIND.get(row["kind"], OtherEntry)
