@@ -112,7 +112,7 @@ def test_a_job_that_ended_by_itself_is_no_start(tmp_path: Path) -> None:
     target, ledger = FakeTarget(), Ledger(tmp_path, "orders")
     options = Options(settle_seconds=0)
     first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
-    target.cancel(first.job_ref)
+    target.cancel(first.start.job_ref)
     with pytest.raises(DeployError, match="there is no savepoint to go on from"):
         deploy(target, ledger, side(CHANGED), checked_old_sha256=side(SCRIPT).digest(), options=options)
     target.server.refuses.add("orders")

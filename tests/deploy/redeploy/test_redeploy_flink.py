@@ -115,9 +115,9 @@ def test_resume_keeps_state_and_stateless_does_not(
 
     (files.source / "1.csv").unlink()
     fresh = run(side, start_mode="stateless")
-    assert fresh.start_mode == "stateless"
-    assert fresh.savepoint is not None, "a stateless restart stops with a savepoint too"
-    assert Path(fresh.savepoint.removeprefix("file:")).is_dir()
+    assert fresh.start.start_mode == "stateless"
+    assert fresh.start.savepoint is not None, "a stateless restart stops with a savepoint too"
+    assert Path(fresh.start.savepoint.removeprefix("file:")).is_dir()
     assert target.restored_from(str(fresh.job_id)).snapshot is None
     # The second file is read again, and the 5 that only the state knew is gone.
     wait_for(lambda: 'ann,7,"2026-01-01 00:01:00"' in files.rows(), "minute 1 is written again")
