@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.frontends.origins import WindowUse
+from airflow_flinkcompat.frontends.programs import WindowUse
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from airflow_flinkcompat.frontends import read
-from airflow_flinkcompat.frontends.origins import Note
+from airflow_flinkcompat.frontends.programs import Note
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import Program, build_program

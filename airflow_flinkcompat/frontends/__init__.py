@@ -34,7 +34,7 @@ def read(job: JobSpec, catalog: Script | None = None, like: Script | None = None
         like: Another script: statements of SQL that are written the same share its trees.
 
     Returns:
-        The script; a :class:`~airflow_flinkcompat.frontends.origins.ProgramScript` where the job is a program.
+        The script; a :class:`~airflow_flinkcompat.frontends.programs.ProgramScript` where the job is a program.
 
     Raises:
         ScriptError: The text holds no statement, or is no text of its language.

@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from sqlglot import exp
 
-from airflow_flinkcompat.frontends.origins import ProgramScript, ProgramStatement
+from airflow_flinkcompat.frontends.programs import ProgramScript, ProgramStatement
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm
 from airflow_flinkcompat.plan.catalog import (
     BindError,

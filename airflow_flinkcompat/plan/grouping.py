@@ -17,7 +17,6 @@ from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     GroupWindowAggregate,
     Node,
-    Window,
     WindowAggregate,
     WindowField,
 )
@@ -28,7 +27,7 @@ from airflow_flinkcompat.plan.scalars import (
     is_aggregate,
     time_attribute_of,
 )
-from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.plan.types import Column
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
     group_window,
@@ -65,8 +64,9 @@ class Grouping:
             for found in _aggregates(output, environment, scalars, keys):
                 calls.setdefault(scalars.aggregate(found), len(calls))
         aggregates = tuple(calls)
+        # A key keeps its time attribute: window_time as a key is the event time of the result.
         schema = tuple(
-            Column(_key_name(key, below.schema, i), key.type, _kept_time(key, below.schema))
+            Column(_key_name(key, below.schema, i), key.type, time_attribute_of(key, below.schema))
             for i, key in enumerate(keys)
         ) + tuple(Column(f"agg${i}", call.type) for i, call in enumerate(aggregates))
         span = scalars.span(group) if group is not None else scalars.span(tree)
@@ -106,7 +106,7 @@ class Grouping:
             for found in output.find_all(exp.Anonymous):
                 name = window_property(found)
                 if name is not None and found not in fields:
-                    if not _names_window(found, window, time, scalars):
+                    if group_window(found, scalars) != (time, window):  # TUMBLE_START of another window
                         mismatched[normal_form(found, column=scalars.told_apart)] = None
                     if name not in properties:
                         properties.append(name)
@@ -127,11 +127,6 @@ class Grouping:
             span=span,
         )
         return cls(node, _special(scalars.environment, scalars, keys, aggregates, node, fields))
-
-
-def _names_window(call: exp.Anonymous, window: Window, time: Expression, scalars: ScalarBinder) -> bool:
-    """Whether a call such as TUMBLE_START names this window on this time column."""
-    return group_window(call, scalars) == (time, window)
 
 
 def _special(
@@ -300,11 +295,6 @@ def _reads_ungrouped(expression: Expression, keys: tuple[Expression, ...]) -> bo
     if isinstance(expression, FunctionCall):
         return any(_reads_ungrouped(arg, keys) for arg in expression.args)
     return isinstance(expression, InputRef)
-
-
-def _kept_time(key: Expression, columns: tuple[Column, ...]) -> TimeAttribute | None:
-    """A key keeps its time attribute (window_time as a key is the event time of the result)."""
-    return time_attribute_of(key, columns)
 
 
 def _key_name(key: Expression, columns: tuple[Column, ...], position: int) -> str:

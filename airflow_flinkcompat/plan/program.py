@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from airflow_flinkcompat.frontends.origins import Note, WindowUse
+from airflow_flinkcompat.frontends.programs import Note, WindowUse
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.nodes import Sink, Table
 

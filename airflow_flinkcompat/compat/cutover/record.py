@@ -146,11 +146,11 @@ class Cutover:
 
     def lines(self) -> tuple[str, ...]:
         """The record as a person reads it."""
-        starts = tuple(
-            f"start {source.table} so that no row from {source.time_column} = {source.live_from} on is missed"
-            + (f" (the script says {_options(source.startup)})" if source.startup else "")
-            for source in self.sources
-        )
+        starts = []
+        for source in self.sources:
+            said = ", ".join(f"{key} = {value}" for key, value in source.startup.items())
+            start = f"start {source.table} so that no row from {source.time_column} = {source.live_from} on is missed"
+            starts.append(f"{start} (the script says {said})" if said else start)
         owned = tuple(f"{sink.sink}: {sink.partial}" for sink in self.sinks)
         return (f"boundary {self.boundary}: backfill owns window_end <= it, the live job the rest", *starts, *owned)
 
@@ -163,7 +163,3 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
     return value
-
-
-def _options(options: Mapping[str, str]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in options.items())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from airflow_flinkcompat.frontends.origins import ProgramScript
+from airflow_flinkcompat.frontends.programs import ProgramScript
 from airflow_flinkcompat.frontends.pyflink import containers, paths
 from airflow_flinkcompat.frontends.pyflink.binding import parsed
 from airflow_flinkcompat.frontends.pyflink.control_flow import (
