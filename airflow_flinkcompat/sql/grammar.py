@@ -12,6 +12,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.sql import nodes
+
 _SET_OPERATION = frozenset({"this", "expression", "distinct", "with_", "order", "limit", "offset"})
 _OPERATOR = frozenset({"this", "expression"})
 _OPERAND = frozenset({"this"})
@@ -117,14 +119,13 @@ _REQUIRED: dict[type[exp.Expr], str] = {
 #: Where ``()`` may stand: the grouping set without keys.
 _MAY_HOLD_NOTHING = (exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup)
 
-_OWN_NODES = "airflow_flinkcompat.sql.nodes."
 _OWN_EXTRAS = frozenset({"joins"})  # every relation may carry the joins that follow it inside parentheses
 
 
 @cache
 def _allowed(kind: type[exp.Expr]) -> frozenset[str] | None:
     """The arguments a node of this class may have; None where the class itself is unknown."""
-    if kind.__module__.startswith(_OWN_NODES):
+    if kind.__module__ == nodes.__name__:
         return frozenset(kind.arg_types) | _OWN_EXTRAS
     return STOCK_NODES.get(kind)
 
