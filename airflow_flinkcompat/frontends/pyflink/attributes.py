@@ -65,7 +65,7 @@ class Objects(Operators):
             case Class() | Instance() | Super():
                 return self.member(owner, name)
             case Module():
-                return owner.frame.names.get(name) or self._of_module(owner, name)
+                return self.of_module(owner, name)
             case Arguments(types, True):
                 return self._argument(name, types)
             case Path():
@@ -77,8 +77,9 @@ class Objects(Operators):
         tabled = self.touches(owner)
         return Unknown(f"{name} held as a value is not read" if tabled else f"{name} is not known", tables=tabled)
 
-    def _of_module(self, module: Module, name: str) -> Value:
-        found = self.submodule(module.name, name)
+    def of_module(self, module: Module, name: str) -> Value:
+        """What a name of a module that lies beside the program stands for."""
+        found = module.frame.names.get(name) or self.submodule(module.name, name)
         return found or Unknown(f"{name} is not in {module.name}, as far as that was read", tables=True)
 
     @abstractmethod

@@ -274,9 +274,7 @@ class Binder(Caller):
                     for each in [name for name in names if not name.startswith("_")]:
                         frame.bind(each, names[each])
                 continue
-            value = names.get(alias.name) or self.submodule(module.name, alias.name)
-            why = f"{alias.name} is not in {module.name}, as far as that was read"
-            frame.bind(alias.asname or alias.name, value or Unknown(why, tables=True))
+            frame.bind(alias.asname or alias.name, self.of_module(module, alias.name))
 
     def submodule(self, module: str, name: str) -> Value | None:
         return self.module(f"{module}.{name}")
