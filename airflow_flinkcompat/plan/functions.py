@@ -42,25 +42,21 @@ class FunctionSpec:
     """One operator or built-in function.
 
     ``result_type`` maps the argument types to the result type (UNKNOWN when they do not decide it) and never raises.
-    ``deterministic`` is False when equal input may give different output; ``decomposable`` says that an aggregate can
-    be computed from partial results of disjoint parts.
     """
 
     name: str
     kind: FunctionKind
     result_type: r.ResultType
-    deterministic: bool = True
-    decomposable: bool = False
 
 
-def _scalar(result: r.ResultType, *names: str, deterministic: bool = True) -> Iterator[FunctionSpec]:
+def _scalar(result: r.ResultType, *names: str) -> Iterator[FunctionSpec]:
     for name in names:
-        yield FunctionSpec(name, FunctionKind.SCALAR, result, deterministic)
+        yield FunctionSpec(name, FunctionKind.SCALAR, result)
 
 
-def _aggregate(result: r.ResultType, *names: str, decomposable: bool = False) -> Iterator[FunctionSpec]:
+def _aggregate(result: r.ResultType, *names: str) -> Iterator[FunctionSpec]:
     for name in names:
-        yield FunctionSpec(name, FunctionKind.AGGREGATE, result, decomposable=decomposable)
+        yield FunctionSpec(name, FunctionKind.AGGREGATE, result)
 
 
 def _char(length: int) -> DataType:
@@ -144,9 +140,9 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.strict(DOUBLE), "COT", "ASIN", "ACOS", "ATAN", "ATAN2", "SINH", "COSH", "TANH", "DEGREES")
     yield from _scalar(r.strict(DOUBLE), "RADIANS")
     yield from _scalar(r.not_null(DOUBLE), "PI", "E")
-    yield from _scalar(r.not_null(DOUBLE), "RAND", deterministic=False)
-    yield from _scalar(r.strict(INT), "RAND_INTEGER", deterministic=False)
-    yield from _scalar(r.not_null(_char(36)), "UUID", deterministic=False)
+    yield from _scalar(r.not_null(DOUBLE), "RAND")
+    yield from _scalar(r.strict(INT), "RAND_INTEGER")
+    yield from _scalar(r.not_null(_char(36)), "UUID")
     # time
     yield from _scalar(r.strict(BIGINT), "EXTRACT", "YEAR", "QUARTER", "MONTH", "WEEK", "DAYOFYEAR", "DAYOFMONTH")
     yield from _scalar(r.strict(BIGINT), "DAYOFWEEK", "HOUR", "MINUTE", "SECOND")
@@ -156,13 +152,13 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.nullable(DATE), "TO_DATE")
     yield from _scalar(r.nullable(timestamp(3)), "TO_TIMESTAMP")
     yield from _scalar(r.nullable(timestamp_ltz(3)), "TO_TIMESTAMP_LTZ")
-    yield from _scalar(lambda types: BIGINT.with_nullability(bool(types)), "UNIX_TIMESTAMP", deterministic=False)
-    yield from _scalar(r.not_null(DATE), "CURRENT_DATE", deterministic=False)
-    yield from _scalar(r.not_null(DataType("TIME", (0,))), "LOCALTIME", "CURRENT_TIME", deterministic=False)
-    yield from _scalar(r.not_null(timestamp(3)), "LOCALTIMESTAMP", deterministic=False)
-    yield from _scalar(r.not_null(timestamp_ltz(3)), "NOW", "CURRENT_TIMESTAMP", deterministic=False)
-    yield from _scalar(r.not_null(timestamp_ltz(3)), "CURRENT_ROW_TIMESTAMP", "PROCTIME", deterministic=False)
-    yield from _scalar(r.nullable(timestamp_ltz(3)), "CURRENT_WATERMARK", deterministic=False)
+    yield from _scalar(lambda types: BIGINT.with_nullability(bool(types)), "UNIX_TIMESTAMP")
+    yield from _scalar(r.not_null(DATE), "CURRENT_DATE")
+    yield from _scalar(r.not_null(DataType("TIME", (0,))), "LOCALTIME", "CURRENT_TIME")
+    yield from _scalar(r.not_null(timestamp(3)), "LOCALTIMESTAMP")
+    yield from _scalar(r.not_null(timestamp_ltz(3)), "NOW", "CURRENT_TIMESTAMP")
+    yield from _scalar(r.not_null(timestamp_ltz(3)), "CURRENT_ROW_TIMESTAMP", "PROCTIME")
+    yield from _scalar(r.nullable(timestamp_ltz(3)), "CURRENT_WATERMARK")
     # collections
     yield from _scalar(_array, "ARRAY")
     yield from _scalar(_map, "MAP")
@@ -176,11 +172,11 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.unknown, "MAP_FROM_ARRAYS")
     yield from _scalar(r.nullable(STRING), "ARRAY_JOIN")
     # aggregates
-    yield from _aggregate(r.count, "COUNT", "REGR_COUNT", decomposable=True)
-    yield from _aggregate(r.total, "SUM", decomposable=True)
-    yield from _aggregate(r.total0, "SUM0", "$SUM0", decomposable=True)
-    yield from _aggregate(r.average, "AVG", decomposable=True)
-    yield from _aggregate(r.argument(0), "MIN", "MAX", decomposable=True)
+    yield from _aggregate(r.count, "COUNT", "REGR_COUNT")
+    yield from _aggregate(r.total, "SUM")
+    yield from _aggregate(r.total0, "SUM0", "$SUM0")
+    yield from _aggregate(r.average, "AVG")
+    yield from _aggregate(r.argument(0), "MIN", "MAX")
     yield from _aggregate(r.argument(0), "FIRST_VALUE", "LAST_VALUE", "ANY_VALUE", "SINGLE_VALUE", "PERCENTILE_DISC")
     yield from _aggregate(r.nullable_first, "LAG", "LEAD", "NTH_VALUE")
     yield from _aggregate(r.average, "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VARIANCE", "VAR_POP", "VAR_SAMP")

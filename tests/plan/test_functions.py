@@ -107,13 +107,6 @@ def test_names_in_any_case_and_none_for_others() -> None:
     assert kinds == {"SUM": FunctionKind.AGGREGATE, "UPPER": FunctionKind.SCALAR, "UNNEST": FunctionKind.TABLE}
 
 
-def test_what_decides_comparison() -> None:
-    for name, deterministic in (("RAND", False), ("NOW", False), ("UPPER", True)):
-        assert lookup(name).deterministic is deterministic  # type: ignore[union-attr]
-    for name, decomposable in (("SUM", True), ("AVG", True), ("LISTAGG", False), ("FIRST_VALUE", False)):
-        assert lookup(name).decomposable is decomposable  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
