@@ -83,11 +83,6 @@ def program_tokens(text: str, start: int = 0) -> Iterator[Token]:
     return _tokens(_PROGRAM, text, start)
 
 
-def expression_tokens(text: str) -> Iterator[Token]:
-    """The tokens of an old string expression, the last one of kind ``end``."""
-    return _tokens(_EXPRESSION, text, 0)
-
-
 def _tokens(pattern: re.Pattern[str], text: str, at: int) -> Iterator[Token]:
     fresh, left = True, TOKENS_LIMIT
     while at < len(text):
@@ -324,7 +319,7 @@ class Parser:
 
 def parse_strings(text: str) -> tuple[Tree, ...]:
     """The expressions of an old string expression, which commas part. Raises :class:`Unreadable`."""
-    parser = Parser(list(expression_tokens(text)), strings=True, depth=1)
+    parser = Parser(list(_tokens(_EXPRESSION, text, 0)), strings=True, depth=1)
     found = [parser.expression()]
     while parser.sees(","):
         parser.next()
