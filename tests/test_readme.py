@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from airflow_flinkcompat.cli import cli
-from tests.frontends import test_validation
+from tests.frontends.table_api import test_validation
 
 README = Path(__file__).parents[1] / "README.md"
 FIXTURES = Path(__file__).parent / "fixtures" / "readme"

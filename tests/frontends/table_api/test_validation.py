@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import ENGINES, Outcome, Report, Side, check, render_text
 
-FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "invalid"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "table_api" / "invalid"
 HEAD = '''\
 from pyflink.table import EnvironmentSettings, TableEnvironment
 from pyflink.table.expressions import *

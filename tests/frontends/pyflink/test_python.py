@@ -12,7 +12,7 @@ from airflow_flinkcompat.frontends.pyflink.paths import FILE_LIMIT, FILES_LIMIT
 from airflow_flinkcompat.frontends.pyflink.reader import parse_program
 from airflow_flinkcompat.sql import ScriptError
 
-PUBLIC = Path(__file__).parent.parent / "fixtures" / "table_api" / "public"
+PUBLIC = Path(__file__).parents[2] / "fixtures" / "table_api" / "public"
 HEAD = """\
 import os, sys
 from pyflink.table import EnvironmentSettings, TableEnvironment
