@@ -1,4 +1,4 @@
-"""Text of a script as values: where it stands, and what it says however it is written."""
+"""Text of a script as values: where it stands, what it says however it is written, and how SQL writes any text."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ class NormalForm:
 
     def __str__(self) -> str:
         return self.text
+
+
+def sql_name(name: str) -> str:
+    """A name as Flink SQL takes it, whatever it is."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def sql_text(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

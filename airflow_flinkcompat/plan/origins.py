@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
     AggregateCall,
@@ -261,7 +262,7 @@ def _literal(value: Literal) -> str:
     if value.value is None:
         return "NULL"
     if isinstance(value.value, str) and value.type.name != "SYMBOL":
-        return "'" + value.value.replace("'", "''") + "'"
+        return sql_text(value.value)
     return str(value.value)
 
 

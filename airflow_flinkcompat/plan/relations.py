@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
@@ -482,13 +483,9 @@ def table_hints(tree: exp.Table) -> tuple[tuple[str, str], ...]:
 def _hint(hint: nodes.HintCall, called: Mapping[str, str]) -> tuple[str, str]:
     pairs = hint_options(hint, called)
     # Quoted: a comma inside a value does not begin another option.
-    written = [f"{k}={_quoted(v)}" for k, v in pairs]
+    written = [f"{k}={sql_text(v)}" for k, v in pairs]
     written = written or [called.get(each.name) or unquoted(each) for each in hint.expressions]
     return hint.this.name.upper(), ", ".join(written)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def renamed(node: Node, names: list[str]) -> Node:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Type,
     Value,
 )
+from airflow_flinkcompat.model.text import sql_name
 
 _PLAIN = (
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "STRING", "BYTES",
@@ -56,7 +57,7 @@ def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | Non
     if name == "ROW" and len(inner) == 1 and isinstance(inner[0], Container) and not inner[0].broken:
         fields = [field for field in inner[0].value if isinstance(field, Expr) and field.kind == "row field"]
         if len(fields) == len(inner[0].value) and fields:
-            written = ", ".join("`{}` {}".format(f.parts[0].replace("`", "``"), f.parts[1]) for f in fields)
+            written = ", ".join(f"{sql_name(f.parts[0])} {f.parts[1]}" for f in fields)
             return Type(f"ROW<{written}>{end}")
     raise NotRead(f"the type {name} is not read, or not with these arguments")
 

@@ -21,6 +21,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Unknown,
     Value,
 )
+from airflow_flinkcompat.model.text import sql_name, sql_text
 
 Args = Sequence[Value]
 Names = Mapping[str, Value]
@@ -49,15 +50,15 @@ def of_shape(shape: SchemaValue, name: str, args: Args, names: Names, session: S
             given = dict(zip(("metadata_key", "is_virtual"), rest, strict=False)) | dict(names)
             return _column(shape, text_of(column, "the name of a column"), _metadata(_type(type, session), given))
         case "watermark", [column, by]:
-            written = e.quoted(text_of(column, "the name of a column"))
+            written = sql_name(text_of(column, "the name of a column"))
             return replace(shape, lines=(*shape.lines, f"WATERMARK FOR {written} AS {_expression(by, session)}"))
         case "primary_key", keys if keys:
             listed = [key for arg in keys for key in (arg.value if isinstance(arg, Container) else [arg])]
-            columns = ", ".join(e.quoted(text_of(key, "a column of the primary key")) for key in listed)
+            columns = ", ".join(sql_name(text_of(key, "a column of the primary key")) for key in listed)
             return replace(shape, lines=(*shape.lines, f"PRIMARY KEY ({columns}) NOT ENFORCED"))
         case "primary_key_named", [constraint, *keys] if keys:
-            columns = ", ".join(e.quoted(text_of(key, "a column of the primary key")) for key in keys)
-            called = e.quoted(text_of(constraint, "the name of a constraint"))
+            columns = ", ".join(sql_name(text_of(key, "a column of the primary key")) for key in keys)
+            called = sql_name(text_of(constraint, "the name of a constraint"))
             line = f"CONSTRAINT {called} PRIMARY KEY ({columns}) NOT ENFORCED"
             return replace(shape, lines=(*shape.lines, line))
         case "from_fields", [Container(list(columns), ""), Container(list(types), "")] if len(columns) == len(types):
@@ -72,7 +73,7 @@ def of_shape(shape: SchemaValue, name: str, args: Args, names: Names, session: S
 
 
 def _column(shape: SchemaValue, name: str, rest: str) -> SchemaValue:
-    return SchemaValue((*shape.lines, f"{e.quoted(name)} {rest}"), (*shape.columns, name))
+    return SchemaValue((*shape.lines, f"{sql_name(name)} {rest}"), (*shape.columns, name))
 
 
 def _type(type: Value, session: ScriptBuilder) -> str:
@@ -98,7 +99,7 @@ def _metadata(type: str, given: Names) -> str:
         case Const(None):
             source = ""
         case key:
-            source = f" FROM {e.text(text_of(key, 'the key of metadata'))}"
+            source = f" FROM {sql_text(text_of(key, 'the key of metadata'))}"
     match given.get("is_virtual", Const(False)):
         case Const(bool(virtual)) if given.keys() <= {"metadata_key", "is_virtual"}:
             return f"{type} METADATA{source}{' VIRTUAL' if virtual else ''}"
@@ -125,14 +126,14 @@ def of_descriptor(descriptor: DescriptorValue, name: str, args: Args) -> Value |
         case "format", [key, inner]:
             return _format(descriptor, text_of(key, "the option of a format").removesuffix("format"), inner)
         case "partitioned_by", keys if keys:
-            listed = tuple(e.quoted(text_of(key, "a partition key")) for key in keys)
+            listed = tuple(sql_name(text_of(key, "a partition key")) for key in keys)
             return replace(descriptor, keys=listed)
         case "comment", [comment]:
             return replace(descriptor, comment=text_of(comment, "a comment"))
         case "distributed_into", [Const(int(buckets))]:
             return replace(descriptor, clause=f"DISTRIBUTED INTO {buckets} BUCKETS")
         case "distributed_by_hash" | "distributed_by_range", [Const(int(buckets)), *keys] if keys:
-            columns = ", ".join(e.quoted(text_of(key, "a bucket key")) for key in keys)
+            columns = ", ".join(sql_name(text_of(key, "a bucket key")) for key in keys)
             kind = name.rpartition("_")[2].upper()
             return replace(descriptor, clause=f"DISTRIBUTED BY {kind}({columns}) INTO {buckets} BUCKETS")
     return None
@@ -168,10 +169,10 @@ def create(
     parts = (
         f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {'IF NOT EXISTS ' if exists else ''}{path}",
         f"(\n{lines}\n)" if lines else "",
-        f"COMMENT {e.text(descriptor.comment)}" if descriptor.comment else "",
+        f"COMMENT {sql_text(descriptor.comment)}" if descriptor.comment else "",
         descriptor.clause,
         f"PARTITIONED BY ({', '.join(descriptor.keys)})" if descriptor.keys else "",
-        f"WITH ({', '.join(f'{e.text(key)} = {e.text(value)}' for key, value in descriptor.options)})",
+        f"WITH ({', '.join(f'{sql_text(key)} = {sql_text(value)}' for key, value in descriptor.options)})",
     )
     session.say(" ".join(part for part in parts if part), node)
 
@@ -179,7 +180,7 @@ def create(
 def inline(descriptor: DescriptorValue, session: ScriptBuilder, node: ast.AST) -> str:
     """A table that has no name of its own: declared under one that nobody else has. Answers its path."""
     session.sources += 1
-    path = e.quoted(f"anonymous_{dict(descriptor.options)['connector']}_{session.sources}")
+    path = sql_name(f"anonymous_{dict(descriptor.options)['connector']}_{session.sources}")
     create(path, descriptor, session, node, temporary=True)
     return path
 

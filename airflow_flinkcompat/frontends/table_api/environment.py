@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.arguments import text_of
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (
@@ -25,6 +24,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Unknown,
     Value,
 )
+from airflow_flinkcompat.model.text import sql_name, sql_text
 
 Args = Sequence[Value]
 
@@ -147,7 +147,7 @@ def of_stream_environment(name: str, args: Args, session: ScriptBuilder, node: a
             _put_all(options.items(), session, node)
         case "add_jars" | "add_classpaths", [_, *_]:
             for jar in args:
-                session.say(f"ADD JAR {e.text(_file(jar))}", node)
+                session.say(f"ADD JAR {sql_text(_file(jar))}", node)
         case "add_python_file" | "set_python_requirements" | "add_python_archive", [_, *_]:
             dependency(name, args, session, node)
         case begins, _ if begins in BEGINS:
@@ -194,7 +194,7 @@ def from_stream(name: str, args: Args, session: ScriptBuilder, node: ast.AST) ->
     kind = (
         "pandas" if name == "from_pandas" else "elements" if name in ("from_elements", "from_collection") else "stream"
     )
-    return TableValue(e.quoted(f"{kind}_{session.sources}"), steps=(name,), epoch=session.epoch)
+    return TableValue(sql_name(f"{kind}_{session.sources}"), steps=(name,), epoch=session.epoch)
 
 
 def to_stream(name: str, table: TableValue, session: ScriptBuilder, node: ast.AST) -> Stream:
@@ -216,7 +216,7 @@ def setting(value: Value) -> str:
 def put(key: str, value: str, session: ScriptBuilder, node: ast.AST) -> None:
     if not re.fullmatch(r"[\w.$-]+", key):
         raise NotRead("the key of a setting is none")
-    session.say(f"SET {e.text(key)} = {e.text(value)}", node)
+    session.say(f"SET {sql_text(key)} = {sql_text(value)}", node)
 
 
 def _put_all(options: Iterable[tuple[str, str]], session: ScriptBuilder, node: ast.AST) -> None:

@@ -28,6 +28,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Unknown,
     Value,
 )
+from airflow_flinkcompat.model.text import sql_name, sql_text
 
 UNITS = {
     unit: factor
@@ -64,21 +65,11 @@ PROCTIME = Expr("call", ("PROCTIME", ()))
 """The time of a window of FLIP-11 that names none."""
 
 
-def quoted(name: str) -> str:
-    """A name as SQL writes it whatever it is."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def text(value: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def path(name: str) -> str:
     """A dotted path, each part quoted. Raises :class:`NotRead` for one that is not plain."""
     if not re.fullmatch(r"\w+(\.\w+){0,2}", name):
         raise NotRead("a path that is no plain dotted name is not read")
-    return ".".join(quoted(part) for part in name.split("."))
+    return ".".join(sql_name(part) for part in name.split("."))
 
 
 def literal(value: Value) -> Expr:
@@ -95,7 +86,7 @@ def literal(value: Value) -> Expr:
             digits = repr(given)
             return Expr("sql", (f"({digits}{'' if 'e' in digits else 'E0'})",))
         case Const(str(given)):
-            return Expr("sql", (text(given),))
+            return Expr("sql", (sql_text(given),))
         case Unknown(why):
             raise NotRead(f"a value in an expression is not known: {why}")
     raise NotRead("a value that is no constant stands in an expression")
@@ -210,7 +201,7 @@ def _no_row_window(inner: Inner, *_: object) -> str:
 
 
 _WRITTEN: Mapping[str, Callable[..., str]] = {
-    "column": lambda inner, name: "*" if name == "*" else quoted(name),
+    "column": lambda inner, name: "*" if name == "*" else sql_name(name),
     "sql": lambda inner, written: str(written),
     "infix": lambda inner, operator, left, right: f"({inner(left)} {operator} {inner(right)})",
     "prefix": lambda inner, operator, operand: f"({operator} {inner(operand)})",
@@ -220,12 +211,12 @@ _WRITTEN: Mapping[str, Callable[..., str]] = {
     "form": lambda inner, template, args: str(template).format(*map(inner, args)),
     "list": lambda inner, args: ", ".join(map(inner, args)),
     "item": lambda inner, operand, key: f"{inner(operand)}[{inner(key)}]",
-    "get": lambda inner, operand, field: f"{inner(operand)}.{quoted(field)}",
+    "get": lambda inner, operand, field: f"{inner(operand)}.{sql_name(field)}",
     "cast": lambda inner, operand, type: f"CAST({inner(operand)} AS {type.sql})",
     "try cast": lambda inner, operand, type: f"TRY_CAST({inner(operand)} AS {type.sql})",
     "aggregate": lambda inner, function, arg, distinct: f"{function}({'DISTINCT ' if distinct else ''}{inner(arg)})",
     "interval": lambda inner, milliseconds: duration(milliseconds),
-    "alias": lambda inner, operand, name: f"{inner(operand)} AS {quoted(name)}",
+    "alias": lambda inner, operand, name: f"{inner(operand)} AS {sql_name(name)}",
     "field": _no_window,
     "over": _no_row_window,
 }

@@ -13,6 +13,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     TableValue,
     Value,
 )
+from airflow_flinkcompat.model.text import sql_name
 
 Args = Sequence[Value]
 _SETS = {
@@ -106,14 +107,14 @@ def reshaped(table: TableValue, name: str, columns: Sequence[Expr]) -> TableValu
     if name not in ("add_or_replace_columns", "drop_columns", "rename_columns"):
         return None
     before = _known(table, name)
-    kept: dict[str, str] = {column: e.quoted(column) for column in before}
+    kept: dict[str, str] = {column: sql_name(column) for column in before}
     for column in columns:
         match name, column:
             case "drop_columns", Expr("column", (gone,)) if gone in kept:
                 del kept[gone]
             case "rename_columns", Expr("alias", (Expr("column", (old,)), new)) if old in kept and new not in kept:
                 kept = {new if each == old else each: sql for each, sql in kept.items()}
-                kept[new] = f"{e.quoted(old)} AS {e.quoted(new)}"
+                kept[new] = f"{sql_name(old)} AS {sql_name(new)}"
             case "add_or_replace_columns", Expr("alias", (_, new)):
                 kept[new] = e.sql(column)
             case _:
@@ -132,7 +133,7 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
     if len(set(after)) < len(after):
         raise NotRead("alias names two columns alike")
     written = [
-        e.quoted(old) + (f" AS {e.quoted(new)}" if new != old else "") for old, new in zip(before, after, strict=True)
+        sql_name(old) + (f" AS {sql_name(new)}" if new != old else "") for old, new in zip(before, after, strict=True)
     ]
     return _projected(table, "alias", written, after)
 
@@ -159,8 +160,8 @@ def lateral(table: TableValue, name: str, call: Expr) -> TableValue:
         case _:
             raise NotRead(f"{name} takes a call of a table function with .alias(a name for each column)")
     source = f"({table.sql})" if table.where else table.source
-    listed = ", ".join(map(e.quoted, names))
+    listed = ", ".join(map(sql_name, names))
     on = " ON TRUE" if name.startswith("left") else ""
-    query = f"SELECT * FROM {source} {LATERAL[name]} LATERAL TABLE({e.sql(inner)}) AS {e.quoted('T')}({listed}){on}"
+    query = f"SELECT * FROM {source} {LATERAL[name]} LATERAL TABLE({e.sql(inner)}) AS {sql_name('T')}({listed}){on}"
     every = None if table.columns is None else (*table.columns, *names)
     return made(table, query, name, columns=every)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import Expr, NotRead, Udf, Unknown, Value
+from airflow_flinkcompat.model.text import sql_name, sql_text
 
 Args = Sequence[Value]
 Names = Mapping[str, Value]
@@ -26,7 +27,7 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
     if not isinstance(function, Udf):
         why = f": {function.reason}" if isinstance(function, Unknown) else ""
         raise NotRead(f"which Python function this is, is not known{why}")
-    path = e.quoted(name) if system else e.path(name)
+    path = sql_name(name) if system else e.path(name)
     _declare(path, function, system, session, node)
     session.functions[name.lower()] = function.kind
 
@@ -34,8 +35,8 @@ def register(name: str, function: Value, system: bool, session: ScriptBuilder, n
 def java(name: str, written: str, temporary: bool, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
     """A function by its class: the same as DDL."""
     words = " ".join(word for word, said in (("TEMPORARY", temporary), ("SYSTEM", system)) if said)
-    path = e.quoted(name) if system else e.path(name)
-    session.say(f"CREATE {words} FUNCTION {path} AS {e.text(written)} LANGUAGE JAVA", node)
+    path = sql_name(name) if system else e.path(name)
+    session.say(f"CREATE {words} FUNCTION {path} AS {sql_text(written)} LANGUAGE JAVA", node)
 
 
 def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> Expr:
@@ -46,14 +47,14 @@ def inline(function: Udf, args: Args, session: ScriptBuilder, node: ast.AST) -> 
         name = f"{function.name}__inline{before + 1 if before else ''}"
         if name.lower() in session.functions or not _plain(name):
             raise NotRead(f"a Python function called {function.name} is not read where it is called by itself")
-        _declare(e.quoted(name), function, True, session, node)
+        _declare(sql_name(name), function, True, session, node)
         session.inlined[key] = name
     return called(session.inlined[key], function.kind, args)
 
 
 def _declare(path: str, function: Udf, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
     # What is compared is the text of the body: its digest stands where the class of a function stands.
-    body = e.text(f"{function.name}@{function.digest}")
+    body = sql_text(f"{function.name}@{function.digest}")
     kind = "TEMPORARY SYSTEM" if system else "TEMPORARY"
     session.say(f"CREATE {kind} FUNCTION {path} AS {body} LANGUAGE PYTHON", node, kind=function.kind)
 
