@@ -1,35 +1,63 @@
 """The light values that every other package speaks in: outcomes, policies, jobs and their words.
 
 It imports nothing outside of the standard library, so that a DAG file pays for none of the parser, the rules or a
-client by naming a policy or a start mode.
+client by naming a policy or a start mode; and names load on first use, so that it pays only for those it names.
 """
 
-from airflow_flinkcompat.model.job import (
-    ENGINES,
-    FUNCTION_KINDS,
-    FUNCTION_LANGUAGES,
-    LANGUAGES,
-    PROGRAM_SUFFIXES,
-    EngineName,
-    FunctionDeclaration,
-    InputError,
-    JobSpec,
-    Language,
-    language_of,
-)
-from airflow_flinkcompat.model.options import (
-    LATE,
-    NATIVE,
-    Late,
-    Native,
-    RehearsalFinding,
-    RehearsalFindingName,
-    StartMode,
-    StartModeName,
-)
-from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
-from airflow_flinkcompat.model.policy import BRANCHES, Branch, Policy
-from airflow_flinkcompat.model.text import NormalForm, Span
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.model.engine import ENGINES
+    from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec
+    from airflow_flinkcompat.model.options import (
+        FUNCTION_KINDS,
+        FUNCTION_LANGUAGES,
+        LANGUAGES,
+        LATE,
+        NATIVE,
+        PROGRAM_SUFFIXES,
+        EngineName,
+        Language,
+        Late,
+        Native,
+        RehearsalFinding,
+        RehearsalFindingName,
+        StartMode,
+        StartModeName,
+        language_of,
+    )
+    from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
+    from airflow_flinkcompat.model.policy import BRANCHES, Branch, Policy
+    from airflow_flinkcompat.model.text import NormalForm, Span
+
+_HOMES = {
+    ".engine": ("ENGINES",),
+    ".job": ("FunctionDeclaration", "InputError", "JobSpec"),
+    ".options": (
+        "FUNCTION_KINDS",
+        "FUNCTION_LANGUAGES",
+        "LANGUAGES",
+        "LATE",
+        "NATIVE",
+        "PROGRAM_SUFFIXES",
+        "EngineName",
+        "Language",
+        "Late",
+        "Native",
+        "RehearsalFinding",
+        "RehearsalFindingName",
+        "StartMode",
+        "StartModeName",
+        "language_of",
+    ),
+    ".outcome": ("Basis", "Consequence", "Outcome", "Reason"),
+    ".policy": ("BRANCHES", "Branch", "Policy"),
+    ".text": ("NormalForm", "Span"),
+}
 
 __all__ = [
     "BRANCHES",
@@ -61,3 +89,7 @@ __all__ = [
     "StartModeName",
     "language_of",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

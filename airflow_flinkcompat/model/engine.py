@@ -74,3 +74,5 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
     ),
 }
 """One entry for each engine."""
+ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
+"""The engines and the version each is judged by when a job names none."""

@@ -7,49 +7,18 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
-from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
+from airflow_flinkcompat.model.options import LANGUAGES
 from airflow_flinkcompat.model.text import NormalForm, Span
-
-EngineName = Literal["vvr", "flink"]
-"""Whose state semantics apply: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
-
-ENGINES: Mapping[str, str] = {name: facts.default_version for name, facts in ENGINE_FACTS.items()}
-"""The engines and the version each is judged by when a job names none."""
 
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
 """How an engine's version is written: 2.3, 1.20.3, 8.0.11, 2.4-SNAPSHOT."""
 
-Language = Literal["sql", "python", "table"]
-"""What a job is written in: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
-LANGUAGES: tuple[Language, ...] = get_args(Language)
-
-_LANGUAGE_OF: Mapping[str, Language] = {".py": "python", ".table": "table"}
-PROGRAM_SUFFIXES = tuple(_LANGUAGE_OF)
-"""How the files of programs of the Table API end."""
-
-FunctionKind = Literal["scalar", "aggregate", "table"]
-FUNCTION_KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
-FunctionLanguage = Literal["java", "scala", "python"]
-FUNCTION_LANGUAGES: tuple[FunctionLanguage, ...] = get_args(FunctionLanguage)
-
 
 class InputError(ValueError):
     """A job that cannot be checked: the message names the place and the remedy."""
-
-
-def language_of(path: str | Path) -> Language:
-    """What a file is written in, by its ending; anything but a program is SQL.
-
-    Args:
-        path: The file; it need not exist.
-
-    Returns:
-        ``python`` or ``table`` for a program, else ``sql``.
-    """
-    return _LANGUAGE_OF.get(Path(path).suffix, "sql")
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,26 @@ names a misspelt argument of an operator. Both are compared by a test.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal, get_args
+
+EngineName = Literal["vvr", "flink"]
+"""Whose state semantics apply: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
+
+Language = Literal["sql", "python", "table"]
+"""What a job is written in: Flink SQL, PyFlink, or FLIP-11's notation of the Table API."""
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+_LANGUAGE_OF: Mapping[str, Language] = {".py": "python", ".table": "table"}
+PROGRAM_SUFFIXES = tuple(_LANGUAGE_OF)
+"""How the files of programs of the Table API end."""
+
+FunctionKind = Literal["scalar", "aggregate", "table"]
+FUNCTION_KINDS: tuple[FunctionKind, ...] = get_args(FunctionKind)
+FunctionLanguage = Literal["java", "scala", "python"]
+FUNCTION_LANGUAGES: tuple[FunctionLanguage, ...] = get_args(FunctionLanguage)
 
 
 class StartMode(StrEnum):
@@ -42,3 +60,15 @@ LATE: tuple[Late, ...] = get_args(Late)
 Native = Literal["auto", "off"]
 """Whether DuckDB may aggregate files inside the tasks of Spark: where the rows are the same for certain, or never."""
 NATIVE: tuple[Native, ...] = get_args(Native)
+
+
+def language_of(path: str | Path) -> Language:
+    """What a file is written in, by its ending; anything but a program is SQL.
+
+    Args:
+        path: The file; it need not exist.
+
+    Returns:
+        ``python`` or ``table`` for a program, else ``sql``.
+    """
+    return _LANGUAGE_OF.get(Path(path).suffix, "sql")

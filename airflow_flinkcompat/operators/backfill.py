@@ -18,7 +18,6 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.backfill import BackfillRequest
     from airflow_flinkcompat.backfill.protocols import Needs
+    from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")

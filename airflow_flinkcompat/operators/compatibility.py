@@ -13,7 +13,6 @@ from airflow_flinkcompat.model import ENGINES, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.summary import Summary
-from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -24,7 +23,6 @@ from airflow_flinkcompat.tasks.base import (
     side_of,
     task_ids,
 )
-from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("unchanged", "reject")
@@ -132,6 +131,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
         """Branches, or waits in the triggerer, until that second of the epoch, for a Gateway that does not answer."""
         from airflow_flinkcompat.deploy import ApiError, SubmissionUnknown
+        from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
         with readable_errors():
             try:

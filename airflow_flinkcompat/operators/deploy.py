@@ -11,7 +11,6 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -20,7 +19,6 @@ from airflow_flinkcompat.tasks.base import (
     run_name,
     side_of,
 )
-from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.operators.summary import Summary
+    from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 
 _RETURNED = (
     "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
@@ -142,6 +141,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
         from airflow_flinkcompat.deploy import Waiting
+        from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
         if self.start_mode not in tuple(StartMode):
             raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(StartMode)}")

@@ -26,6 +26,7 @@ from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOpe
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
+from airflow_flinkcompat.tasks import arguments
 from airflow_flinkcompat.tasks.arguments import (
     ApproveTable,
     BackfillTable,
@@ -69,7 +70,9 @@ def _typed(name: str, keys: Mapping[str, Any]) -> Any:
 
 def _annotation(annotation: Any, cls: type[Any]) -> Any:
     try:
-        found = eval(annotation, vars(sys.modules[cls.__module__])) if isinstance(annotation, str) else annotation
+        # Beside what the operator's own module names: the types of arguments are there for type checkers alone.
+        home = vars(sys.modules[cls.__module__])
+        found = eval(annotation, home, vars(arguments)) if isinstance(annotation, str) else annotation
     except NameError:  # imported for typing only, because it is heavy: the operator itself checks the value
         return Any
     return str if Template in get_args(found) else found

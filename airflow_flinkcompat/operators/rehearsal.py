@@ -10,7 +10,6 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks.arguments import ScriptArguments
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, record_failure, side_of
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.deploy.restore_test import Rehearsal
+    from airflow_flinkcompat.tasks.arguments import ScriptArguments
 
 # After a wait: how long what was started may take to end where the rehearsal cannot go on.
 _CLEANING_SECONDS = 120.0

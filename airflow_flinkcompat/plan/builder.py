@@ -37,7 +37,7 @@ from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import Script, Statement, nodes, nodes_of
+from airflow_flinkcompat.sql import Script, Statement, nodes
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
 
 
@@ -79,15 +79,7 @@ def build_program(
 
 def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
     """Every name a column could have, for tables nobody declares."""
-    names: set[str] = set()
-    for script in scripts:
-        for statement in script.statements:
-            for node in () if statement.tree is None else nodes_of(statement.tree):
-                if isinstance(node, exp.Column):
-                    names.add(node.name)
-                elif isinstance(node, nodes.Descriptor):
-                    names.update(part.name for part in node.expressions)
-    return frozenset(names)
+    return frozenset().union(*(each.column_names for script in scripts for each in script.statements))
 
 
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
@@ -122,7 +114,7 @@ class _Builder:
         env = self.environment
         return Program(
             pipelines=tuple(self.pipelines),
-            tables=tuple(replace(table, span=table.span) for _, table in sorted(env.tables.items())),
+            tables=tuple(table for _, table in sorted(env.tables.items())),
             views=tuple((dotted(path), view.text) for path, view in sorted(env.views.items())),
             functions=tuple(function for _, function in sorted(env.functions.items())),
             settings=tuple(sorted(env.settings.items())),
@@ -138,7 +130,7 @@ class _Builder:
             return
         if "INTERVAL" in statement.text.upper():
             self.problems += (
-                Problem(REFUSED, words, normal_form(tree), span) for words, span in refused_intervals(tree, statement)
+                Problem(REFUSED, words, normal_form(tree), span) for words, span in refused_intervals(statement)
             )
         if "${" in statement.text:
             self.problems += _templates(tree, statement)
@@ -480,7 +472,7 @@ def _primary_key(tree: nodes.CreateTable, base: Table | None) -> tuple[str, ...]
 
 def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     """Names that are template variables: what they stand for is settled elsewhere."""
-    for node in nodes_of(tree):
+    for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"what {node.name} stands for is not known; give the script as it is submitted"
             yield Problem("template", message, normal_form(tree), place(node, statement))

@@ -170,11 +170,13 @@ class Environment:
 
         One without a database is one of the whole session, or of the current database.
         """
-        own = dotted((self.namespace.catalog, self.namespace.database, name)).lower()
-        declared = self.functions.get(name.lower()) or self.functions.get(own)
-        if declared is None:
-            self.undeclared.add(name.lower())
-        return declared
+        if self.functions:
+            own = dotted((self.namespace.catalog, self.namespace.database, name)).lower()
+            declared = self.functions.get(name.lower()) or self.functions.get(own)
+            if declared is not None:
+                return declared
+        self.undeclared.add(name.lower())
+        return None
 
     def ask_for_all(self, tree: exp.Expr) -> None:
         """Look up every table and function of a tree that is kept whole, so that they count as asked for."""
@@ -231,7 +233,7 @@ def data_type(tree: exp.Expression | None) -> DataType:
     nullable = not tree.args.get("not_null")
     parts = tree.expressions
     if name in _SIMPLE:
-        return replace(_SIMPLE[name], nullable=nullable)
+        return _SIMPLE[name].with_nullability(nullable)
     if name == "ROW":
         return DataType(
             "ROW",

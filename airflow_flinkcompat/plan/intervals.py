@@ -16,7 +16,7 @@ from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.catalog import BindError, place
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.types import INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH
-from airflow_flinkcompat.sql import Statement, nodes_of
+from airflow_flinkcompat.sql import Statement
 
 _MILLISECONDS = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000, "WEEK": 604_800_000}
 _WITHIN = {"HOUR": 24, "MINUTE": 60, "SECOND": 60}
@@ -80,17 +80,16 @@ def _of_several_fields(text: str, unit: exp.IntervalSpan, sign: int, span: Span)
     return Literal(sign * math.floor(total), INTERVAL_DAY_TIME, span)
 
 
-def refused_intervals(tree: exp.Expr, statement: Statement) -> Iterator[tuple[str, Span]]:
+def refused_intervals(statement: Statement) -> Iterator[tuple[str, Span]]:
     """The interval literals of a statement, wherever they stand, that Flink refuses.
 
     Args:
-        tree: The statement's tree.
-        statement: The statement, for the places.
+        statement: The statement.
 
     Yields:
         Flink's words with what to write instead, and the place.
     """
-    for node in nodes_of(tree):
+    for node in statement.nodes:
         if isinstance(node, exp.Interval) and (words := interval_refusal(node)):
             yield words, place(node, statement)
 

@@ -170,11 +170,13 @@ class _Resolver:
 
     def _project(self, node: Project) -> _Stream:
         below = self._visit(node.input)
-        segment = replace(below.segment, hints=below.segment.hints + node.hints)
+        segment = below.segment
+        if node.hints:
+            segment = replace(segment, hints=segment.hints + node.hints)
         columns = tuple(self._resolve(e, below) for e in node.expressions)
         if below.numbering is not None and stands_beside(node, below.numbering):
             columns, segment = selected_beside(columns, segment)
-        return replace(below, columns=columns, segment=segment)
+        return _Stream(columns, segment, below.numbering)
 
     def _over_calls(self, node: Over) -> _Stream:
         """A ranking, an OVER aggregation, or a construct that is neither."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar
 
 from airflow_flinkcompat.model import NormalForm, Span
@@ -110,7 +111,7 @@ class Table:
         """The physical columns with their types, in declared order."""
         return tuple(column for column in self.columns if column.name in self.physical)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name as a user would write it, without parts left open in front.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -424,8 +424,13 @@ def aggregates_in(tree: exp.Expression, environment: Environment) -> Iterator[ex
     if is_aggregate(tree, environment):
         yield tree
         return
-    for child in tree.iter_expressions():
+    for child in _operands(tree):
         yield from aggregates_in(child, environment)
+
+
+def _operands(tree: exp.Expression) -> Iterable[exp.Expression]:
+    """The trees right below an expression; a column or literal, as most are, has none that could hold a call."""
+    return () if isinstance(tree, exp.Column | exp.Literal) else tree.iter_expressions()
 
 
 def overs_in(tree: exp.Expression) -> Iterator[exp.Window]:
@@ -435,7 +440,7 @@ def overs_in(tree: exp.Expression) -> Iterator[exp.Window]:
         return
     if isinstance(tree, exp.Query):
         return
-    for child in tree.iter_expressions():
+    for child in _operands(tree):
         yield from overs_in(child)
 
 

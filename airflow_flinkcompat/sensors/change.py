@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowSensorTimeout
 from airflow.sdk import BaseSensorOperator
 
-from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.tasks.arguments import SensorArguments
 from airflow_flinkcompat.tasks.base import ScriptOperator, readable_errors
 from airflow_flinkcompat.tasks.texts import FileMissing
-from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.model import JobSpec
+    from airflow_flinkcompat.tasks.arguments import SensorArguments
 
 # The last word about a version that keeps it from being offered again.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
@@ -129,6 +128,8 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         return self._look(context).offered
 
     def _offer_or_wait(self, context: Context, since: float, problems: int = 0) -> Any:
+        from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint
+
         offer = self._look(context)
         if offer.offered:
             return {"deployment": self.deployment, "reason": offer.reason}

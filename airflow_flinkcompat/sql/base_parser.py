@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from sqlglot import exp
@@ -13,6 +13,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 _WORD = re.compile(r"[^\W\d]|\$")
 N = TypeVar("N", bound=exp.Expr)
 T = TypeVar("T")
+
+
+def by_first_word(rows: Iterable[tuple[tuple[str, ...], T]]) -> Mapping[str, Sequence[tuple[tuple[str, ...], T]]]:
+    """Rows that each begin with the words to match, by the first of these: few begin alike."""
+    found: dict[str, list[tuple[tuple[str, ...], T]]] = {}
+    for row in rows:
+        found.setdefault(row[0][0], []).append(row)
+    return found
 
 
 class BaseParser(Parser):

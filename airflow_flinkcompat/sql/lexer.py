@@ -69,26 +69,31 @@ def lexemes(text: str, without: Container[str] = ()) -> Iterator[Lexeme]:
 
 def split(text: str) -> Iterator[Chunk]:
     """Yield the statements of ``text``; a statement set counts as one."""
-    inside: list[Lexeme] = []
+    # Matches, not lexemes: of each statement only the first, the last and few between are looked at.
+    inside: list[re.Match[str]] = []
     in_set = False
-    for lexeme in lexemes(text, _BETWEEN):
-        kind = lexeme.kind
+    for match in _LEXEME.finditer(text):
+        kind = match.lastgroup
+        if kind in _BETWEEN:
+            continue
         if kind == "semicolon" and not in_set:
             if inside:
                 yield _chunk(inside)
             inside = []
             continue
-        if in_set and kind == "word" and lexeme.text.upper() == "END" and inside[-1].text.upper() in (";", "BEGIN"):
+        word = match[0].upper() if kind == "word" else ""
+        if in_set and word == "END" and inside[-1][0].upper() in (";", "BEGIN"):
             in_set = False
-        inside.append(lexeme)
+        inside.append(match)
+        if kind == "open":
+            yield Chunk(inside[0].start(), len(text), _UNCLOSED[match[0]], match.start())
+            return
         # Only these words end the start of a set; few statements hold one.
-        if not in_set and kind == "word" and lexeme.text.upper() in _LAST_OF_STARTS:
-            in_set = tuple(item.text.upper() for item in inside[-3:]) in _SET_STARTS
+        if not in_set and word in _LAST_OF_STARTS:
+            in_set = tuple(each[0].upper() for each in inside[-3:]) in _SET_STARTS
     if inside:
         yield _chunk(inside)
 
 
-def _chunk(inside: list[Lexeme]) -> Chunk:
-    last = inside[-1]
-    unclosed = _UNCLOSED[last.text] if last.kind == "open" else None
-    return Chunk(inside[0].start, last.end, unclosed, last.start)
+def _chunk(inside: list[re.Match[str]]) -> Chunk:
+    return Chunk(inside[0].start(), inside[-1].end())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +67,22 @@ class Statement:
     malformed: bool = False
 
     @cached_property
+    def nodes(self) -> Sequence[exp.Expr]:
+        """The nodes of the tree level by level, the root first; nothing changes them."""
+        if self.like is not None:
+            return self.like.nodes
+        return () if self.tree is None else nodes_of(self.tree)
+
+    @cached_property
+    def column_names(self) -> frozenset[str]:
+        """Every name in it that a column could have."""
+        if self.like is not None:
+            return self.like.column_names
+        descriptors = (node for node in self.nodes if isinstance(node, nodes.Descriptor))
+        named = (part.name for node in descriptors for part in node.expressions)
+        return frozenset((*(node.name for node in self.nodes if isinstance(node, exp.Column)), *named))
+
+    @cached_property
     def _places(self) -> Places:
         return Places(self.text, self.span.source)
 
@@ -75,7 +91,7 @@ class Statement:
         # Nodes by identity: the tree lives as long as the statement, and nothing changes it.
         if self.like is not None:
             return self.like._extents
-        return {} if self.tree is None else _extents(self.tree)
+        return _extents(self.nodes)
 
 
 @dataclass(frozen=True)
@@ -209,7 +225,7 @@ class _LaterSpan(Span):
     def _span(self) -> Span:
         if "_known" not in self.__dict__:
             node, statement = self.__dict__["_of"]
-            extent = statement._extents.get(id(node)) or _extents(node).get(id(node))
+            extent = statement._extents.get(id(node)) or _extents(nodes_of(node)).get(id(node))
             self.__dict__["_known"] = (
                 _span(statement, extent) if extent is not None and statement.placed else statement.span
             )
@@ -241,11 +257,11 @@ def _span(statement: Statement, extent: tuple[int, int]) -> Span:
     return Span(statement.span.source, line, column, end_line, end_column)
 
 
-def _extents(tree: exp.Expr) -> dict[int, tuple[int, int]]:
-    """By the ``id()`` of each node, the first and last offset the parser recorded on it and below it."""
+def _extents(tree: Sequence[exp.Expr]) -> dict[int, tuple[int, int]]:
+    """By the ``id()`` of each node of a tree, the first and last offset the parser recorded on it and below it."""
     found: dict[int, tuple[int, int]] = {}
 
-    for node in reversed(nodes_of(tree)):  # whatever is below a node comes before it
+    for node in reversed(tree):  # whatever is below a node comes before it
         extent = found.get(id(node))
         meta = node._meta
         if meta and "start" in meta and "end" in meta:

@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.base_parser import by_first_word
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS, DdlParser
 from airflow_flinkcompat.sql.grammar import unknown_parts
 
@@ -173,7 +174,7 @@ class FlinkParser(DdlParser):
     def parse_statement(self) -> exp.Expr:
         """Read any statement or query."""
         start = self._curr
-        for words, reader in self.STATEMENTS:
+        for words, reader in _BY_FIRST_WORD.get(start.text.upper(), ()):
             if self.match_words(*words):
                 return self.place(reader(self), start)
         query = self.place(self.require_query(), start)
@@ -326,3 +327,6 @@ class FlinkParser(DdlParser):
         elif negated:
             self.fail("Expected LIKE or ILIKE after NOT")
         return show
+
+
+_BY_FIRST_WORD = by_first_word(FlinkParser.STATEMENTS)

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_flinkcompat.sql import nodes
-from airflow_flinkcompat.sql.base_parser import BaseParser
+from airflow_flinkcompat.sql.base_parser import BaseParser, by_first_word
 
 #: Word(s) as written → canonical type name. Longer spellings first.
 TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -29,6 +29,8 @@ TYPE_NAMES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("INTEGER",), "INT"),
     (("NUMERIC",), "DECIMAL"),
 )
+
+_BY_FIRST_WORD = by_first_word(TYPE_NAMES)
 
 #: Types with element types in angle brackets.
 _ELEMENT_TYPES = frozenset({"ARRAY", "MAP", "MULTISET"})
@@ -61,7 +63,8 @@ class TypeParser(BaseParser):
         return self._parse_types() or self.fail("Expected a data type")
 
     def _parse_named_type(self) -> nodes.FlinkType | None:
-        name = next((name for words, name in TYPE_NAMES if self.match_words(*words)), None)
+        spellings = _BY_FIRST_WORD.get(self._curr.text.upper(), ())
+        name = next((name for words, name in spellings if self.match_words(*words)), None)
         if name is None:
             return self._parse_user_type()
         if name == "INTERVAL":

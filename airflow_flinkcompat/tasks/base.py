@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
-from airflow_flinkcompat.model import (
-    FUNCTION_KINDS,
-    PROGRAM_SUFFIXES,
-    FunctionDeclaration,
-    JobSpec,
-    Language,
-    language_of,
-)
+from airflow_flinkcompat.model import FUNCTION_KINDS, PROGRAM_SUFFIXES, language_of
 from airflow_flinkcompat.tasks.texts import SQL, decoded, find_template, is_file, masked, read_template
 
 if TYPE_CHECKING:
@@ -29,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import StepEntry
     from airflow_flinkcompat.hooks.flink import FlinkHook
+    from airflow_flinkcompat.model import FunctionDeclaration, JobSpec, Language
 
 
 @contextmanager
@@ -302,6 +296,8 @@ class ScriptOperator(DeploymentOperator):
 
 def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDeclaration, ...]:
     """``{"f": "scalar:python"}`` → declarations. Raises AirflowFailException: an unknown kind."""
+    from airflow_flinkcompat.model import FunctionDeclaration
+
     declarations = []
     for name, text in (functions or {}).items():
         kind, _, language = str(text).lower().partition(":")

@@ -46,5 +46,13 @@ def test_fronts(name: str) -> None:
     assert loaded(FRONTS[name]) & set(HEAVY) == set()
 
 
+@pytest.mark.slow
+def test_a_dag_file_pays_for_no_types_of_arguments_no_job_and_no_trigger() -> None:
+    named = "FlinkSqlApprovalOperator, FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator"
+    found = loaded(f"from airflow_flinkcompat.operators import {named}\nimport airflow_flinkcompat.sensors.change")
+    assert "airflow_flinkcompat.operators.deploy" in found
+    assert found & {f"airflow_flinkcompat.{part}" for part in ("model.job", "tasks.arguments", "triggers")} == set()
+
+
 def test_the_measure_would_notice() -> None:
     assert {"sqlglot", "airflow_flinkcompat.compat.rules"} <= loaded("from airflow_flinkcompat import check")

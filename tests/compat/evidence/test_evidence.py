@@ -7,6 +7,7 @@ import json
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -222,22 +223,29 @@ def widened(value: Any) -> Any:
     return value
 
 
+@cache
+def wider() -> list[tuple[ModuleType, str, Any]]:
+    """Every list and table of versions: its module, its name, and the same widened."""
+    return [
+        (module, name, grown)
+        for module in modules()
+        for name, value in vars(module).copy().items()
+        if isinstance(value, str | tuple | list | set | frozenset | Mapping) and not name.startswith("__")
+        if (grown := widened(value)) != value
+    ]
+
+
 @pytest.fixture
 def claimed(monkeypatch: pytest.MonkeyPatch) -> int:
     """Every list and table of versions names the made-up one too; how many there are.
 
     A restore on it is in the table of evidence as well, but of a change that no verdict names.
     """
-    changed = 0
-    for module in modules():
-        for name, value in vars(module).copy().items():
-            plain = isinstance(value, str | tuple | list | set | frozenset | Mapping) and not name.startswith("__")
-            if plain and (grown := widened(value)) != value:
-                monkeypatch.setattr(module, name, grown)
-                changed += 1
+    for module, name, grown in wider():
+        monkeypatch.setattr(module, name, grown)
     table = {**evidence.restores(), "made-up": {MADE_UP: evidence.RIGHT}}
     monkeypatch.setattr(evidence, "restores", lambda: table)
-    return changed
+    return len(wider())
 
 
 def unsafe(old: Side, new: Side, plans: Any = None) -> Report | None:
