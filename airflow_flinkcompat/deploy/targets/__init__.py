@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.target import Target
     from airflow_flinkcompat.secrets import Lookup
 
+__all__ = ["DEFAULT", "GROUP", "Access", "OpenTarget", "TargetClass", "names", "target_class"]
+
 GROUP = "flinkcompat.targets"
 DEFAULT = "sql-gateway"
 
@@ -69,7 +71,11 @@ def _found() -> Mapping[str, EntryPoint]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all targets that are installed."""
+    """The targets that are installed.
+
+    Returns:
+        Their names, sorted.
+    """
     return tuple(sorted(_found()))
 
 
@@ -78,6 +84,9 @@ def target_class(name: str) -> TargetClass:
 
     Args:
         name: An entry point of the group ``flinkcompat.targets``.
+
+    Returns:
+        The class.
 
     Raises:
         DeployError: There is none of this name (the message lists those there are), or it cannot be imported.

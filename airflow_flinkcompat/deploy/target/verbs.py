@@ -1,0 +1,114 @@
+"""The eight verbs that every target has."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from airflow_flinkcompat.deploy.target.values import EngineInfo, JobRef, JobStatus, Operation, Proof, Start
+from airflow_flinkcompat.model import JobSpec
+
+
+class Target(Protocol):
+    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` tells that no answer came."""
+
+    def engine(self) -> EngineInfo:
+        """The engine whose state semantics apply there.
+
+        Returns:
+            Its name and version.
+        """
+
+    def validate(self, job: JobSpec, start: Start) -> str:
+        """Have the script judged as far as the target can without starting or stopping anything.
+
+        Args:
+            job: What would be started.
+            start: With ``tables`` as the start would have them.
+
+        Returns:
+            What was not judged, in words; empty where the engine planned the job as it would start it.
+
+        Raises:
+            TargetError, ScriptRefused: It would not run; the message says where and why.
+        """
+
+    def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
+        """Start the job. Accepted is not running: verify it.
+
+        Asking again under one request id makes no second job.
+
+        Args:
+            job: What to start.
+            start: The state it is given.
+            request_id: 32 hexadecimal digits, written down before.
+
+        Returns:
+            The operation, with the job where the target names it at once.
+
+        Raises:
+            SubmissionUnknown: Nobody knows whether it was accepted: poll, or ask again.
+            TargetError, ScriptRefused: It was not.
+        """
+
+    def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask for a stop with savepoint, without draining. Asking again under one request id is the same stop.
+
+        Args:
+            job: The job to stop.
+            request_id: 32 hexadecimal digits, written down before.
+            directory: Where the savepoint shall lie; None: where the target puts it.
+
+        Returns:
+            The operation to poll.
+        """
+
+    def poll(self, operation: Operation) -> Operation:
+        """What became of a start or a stop, also of one that another process asked for.
+
+        Args:
+            operation: The operation, as :meth:`start`, :meth:`stop` or an earlier call returned it.
+
+        Returns:
+            A start with its job once the target knows one of that request; a stop with its savepoint once the job has
+            ended by it.
+
+        Raises:
+            StopFailed: The stop failed for certain, and left no savepoint.
+        """
+
+    def status(self, job: JobRef) -> JobStatus | None:
+        """The job as it is now.
+
+        Args:
+            job: The job.
+
+        Returns:
+            One look at it; None when it is unknown.
+        """
+
+    def running(self, name: str) -> tuple[JobRef, ...]:
+        """The jobs of one name that have not ended.
+
+        Args:
+            name: The name of the job, as the engine has it.
+
+        Returns:
+            The jobs.
+        """
+
+    def cancel(self, job: JobRef) -> None:
+        """End the job without a savepoint, and wait for its end.
+
+        Args:
+            job: The job.
+        """
+
+    def restored_from(self, job: JobRef) -> Proof:
+        """The state the job was really restored from, and how the target knows.
+
+        Args:
+            job: The job.
+
+        Returns:
+            The state of its last restore.
+        """
