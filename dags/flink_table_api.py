@@ -1,7 +1,7 @@
 """### A gate before every redeploy of a PyFlink program
 
-The program is read, never run, and checked against what the ledger holds; the SQL Gateway does not run programs, so a
-task of this DAG starts it with Flink's own client, and records it. Where state does not survive, history up to the
+The program is read, never run, and checked against what the ledger holds; targets run SQL scripts only, so a task of
+this DAG starts it with Flink's own client, and records it. Where state does not survive, history up to the
 restart is recomputed with Spark.
 """
 

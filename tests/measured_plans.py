@@ -16,7 +16,7 @@ from unittest.mock import patch
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.compat.planner import Plans
-from airflow_flinkcompat.deploy import DeployError, SqlGateway, compile_plans
+from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.measured import FOLDER, Restore, load
 
@@ -60,11 +60,11 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         LocalFlink(f"{folder}/client", gateway_only=True) as client,
-        SqlGateway(client.gateway_url) as gateway,
+        SqlGatewayPlanner(client.gateway_url) as planner,
     ):
         for name, pair in pairs().items():
             try:
-                made[name] = [_compiled(gateway, side, folder, known, texts) for side in pair.sides()]
+                made[name] = [_compiled(planner, side, folder, known, texts) for side in pair.sides()]
             except DeployError as error:
                 refused[name] = str(error)
     data = {"flink": "2.3.0", "texts": [json.loads(text) for text in texts], "pairs": made, "unplanned": refused}
@@ -73,7 +73,9 @@ def main() -> None:
     print(f"{len(made)} pairs planned, {len(refused)} not; {FILE.stat().st_size} bytes")
 
 
-def _compiled(gateway: SqlGateway, side: Side, folder: str, known: dict[Any, list[int]], texts: list[str]) -> list[int]:
+def _compiled(
+    planner: SqlGatewayPlanner, side: Side, folder: str, known: dict[Any, list[int]], texts: list[str]
+) -> list[int]:
     # RESULT is a reserved word of Flink's, the name of the sink in the measurements.
     script = re.sub(r"\b(CREATE TABLE|INSERT INTO) Result\b", r"\1 `Result`", side.script)
     key = (script, tuple(sorted(side.settings.items())))
@@ -84,8 +86,8 @@ def _compiled(gateway: SqlGateway, side: Side, folder: str, known: dict[Any, lis
             texts.append(text)
             return read_plan(text)
 
-        with patch("airflow_flinkcompat.deploy.plans.read_plan", kept):
-            compile_plans(gateway, Side(script, side.settings, engine="flink", source=side.source), folder)
+        with patch("airflow_flinkcompat.deploy.flink.compiled_plans.read_plan", kept):
+            planner.compile_plans(Side(script, side.settings, engine="flink", source=side.source), folder)
         known[key] = list(range(first, len(texts)))
     return known[key]
 

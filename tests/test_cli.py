@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat import Report, render_markdown, render_text, rep
 from airflow_flinkcompat.compat.pages import pages
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.rules import ALL
-from airflow_flinkcompat.deploy import Endpoint
+from airflow_flinkcompat.deploy import SqlGatewayPlanner
 
 SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -1057,8 +1057,8 @@ def test_plans_that_cannot_be_had_are_an_error(
 def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def explain(old: Side, new: Side, gateway: Endpoint, *, folder: str | None) -> Any:
-        asked.append((old.source, new.source, gateway.place, folder))
+    def explain(old: Side, new: Side, planner: SqlGatewayPlanner, *, folder: str | None) -> Any:
+        asked.append((old.source, new.source, str(planner), folder))
         return example_plans("plan-differs")
 
     monkeypatch.setattr("airflow_flinkcompat.deploy.plans.explain_plans", explain)
@@ -1067,7 +1067,7 @@ def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     arguments = ["check", "old.sql", "new.sql", "--engine", "flink", "--format", "json"]
     assert report_of(run(*arguments))["outcome"] == "compatible"
     result = run(*arguments, "--explain-plan", "--gateway", "http://gateway:8083", "--plan-dir", "s3://plans")
-    assert asked == [("old.sql", "new.sql", "http://gateway:8083", "s3://plans")]
+    assert asked == [("old.sql", "new.sql", "the SQL Gateway at http://gateway:8083", "s3://plans")]
     assert result.code == 1
     assert "plan-differs" in {finding["rule"] for finding in report_of(result)["findings"]}
     VALIDATOR.validate(report_of(result))

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 
 import click
 
@@ -21,6 +21,7 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
+from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import (
     Circumstances,
     Report,
@@ -66,7 +67,9 @@ from airflow_flinkcompat.sql import read_script
     "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."
 )
 @click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
+@target_option(None, show_default="a SQL Gateway alone")
 @click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
+@click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
 @click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
 def check_command(
     old: str,
@@ -83,7 +86,9 @@ def check_command(
     fail_on: str,
     allow_secrets: bool,
     explain_plan: bool,
+    target: str | None,
     gateway: str | None,
+    jobmanager: str | None,
     plan_dir: str | None,
 ) -> None:
     """Check the change from script OLD to script NEW.
@@ -106,8 +111,8 @@ def check_command(
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    if (gateway or plan_dir) and not explain_plan:
-        raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
+    if (target or gateway or jobmanager or plan_dir) and not explain_plan:
+        raise InputError("--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it")
     shared = parse_settings(settings)
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
@@ -136,7 +141,7 @@ def check_command(
     elif engine is None:
         report = check_engines(before, after)
     else:
-        plans = _plans(before, after, gateway, plan_dir) if explain_plan else None
+        plans = _plans(before, after, target, gateway, jobmanager, plan_dir) if explain_plan else None
         report = check(before, after, with_other_engine=True, plans=plans)
     # JSON holds no advice, so nothing has to be known for it.
     known = Circumstances() if style == "json" else _circumstances(report, after)
@@ -180,11 +185,17 @@ def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool)
         raise InputError("\n  ".join(found))
 
 
-def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Plans:
-    """The compiled plans of both sides. Raises :class:`InputError` where they cannot be had."""
+def _plans(
+    old: Side, new: Side, target: str | None, gateway: str | None, jobmanager: str | None, folder: str | None
+) -> Plans:
+    """The compiled plans of both sides, of a SQL Gateway alone where no target is named.
+
+    Raises :class:`InputError` where they cannot be had.
+    """
     try:
-        from airflow_flinkcompat.deploy import DeployError, explain_plans
+        from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.target import PlanCompiler, Target
         from airflow_flinkcompat.local_flink import local_gateway
     except ImportError as error:
         raise InputError(
@@ -194,8 +205,14 @@ def _plans(old: Side, new: Side, gateway: str | None, folder: str | None) -> Pla
     for each in (old, new):
         each.require_query()
     try:
-        with nullcontext(endpoint_from_environment(gateway)) if gateway else local_gateway() as asked:
-            return explain_plans(old, new, asked, folder=folder)
+        with ExitStack() as stack:
+            planner: PlanCompiler | Target
+            if target is None:
+                where = endpoint_from_environment(gateway) if gateway else stack.enter_context(local_gateway())
+                planner = stack.enter_context(SqlGatewayPlanner(where))
+            else:  # no plan depends on what a placeholder stands for: it stands for itself
+                planner = stack.enter_context(location(target, gateway, jobmanager).open(str))
+            return explain_plans(old, new, planner, folder=folder)
     except DeployError as error:
         raise InputError(f"--explain-plan: {error}") from None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
@@ -180,7 +181,9 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
 @click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
-@click.option("--jobmanager", "url", metavar="URL", default="http://localhost:8081", show_default=True)
+@click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
+@click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")
+@target_option("jobmanager")
 @click.option("--engine-version", metavar="V", help="Flink's version; the cluster's has to be this one.")
 @click.option(
     "--former-ended", is_flag=True, help="The job that the ledger knows of, or that was being started, ended."
@@ -195,17 +198,19 @@ def adopt_command(
     settings: tuple[str, ...],
     functions: tuple[str, ...],
     catalog: str | None,
-    url: str,
+    jobmanager: str,
+    gateway: str | None,
+    target: str,
     engine_version: str | None,
     former_ended: bool,
 ) -> None:
     """Take over a job that already runs as DEPLOYMENT: record the script that you say it runs.
 
-    The job is not touched. Its name and its tables are held against the script, as far as the JobManager shows them.
+    The job is not touched. Its name and its tables are held against the script, as far as the target shows them: a
+    JobManager alone is enough, whatever started the job.
     """
     with _readable_errors():
-        from airflow_flinkcompat.deploy import JobManager, JobRef, Ledger
-        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy import JobRef, Ledger
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 
@@ -224,8 +229,8 @@ def adopt_command(
         )
         side.require_query()
         ledger = Ledger(root, deployment)
-        with JobManager(endpoint_from_environment(url, jobmanager=True)) as jobmanager:
-            done = adopt(jobmanager, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
+        with location(target, gateway, jobmanager).open() as opened:
+            done = adopt(opened, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
     for warning in done.warnings:
         click.echo(f"warning: {mask_secrets(warning)}", err=True)
     if style == "json":

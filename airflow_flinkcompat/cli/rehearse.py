@@ -12,6 +12,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -21,8 +22,9 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.argument("old")
 @click.argument("new")
 @click.option("--job-id", required=True, metavar="ID", help="The running job; OLD is its script.")
-@click.option("--gateway", required=True, metavar="URL", help="SQL Gateway, http://host:8083.")
-@click.option("--jobmanager", required=True, metavar="URL", help="JobManager's REST API, http://host:8081.")
+@target_option("sql-gateway")
+@click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
+@click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
 @click.option("--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting of the running job instead.")
 @click.option("--savepoint-directory", metavar="URI", help="Where savepoints go (default: the cluster's own place).")
@@ -35,8 +37,9 @@ def rehearse_command(
     old: str,
     new: str,
     job_id: str,
-    gateway: str,
-    jobmanager: str,
+    target: str,
+    gateway: str | None,
+    jobmanager: str | None,
     settings: tuple[str, ...],
     old_settings: tuple[str, ...],
     savepoint_directory: str | None,
@@ -51,8 +54,7 @@ def rehearse_command(
     right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard error.
     """
     try:
-        from airflow_flinkcompat.deploy import DeployError, JobManager, SqlGateway
-        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
     except ImportError as error:
@@ -69,14 +71,10 @@ def rehearse_command(
     sides = side(read_named(old), parse_settings(old_settings)), side(read_named(new), {})
     options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
     try:
-        with (
-            _term_as_interrupt(),
-            SqlGateway(endpoint_from_environment(gateway)) as sessions,
-            JobManager(endpoint_from_environment(jobmanager, jobmanager=True)) as jobs,
-        ):
-            found = rehearse(
-                Cluster(sessions, jobs), job_id, *sides, options, lambda line: click.echo(mask_secrets(line), err=True)
-            )
+        where = location(target, gateway, jobmanager)
+        with _term_as_interrupt(), where.open() as opened:
+            cluster = Cluster(opened, where)
+            found = rehearse(cluster, job_id, *sides, options, lambda line: click.echo(mask_secrets(line), err=True))
     except DeployError as error:
         raise InputError(str(error)) from None
     if style == "json":

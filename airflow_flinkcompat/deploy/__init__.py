@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SubmissionUnknown, TargetError
+    from airflow_flinkcompat.deploy.errors import (
+        DeployError,
+        DeployRefused,
+        PlansUnavailable,
+        SubmissionUnknown,
+        TargetError,
+    )
     from airflow_flinkcompat.deploy.flink.gateway import GatewayError, SqlGateway
     from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
     from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
     from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
     from airflow_flinkcompat.deploy.ledger.store import LedgerError
-    from airflow_flinkcompat.deploy.plans import PlansUnavailable, compile_plans, explain_plans
+    from airflow_flinkcompat.deploy.plans import explain_plans
     from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, StartFailed, Wait, Waiting
     from airflow_flinkcompat.deploy.redeploy.sequence import deploy
     from airflow_flinkcompat.deploy.redeploy.verify import VerificationFailed, verify_start
@@ -33,24 +39,24 @@ if TYPE_CHECKING:
         Start,
         Target,
     )
-    from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
+    from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayPlanner, SqlGatewayTarget
     from airflow_flinkcompat.model import StartMode
 
 _HOMES = {
-    ".errors": ("DeployError", "DeployRefused", "SubmissionUnknown", "TargetError"),
+    ".errors": ("DeployError", "DeployRefused", "PlansUnavailable", "SubmissionUnknown", "TargetError"),
     ".flink.gateway": ("GatewayError", "SqlGateway"),
     ".handover": ("read_hand_over",),
     ".flink.jobmanager": ("JobManager", "JobManagerError"),
     ".ledger.entries": ("LedgerEntry",),
     ".ledger.history": ("Ledger", "LedgerConflict"),
-    ".plans": ("PlansUnavailable", "compile_plans", "explain_plans"),
+    ".plans": ("explain_plans",),
     ".redeploy.sequence": ("deploy",),
     ".flink.rest": ("ApiError", "Endpoint"),
     ".redeploy.run": ("Options", "RolledBack", "StartFailed", "Wait", "Waiting"),
     ".flink.statements": ("ScriptRefused",),
     ".ledger.store": ("LedgerError",),
     ".target": ("EngineInfo", "JobRef", "JobStatus", "Operation", "Proof", "Snapshot", "Start", "Target"),
-    ".targets.gateway": ("SqlGatewayTarget",),
+    ".targets.gateway": ("SqlGatewayPlanner", "SqlGatewayTarget"),
     ".redeploy.verify": ("VerificationFailed", "verify_start"),
     "airflow_flinkcompat.model": ("StartMode",),
 }
@@ -78,6 +84,7 @@ __all__ = [
     "ScriptRefused",
     "Snapshot",
     "SqlGateway",
+    "SqlGatewayPlanner",
     "SqlGatewayTarget",
     "Start",
     "StartFailed",
@@ -88,7 +95,6 @@ __all__ = [
     "VerificationFailed",
     "Wait",
     "Waiting",
-    "compile_plans",
     "deploy",
     "explain_plans",
     "read_hand_over",

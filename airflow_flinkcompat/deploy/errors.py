@@ -48,6 +48,18 @@ class StopFailed(TargetError):
     """The target says that a stop failed, and that it left no savepoint."""
 
 
+class SavepointFailed(TargetError):
+    """The target says that a savepoint of a job that goes on failed, or that it knows of none."""
+
+
+class CannotRehearse(DeployError):
+    """The job cannot be rehearsed without touching what it shares with the live one; says why."""
+
+
+class PlansUnavailable(DeployError):
+    """The compiled plans cannot be had; the message says why and what to do about it."""
+
+
 def redact(text: str) -> str:
     """``text`` without anything that reads like a secret."""
     # On first use: whoever reads the ledger (a trigger, many times) must not pay for the SQL parser.

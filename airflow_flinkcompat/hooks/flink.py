@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.compat.planner import Plans
-    from airflow_flinkcompat.deploy import Endpoint, Ledger
+    from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.restore_test import Cluster
     from airflow_flinkcompat.deploy.targets import OpenTarget
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
@@ -114,9 +114,8 @@ class FlinkHook(BaseHook):
         from airflow_flinkcompat.deploy.targets import Access, target_class
 
         place = f"connection {self.flink_conn_id!r}"
-        addresses = {"gateway": lambda: self.gateway_url, "jobmanager": lambda: self.jobmanager_url}
         lookup = connection_lookup(self.get_connection)
-        access = Access(lambda which: addresses[which](), self.access, place, lookup, mask_in_logs)
+        access = Access(lambda which: self._addresses[which](), self.access, place, lookup, mask_in_logs)
         try:
             return target_class(self.target_name).connect(access)
         except DeployError as error:
@@ -124,47 +123,26 @@ class FlinkHook(BaseHook):
 
     @contextmanager
     def rehearsal_cluster(self) -> Iterator[Cluster]:
-        """Where a rehearsal takes place. Raises AirflowFailException, ApiError: it is not usable."""
-        from airflow_flinkcompat.deploy import JobManager, SqlGateway
+        """Where a rehearsal takes place. Raises AirflowFailException: it is not usable."""
         from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.deploy.targets import TargetLocation
 
-        lookup = connection_lookup(self.get_connection)
-        with SqlGateway(self.gateway_endpoint) as gateway, JobManager(self.jobmanager_endpoint) as jobmanager:
-            yield Cluster(gateway, jobmanager, lookup, self.access)
-
-    @property
-    def gateway_endpoint(self) -> Endpoint:
-        """How the SQL Gateway is reached. Raises AirflowFailException, naming what is wrong in the connection."""
-        from airflow_flinkcompat.deploy.targets import DEFAULT
-
-        if self.target_name != DEFAULT:
-            raise AirflowFailException(
-                f"connection {self.flink_conn_id!r} names the target {self.target_name!r}, and this is asked of a SQL "
-                "Gateway: what Flink plans, and a rehearsal, cannot be told on this target"
-            )
-        return self._endpoint(self.gateway_url)
+        with self.get_conn() as target:
+            addresses = {}
+            for which, url in self._addresses.items():
+                with suppress(AirflowFailException):  # of no use to a target that was opened without it
+                    addresses[which] = url()
+            yield Cluster(target, TargetLocation(self.target_name, addresses, self.access))
 
     @property
-    def jobmanager_endpoint(self) -> Endpoint:
-        """How the JobManager is reached. Raises AirflowFailException."""
-        return self._endpoint(self.jobmanager_url, jobmanager=True)
+    def _addresses(self) -> Mapping[str, Callable[[], str]]:
+        """What gives the address of each thing that a target may be reached by, or raises AirflowFailException."""
+        return {"gateway": lambda: self.gateway_url, "jobmanager": lambda: self.jobmanager_url}
 
     @property
     def access(self) -> dict[str, Any]:
         """What ``deploy.access`` makes endpoints of, secrets included."""
         return {**self._extra, "login": self.connection.login, "password": self.connection.password}
-
-    def _endpoint(self, url: str, *, jobmanager: bool = False) -> Endpoint:
-        from airflow_flinkcompat.deploy import ApiError
-        from airflow_flinkcompat.deploy.flink.access import endpoint
-
-        try:
-            found = endpoint(url, self.access, f"connection {self.flink_conn_id!r}", jobmanager=jobmanager)
-        except ApiError as error:
-            raise AirflowFailException(str(error)) from None
-        for secret in found.secrets:
-            mask_in_logs(secret)
-        return found
 
     def engine(self) -> tuple[str, str]:
         """Engine and version that the Gateway names: ``("flink", "2.3.0")``. Raises GatewayError."""
@@ -173,11 +151,11 @@ class FlinkHook(BaseHook):
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans as the Gateway compiles them into ``folder``; nothing is started. Raises DeployError."""
+        """Both sides' plans as the target compiles them into ``folder``; nothing is started. Raises DeployError."""
         from airflow_flinkcompat.deploy import explain_plans
 
-        lookup = connection_lookup(self.get_connection)
-        return explain_plans(old, new, self.gateway_endpoint, folder=folder, lookup=lookup)
+        with self.get_conn() as target:
+            return explain_plans(old, new, target, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
         """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""
@@ -208,14 +186,15 @@ class FlinkHook(BaseHook):
         return Ledger(self.ledger_uri(uri), deployment)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether Gateway and JobManager answer, and what they are; never raises, secrets masked."""
-        from airflow_flinkcompat.deploy import JobManager
+        """Whether the target answers, and what it is; never raises, secrets masked."""
+        from airflow_flinkcompat.deploy.target import JobDescriptions
+        from airflow_flinkcompat.deploy.targets import DEFAULT
         from airflow_flinkcompat.secrets import mask_secrets
 
         try:
-            _engine, version = self.engine()
-            with JobManager(self.jobmanager_endpoint) as jobmanager:
-                jobs = jobmanager.jobs()
+            with self.get_conn() as target:
+                version = target.engine().version
+                jobs = target.jobs() if isinstance(target, JobDescriptions) else None
             if self._given_ui_url and not _is_address(self._given_ui_url):
                 raise AirflowFailException(
                     f"connection {self.flink_conn_id!r}: ui_url {self._given_ui_url!r} is no address that a browser "
@@ -223,10 +202,9 @@ class FlinkHook(BaseHook):
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
-        from airflow_flinkcompat.deploy.targets import DEFAULT
-
         runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, Flink"
-        return True, f"{runs} {version}; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        known = "" if jobs is None else f"; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        return True, f"{runs} {version}{known}"
 
 
 def _is_address(url: str) -> bool:

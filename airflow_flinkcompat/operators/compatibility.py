@@ -53,20 +53,20 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
             ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` and ``reject`` may be left
             out: everything downstream is skipped then.
-        engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the SQL Gateway is asked. (templated)
-        engine_version: Version of that engine; with ``auto`` the Gateway's. (templated)
+        engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
+        engine_version: Version of that engine; with ``auto`` the target's. (templated)
         policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
             for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
-        explain_plan: Have the Gateway compile both scripts and compare the plans (engine ``flink``). The task fails
+        explain_plan: Have the target compile both scripts and compare the plans (engine ``flink``). The task fails
             where that cannot be done.
-        plan_dir: Path or URI of a folder that the Gateway writes plans to and this worker sees too; needed unless
+        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
-        deferrable: Wait in the triggerer while the SQL Gateway does not answer; False: the task fails then, and is
+        deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
-        gateway_timeout: Seconds after which a Gateway that does not answer fails the task, for good.
+        gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
     """
 
     role = TaskRole.CHECK
@@ -194,7 +194,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if self.engine != "auto":
             return self.engine, stated
         engine, version = self.hook.engine()
-        self.log.info("The SQL Gateway runs %s %s", engine, version)
+        self.log.info("The target runs %s %s", engine, version)
         return engine, stated or version
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
@@ -242,7 +242,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
         if any(side.language != "sql" for side in (old, new)):
             raise AirflowFailException("explain_plan compiles SQL scripts, and one side is a program: leave it out")
-        self.log.info("The SQL Gateway compiles both scripts; the plans sharpen the verdict")
+        self.log.info("The target compiles both scripts; the plans sharpen the verdict")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> str:

@@ -49,8 +49,8 @@ def gated_redeploy(
         watch: False leaves ``changed`` out, for a DAG that is triggered.
         deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
             ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
-            ``hand_over`` where there is one. A program of the Table API needs it: the SQL Gateway does not run
-            programs.
+            ``hand_over`` where there is one. A program of the Table API needs it: targets run SQL scripts
+            only.
 
     Returns:
         The group the tasks are in.
@@ -162,7 +162,7 @@ class _Tasks:
     def __init__(self, deployment: Deployment, deploy: Callable[..., BaseOperator] | None = None) -> None:
         if deploy is None and deployment.script.endswith(PROGRAM_SUFFIXES):
             raise ValueError(
-                f"{deployment.script} is a program, which the SQL Gateway does not run: give gated_redeploy a deploy "
+                f"{deployment.script} is a program, and targets run SQL scripts only: give gated_redeploy a deploy "
                 "of your own, a function that makes the task which starts it (`flink run -py …`)"
             )
         self.one = deployment

@@ -61,8 +61,8 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
             sensor of Airflow. Default: ten years, whatever Airflow's ``[sensors] default_timeout`` (a week) says, for a
             job without edits is in order.
         deferrable: Wait in the triggerer (default), or in a worker as ``mode`` says.
-        require_cluster: Offer a version only while SQL Gateway and JobManager answer, so that no run begins which
-            could not deploy. Default: True, but for a program of the Table API, which the Gateway does not run.
+        require_cluster: Offer a version only while the target answers, so that no run begins which
+            could not deploy. Default: True, but for a program of the Table API, which no target runs.
     """
 
     template_fields: Sequence[str] = ScriptOperator.template_fields

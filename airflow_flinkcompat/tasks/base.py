@@ -219,9 +219,11 @@ class ScriptOperator(DeploymentOperator):
         if is_file(self.script, PROGRAM_SUFFIXES):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
-            from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY
+            from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS
 
-            raise AirflowFailException(NO_GATEWAY.format(source=self._source, deployment=self.deployment))
+            # The connection is a template still, so the target has no name yet.
+            where = {"source": self._source, "deployment": self.deployment, "target": "a deployment"}
+            raise AirflowFailException(NO_PROGRAMS.format(**where))
         for name in ("script", "catalog"):
             value = getattr(self, name)
             if is_file(value, (SQL, *PROGRAM_SUFFIXES)):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.deploy.errors import DeployError, StopFailed, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, StopFailed, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare, prepare_job
 from airflow_flinkcompat.deploy.target import (
     Deployed,
@@ -48,7 +48,7 @@ class FakeJob:
 class FakeServer:
     """The platform itself, which outlives every target that talks to it.
 
-    ``loses``: how many answers to each call of a verb (``start``, ``stop``, ``cancel``) are lost for one request.
+    ``loses``: how many answers to each call (``start``, ``stop``, ``savepoint``, ``cancel``) are lost for one request.
     ``refuses``: names of jobs whose next start from a savepoint fails at its restore.
     """
 
@@ -72,6 +72,9 @@ class FakeTarget:
     def __init__(self, server: FakeServer | None = None, *, version: str = "2.3.0") -> None:
         self.server = server or FakeServer()
         self._version = version
+
+    def __str__(self) -> str:
+        return "the fake target"
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -112,11 +115,22 @@ class FakeTarget:
         self.server.answered("stop", request_id, AnswerLost)
         return Operation(Verb.STOP, request_id, job, directory=directory)
 
+    def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Keep the state of a job that goes on under the next free number."""
+        if request_id not in self.server.savepoints:
+            if not self._runs(job):
+                raise TargetError(f"{job} does not run")
+            self.server.savepoints[request_id] = Snapshot(f"savepoint #{len(self.server.savepoints) + 1}")
+        self.server.answered("savepoint", request_id, AnswerLost)
+        return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
+
     def poll(self, operation: Operation) -> Operation:
         """What the server knows of the request."""
         if operation.verb is Verb.START:
             return replace(operation, job=self.server.starts.get(operation.request_id))
         snapshot = self.server.savepoints.get(operation.request_id)
+        if operation.verb is Verb.SAVEPOINT and snapshot is None:
+            raise SavepointFailed(f"nobody has asked for a savepoint under {operation.request_id}")
         if snapshot is None and not (operation.job and self._runs(operation.job)):
             raise StopFailed(f"{operation.job} ended, and not by this stop")
         return replace(operation, snapshot=snapshot)

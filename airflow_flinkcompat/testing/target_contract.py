@@ -13,20 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.ledger.history import E, Ledger
+from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, new_id
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.target import (
     CallerNamesJobs,
+    JobDescriptions,
     JobHistories,
     JobHistory,
     JobRef,
+    LiveSavepoints,
     Operation,
+    PlanCompiler,
     ReadsBack,
+    RestoreObservations,
+    RestoreTests,
     SavepointStore,
     Snapshot,
     Start,
@@ -200,6 +207,12 @@ class TargetContract:
             assert found is not None
             assert found.job == job
             assert target.deployed(f"nothing-{name}") is None
+        if isinstance(target, JobDescriptions):
+            described = target.describe(job)
+            assert described is not None
+            assert described.streaming
+            assert all(vertex.name and vertex.parallelism > 0 for vertex in described.vertices)
+            assert job in {each.job_id for each in target.jobs() if each.name == name and not each.terminal}
         if isinstance(target, JobHistories):
             assert isinstance(target.job_history(job), JobHistory)
             assert target.ever_ran(job) is not False
@@ -208,6 +221,56 @@ class TargetContract:
             assert target.location(savepoint)
             assert same_snapshot(target.final_savepoint(job), savepoint)
             target.dispose(savepoint)
+
+    def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
+        self, target: Target, connect: Connect, name: str
+    ) -> None:
+        """On a target of ``LiveSavepoints``; a copy of the job starts from it, and nobody's savepoint is no success."""
+        if not isinstance(target, LiveSavepoints):
+            return
+        job = self.started(target, name)
+        asked = target.savepoint(job, new_id(), None)
+        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        assert taken is not None
+        again = connect()
+        assert isinstance(again, LiveSavepoints)
+        again.savepoint(job, asked.request_id, None)
+        assert again.poll(asked).snapshot == taken
+        assert target.running(name) == (job,)
+        with pytest.raises(SavepointFailed):
+            target.poll(replace(asked, request_id=new_id()))
+        target.cancel(job)
+        self.started(target, name, Start(taken))
+
+    def test_a_restore_beside_the_live_job_takes_its_state(self, target: Target, name: str) -> None:
+        """On a target of ``RestoreTests`` and what goes with it: one script is one query, and takes all of it."""
+        if not (isinstance(target, RestoreTests) and isinstance(target, LiveSavepoints)):
+            return
+        job = self.started(target, name)
+        asked = target.savepoint(job, new_id(), None)
+        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        assert taken is not None
+        test = target.restore_test(side(SCRIPT), f"private-{name}")
+        beside = self.job_of(target, test.start(f"{name} beside", taken, new_id(), ignore_unclaimed=False))
+        try:
+            self.is_up(target, beside)
+            assert target.running(name) == (job,)
+            proof = target.restored_from(beside)
+            assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, taken)
+            if isinstance(target, RestoreObservations):
+                assert target.query(beside) == target.query(job)
+                assert target.left_aside(beside) in (frozenset(), None)
+                assert not target.failed_at_restore(beside)
+                assert 0 <= target.slots().free <= target.slots().total
+        finally:
+            target.cancel(beside)
+
+    def test_what_a_planner_compiles_starts_nothing(self, target: Target, name: str, tmp_path: Path) -> None:
+        """On a target of ``PlanCompiler``: a plan for each job of the script."""
+        if not isinstance(target, PlanCompiler):
+            return
+        assert len(target.compile_plans(Side.of(side(SCRIPT)), str(tmp_path))) == 1
+        assert target.running(name) == ()
 
     # ------------------------------------------------------------------------------------------------ whole redeploys
     def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> DeployedEntry:
@@ -247,6 +310,23 @@ class TargetContract:
         assert (head.kind, head.job.script) == ("rolled-back", SCRIPT)
         assert target.running(name) == (head.job_id,)
         assert head.job_id != first.job_id
+
+    def test_what_somebody_else_deployed_is_refused_and_can_be_taken_over(
+        self, target: Target, name: str, tmp_path: Path
+    ) -> None:
+        """Nothing is stopped before the ledger knows it; then its state goes on."""
+        ledger = Ledger(tmp_path, name)
+        target.cancel(self.deployed(target, ledger, SCRIPT).start.job_ref)
+        other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")
+        job = self.job_of(target, target.start(other, Start(), new_id()))
+        self.is_up(target, job)
+        with pytest.raises(DeployRefused, match=job):
+            self.deployed(target, ledger, CHANGED)
+        assert target.running(name) == (job,)
+        entry = adopt(target, ledger, Side.of(side(CHANGED)), job, owner="contract").entry
+        successor = self.deployed(target, ledger, SCRIPT, checked_old_sha256=entry.sha256, start_mode="savepoint")
+        assert target.running(name) == (successor.job_id,)
+        assert successor.start.savepoint is not None
 
     def misfits(self, target: Target, name: str) -> None:
         """Have a platform without state refuse the next start of this name from a savepoint."""

@@ -112,8 +112,8 @@ class FlinkJobTrigger(BaseTrigger):
     def _stop(target: Target, wait: Wait) -> Wait | None:
         from airflow_flinkcompat.deploy.target import Operation, Verb
 
-        stop = target.poll(Operation(Verb.STOP, str(wait.trigger_id), wait.job_id))
-        return None if stop.snapshot is None else wait
+        asked = target.poll(Operation(Verb(wait.verb), str(wait.trigger_id), wait.job_id))
+        return None if asked.snapshot is None else wait
 
     def _start(self, target: Target, wait: Wait) -> Wait | float | None:
         status = target.status(wait.job_id)

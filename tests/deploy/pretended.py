@@ -54,6 +54,9 @@ class Pretended:
 
     def __exit__(self, *_error: object) -> None: ...
 
+    def __str__(self) -> str:
+        return "pretended"
+
     def _call(self, name: str) -> None:
         if name in self.before:
             self.before.pop(name)()
@@ -118,10 +121,10 @@ class Pretended:
     def poll(self, operation: Operation) -> Operation:
         if operation.verb is Verb.START:
             return replace(operation, job=operation.request_id if operation.request_id in self.jobs else None)
-        return replace(operation, snapshot=self._savepoint(operation))
+        return replace(operation, snapshot=self._stopped(operation))
 
     # What a JobManager says of a stop is made of the same.
-    _savepoint, _runs, last_checkpoint = JobManagerJobs._savepoint, JobManagerJobs._runs, JobManagerJobs.last_checkpoint
+    _stopped, _runs, last_checkpoint = JobManagerJobs._stopped, JobManagerJobs._runs, JobManagerJobs.last_checkpoint
 
     @property
     def _jobmanager(self) -> Pretended:

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_flinkcompat.deploy import JobManager, SqlGateway
+from airflow_flinkcompat.deploy import JobManager, SqlGateway, SqlGatewayTarget
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.plans import unresolved
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, RehearsalOptions, Timeouts, rehearse
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import RehearsalFinding
 from measure.progress import Arrival, wait_read, wait_running
 from tests import measured
@@ -73,11 +73,17 @@ class Script:
     source: str
 
 
+def cluster(gateway: SqlGateway, jobs: JobManager) -> Cluster:
+    """Where a rehearsal takes place, with clients that may be of a test's own."""
+    addresses = {"gateway": gateway.endpoint.url, "jobmanager": jobs.endpoint.url}
+    return Cluster(SqlGatewayTarget(gateway, jobs), TargetLocation(addresses=addresses))
+
+
 @contextmanager
 def running(gateway: SqlGateway, jobs: JobManager, side: Script, name: str) -> Iterator[str]:
     """The side as a live job, every task of it running; it does not outlive the block."""
     job_id = uuid.uuid4().hex
-    prepared, runner = prepare(side.script, side.source), ScriptRunner(unresolved, gateway)
+    prepared, runner = prepare(side.script, side.source), ScriptRunner(str, gateway)
     config = {"$internal.pipeline.job-id": job_id, "pipeline.name": name, "table.dml-sync": "false"}
     with gateway.session(side.settings) as session:
         for statement in prepared.setup:
@@ -135,7 +141,7 @@ def live(
 def rehearsed(gateway: SqlGateway, jobs: JobManager, pair: Restore, folder: Path) -> Rehearsal:
     """What a rehearsal finds while the old side runs and has read its rows."""
     with live(gateway, jobs, pair, folder) as (feed, old, new):
-        return rehearse(Cluster(gateway, jobs), feed.job_id, old, new, QUICK, log=print)
+        return rehearse(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log=print)
 
 
 def rehearsed_on_the_way(gateway: SqlGateway, jobs: JobManager, feed: Feed, old: Script, new: Script) -> Rehearsal:
@@ -147,7 +153,7 @@ def rehearsed_on_the_way(gateway: SqlGateway, jobs: JobManager, feed: Feed, old:
         if line.startswith(("control: ", "rehearsing ")):
             feed.arrive(next(due))
 
-    found = rehearse(Cluster(gateway, jobs), feed.job_id, old, new, QUICK, log)
+    found = rehearse(cluster(gateway, jobs), feed.job_id, old, new, QUICK, log)
     for wave in due:
         feed.arrive(wave)
     return found

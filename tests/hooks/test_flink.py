@@ -12,6 +12,8 @@ import trustme
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import DeployRefused, Endpoint, PlansUnavailable
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
 from airflow_flinkcompat.links.flink import job_url
 from airflow_flinkcompat.secrets import placeholders
@@ -81,10 +83,16 @@ def test_an_unusable_connection_is_named(monkeypatch: pytest.MonkeyPatch, fields
         _ = hook(monkeypatch, **fields).gateway_url
 
 
+def endpoints(found: FlinkHook) -> tuple[Endpoint, Endpoint]:
+    """How the target's Gateway and its JobManager are reached."""
+    with found.get_conn() as target:
+        return target._gateway.endpoint, target._jobmanager.endpoint
+
+
 def test_login_is_basic_and_a_password_alone_a_bearer_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    basic = hook(monkeypatch, host="gw", login="me", password="pw").gateway_endpoint
+    basic, _ = endpoints(hook(monkeypatch, host="gw", login="me", password="pw"))
     assert (basic.auth, dict(basic.headers)) == (("me", "pw"), {})
-    bearer = hook(monkeypatch, host="gw", password="t0ken", extra='{"timeout": 5, "verify": false}').gateway_endpoint
+    bearer, _ = endpoints(hook(monkeypatch, host="gw", password="t0ken", extra='{"timeout": 5, "verify": false}'))
     assert (bearer.auth, dict(bearer.headers)) == (None, {"Authorization": "Bearer t0ken"})
     assert (bearer.timeout, bearer.verify) == (5.0, False)
     assert "t0ken" not in repr(bearer)
@@ -93,7 +101,7 @@ def test_login_is_basic_and_a_password_alone_a_bearer_token(monkeypatch: pytest.
 def test_the_jobmanager_takes_what_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     extra = {"jobmanager_password": "jm-t0ken", "jobmanager_timeout": 7, "timeout": 5, "proxy": "http://proxy:3128"}
     found = hook(monkeypatch, host="gw", login="me", password="pw", extra=json.dumps(extra))
-    gateway, jobmanager = found.gateway_endpoint, found.jobmanager_endpoint
+    gateway, jobmanager = endpoints(found)
     assert (gateway.auth, gateway.timeout) == (("me", "pw"), 5)
     assert (jobmanager.auth, jobmanager.timeout) == (None, 7)
     assert dict(jobmanager.headers) == {"Authorization": "Bearer jm-t0ken"}
@@ -104,13 +112,13 @@ def test_what_the_servers_are_told_is_masked_in_logs(monkeypatch: pytest.MonkeyP
     masked: list[str] = []
     monkeypatch.setattr("airflow_flinkcompat.hooks.flink.mask_secret", masked.append)
     extra = {"proxy": "http://proxy:3128", "proxy_login": "p", "proxy_password": "proxy-pw"}
-    _ = hook(monkeypatch, host="gw", login="me", password="my-pw", extra=json.dumps(extra)).gateway_endpoint
+    endpoints(hook(monkeypatch, host="gw", login="me", password="my-pw", extra=json.dumps(extra)))
     assert {"my-pw", "proxy-pw", "bWU6bXktcHc=", "cDpwcm94eS1wdw=="} <= set(masked)
 
 
 def test_a_missing_ca_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AirflowFailException, match=r"connection 'f': ca_file '/no/such\.pem' cannot be used"):
-        _ = hook(monkeypatch, host="gw", schema="https", extra='{"ca_file": "/no/such.pem"}').gateway_endpoint
+        hook(monkeypatch, host="gw", schema="https", extra='{"ca_file": "/no/such.pem"}').get_conn()
 
 
 def test_both_servers_are_reached_with_what_the_connection_holds(
@@ -155,8 +163,12 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         found = hook(monkeypatch, extra=extra)
         assert found.engine() == ("flink", "2.3.0")
         assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; JobManager knows 0 jobs")
-    with pytest.raises(AirflowFailException, match="a rehearsal, cannot be told on this target"):
-        _ = found.gateway_endpoint
+        with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
+            _ = cluster.stage
+        assert cluster.location.addresses == {"jobmanager": server.url}
+        sides = (Side("INSERT INTO t SELECT 1", engine="flink"),) * 2
+        with pytest.raises(PlansUnavailable, match=f"the JobManager at {server.url} compiles no plans"):
+            found.explain_plans(*sides)
     with pytest.raises(
         AirflowFailException, match=r"connection 'f': there is no target 'k8s'; installed targets: .*jobm"
     ):

@@ -74,8 +74,9 @@ def test_the_ledgers_job_and_both_scripts_are_rehearsed(
     assert (job_id, old.script.strip(), new.script.strip()) == ("job-1", script().strip(), script(size=5).strip())
     assert (options.savepoint_directory, options.timeouts.settle, options.timeouts.start) == ("file:/s", 1, 2)
     assert options.timeouts.here == 20
-    assert (cluster.gateway.endpoint.url, cluster.jobmanager.endpoint.url) == ("http://gateway:8083", "http://jm:8081")
-    assert cluster.access["password"] == "planted-token", "the watcher reaches the JobManager as this process does"
+    assert cluster.location.target == "sql-gateway"
+    assert cluster.location.addresses == {"gateway": "http://gateway:8083", "jobmanager": "http://jm:8081"}
+    assert cluster.location.settings["password"] == "planted-token", "the watcher opens the target as this process does"
     assert (result["finding"], result["at"], result["deployment"]) == ("refused", "submit", "orders")
     assert result["new_sha256"] == new.sha256
     text = "\n".join(record["event"] % record.get("positional_args", ()) for record in logs)
@@ -110,7 +111,7 @@ def test_a_cluster_that_does_not_answer_may_be_asked_again(deployed: Site, found
 
 # --- waits in the triggerer -------------------------------------------------------------------------------------------
 
-STATE = {"done": {"token": "t"}, "started": [{"job": "1" * 32}]}
+STATE = {"done": {"token": "t"}, "started": [{"verb": "start", "request_id": "1" * 32}]}
 
 
 def paused(proven_since: float | None = None) -> Paused:

@@ -214,10 +214,41 @@ class JobManager(RestClient):
             JobManagerError: The stop failed. The status is 404 when this JobManager knows nothing of it (it was started
                 anew, say).
         """
+        return self._written(job_id, trigger_id, "the stop with savepoint")
+
+    def trigger_savepoint(self, job_id: str, directory: str | None, trigger_id: str) -> None:
+        """Ask for a savepoint of a job that goes on. Asking again under the same trigger id is the same savepoint.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            directory: As in :meth:`trigger_stop_with_savepoint`.
+            trigger_id: The caller's name of this savepoint, 32 hex digits.
+        """
+        body = {"cancel-job": False, "formatType": "CANONICAL", "triggerId": trigger_id}
+        if directory:
+            body["target-directory"] = directory
+        self.call("POST", f"jobs/{job_id}/savepoints", body, idempotent=True)
+
+    def savepoint_result(self, job_id: str, trigger_id: str) -> str | None:
+        """A savepoint that was asked for, of a job that goes on or by a stop.
+
+        Args:
+            job_id: The id of the job, 32 hex digits.
+            trigger_id: The name under which it was asked for.
+
+        Returns:
+            The savepoint's path; None while it is being written.
+
+        Raises:
+            JobManagerError: It failed (status 200), or this JobManager knows nothing of it (status 404).
+        """
+        return self._written(job_id, trigger_id, f"the savepoint of job {job_id}")
+
+    def _written(self, job_id: str, trigger_id: str, what: str) -> str | None:
         answer = self.get(f"jobs/{job_id}/savepoints/{trigger_id}")
         if answer["status"]["id"] != "COMPLETED":
             return None
-        return str(self._succeeded(answer["operation"], "the stop with savepoint")["location"])
+        return str(self._succeeded(answer["operation"], what)["location"])
 
     def stop_with_savepoint(self, job_id: str, directory: str | None = None, *, timeout: float = 600.0) -> str:
         """Stop the job with a savepoint and wait for its end.

@@ -50,8 +50,8 @@ _REFUSED: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 
 
-NO_GATEWAY = (
-    "{source} is a program of the Table API, which the SQL Gateway does not run: stop the job with a savepoint "
+NO_PROGRAMS = (
+    "{source} is a program of the Table API, and {target} runs SQL scripts only: stop the job with a savepoint "
     "(`flink stop`), start the program in a task of your own (`flink run -py …`, with `-s` and the savepoint to "
     "resume), and record it: `flinkcompat ledger adopt {deployment} --job-id ID --script {source}`"
 )

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused, check_settings, prepare
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
+from airflow_flinkcompat.deploy.redeploy.read_back import difference
+from airflow_flinkcompat.deploy.target import (
+    CANNOT_TELL,
+    JobDescriptions,
+    JobRef,
+    JobStatus,
+    JobVertex,
+    ReadsBack,
+    Target,
+)
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.secrets import PLACEHOLDER, is_secret_key
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
-_NOT_FOUND = 404
 # How Flink names the tasks of tables: "Source: orders[1] -> Calc[2]", "totals[3]: Writer", "Sink: totals[3]".
 _SOURCE = re.compile(r"\bSource: (\w+)\[\d+\]")
 _SINK = re.compile(r"\bSink: (\w+)\[\d+\]|\b(\w+)\[\d+\]: Writer\b")
@@ -36,26 +41,36 @@ class Adoption:
 
 
 def adopt(
-    jobmanager: JobManager, ledger: Ledger, side: Side, job_id: JobRef, *, owner: str, former_ended: bool = False
+    target: Target, ledger: Ledger, side: Side, job_id: JobRef, *, owner: str, former_ended: bool = False
 ) -> Adoption:
     """Record that ``job_id`` is the deployment and runs ``side``, as its user states; the job is not touched.
 
-    ``side`` without an engine version gets the cluster's. Raises DeployRefused (nothing recorded): no such job, it does
-    not run or is a batch job, the ledger's own job runs, a redeploy is under way, or (unless ``former_ended`` says that
-    it has ended) either's job is not known to this JobManager; ScriptRefused: the script does not make one job, or
-    holds a secret; JobManagerError, LedgerError, LedgerConflict.
+    ``side`` gets the target's engine, and its version where it has none. Raises DeployRefused (nothing recorded): no
+    such job, it does not run or is a batch job, the platform says that it runs something else, the ledger's own job
+    runs, a redeploy is under way, or (unless ``former_ended`` says that it has ended) either's job is not known to this
+    target; ScriptRefused: the script does not make one job, or holds a secret; DeployError, LedgerError,
+    LedgerConflict.
     """
     name = _job_name(side)
     check_settings(side.settings)
-    details, job = _running(jobmanager, job_id)
+    job, vertices = _running(target, job_id)
     progress = Progress.of(ledger.entries())
-    _refuse_others(jobmanager, ledger, progress, job_id, former_ended)
-    side = _versioned(jobmanager, side)
-    compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, details)
+    verified = _verified(target, job, side)
+    _refuse_others(target, ledger, progress, job_id, former_ended)
+    head = progress.head
+    # A job that somebody else has given another script is taken over again.
+    changed = verified and head is not None and (head.job.script, head.job.settings) != (side.script, side.settings)
+    if head is not None and head.job_id == job_id and not changed:
+        raise DeployRefused(
+            f"job {job_id} is the one that entry {head.number} of the ledger of {ledger.deployment} {head.kind}: there "
+            "is nothing to adopt"
+        )
+    side = _versioned(target, side)
+    compared, warnings = _compared(side, name or side.settings.get(JOB_NAME), job, vertices)
     entry = AdoptedEntry(
         job=side,
         start=JobStart(job_id=job_id),
-        message=f"script as stated by {owner}, not verified",
+        message=f"script as stated by {owner}, {'as the platform says too' if verified else 'not verified'}",
         owner=owner,
         evidence=(f"job {job.name!r} was {job.state}", *compared, *warnings),
     )
@@ -82,30 +97,38 @@ def _job_name(side: Side) -> str | None:
     return dict(side.program.settings).get(JOB_NAME)
 
 
-def _running(jobmanager: JobManager, job_id: JobRef) -> tuple[Mapping[str, Any], JobStatus]:
-    """What the JobManager says of the job. Raises DeployRefused."""
-    if not _JOB_ID.fullmatch(job_id):
-        raise DeployRefused(f"{job_id!r} is no job id: one has 32 hexadecimal digits, in lower case")
-    try:
-        details = jobmanager.get(f"jobs/{job_id}")
-    except JobManagerError as error:
-        if error.status != _NOT_FOUND:
-            raise
-        running = [job for job in jobmanager.jobs().values() if not job.terminal]
-        known = ", ".join(f"{job.job_id} ({job.name}, {job.state})" for job in running) or "none"
-        raise DeployRefused(
-            f"{jobmanager.endpoint.place} knows no job {job_id}; its jobs that have not ended: {known}"
-        ) from None
-    # The page above may be seconds old; the bare state never is.
-    job = JobStatus(job_id, details["name"], jobmanager.get(f"jobs/{job_id}/status")["status"])
+def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVertex] | None]:
+    """The job, and its vertices as far as the target shows them. Raises DeployRefused."""
+    described = target.describe(job_id) if isinstance(target, JobDescriptions) else None
+    job = target.status(job_id)
+    if job is None:
+        running = [job for job in target.jobs() if not job.terminal] if isinstance(target, JobDescriptions) else None
+        known = ", ".join(f"{job.job_id} ({job.name}, {job.state})" for job in running or ()) or "none"
+        others = CANNOT_TELL if running is None else known
+        raise DeployRefused(f"{target} knows no job {job_id}; its jobs that have not ended: {others}")
     if job.state != "RUNNING":
         raise DeployRefused(f"job {job_id} ({job.name}) is {job.state}: only a job that is RUNNING can be adopted")
-    if details.get("job-type") == "BATCH":
+    if described is not None and not described.streaming:
         raise DeployRefused(f"job {job_id} ({job.name}) is a batch job: it has no state to go on from")
-    return details, job
+    return job, None if described is None else described.vertices
 
 
-def _refuse_others(jobmanager: JobManager, ledger: Ledger, progress: Progress, job_id: str, former_ended: bool) -> None:
+def _verified(target: Target, job: JobStatus, side: Side) -> bool:
+    """Whether the platform keeps what it runs, and that is what is stated. Raises DeployRefused: it is another one."""
+    found = target.deployed(job.name) if isinstance(target, ReadsBack) else None
+    if found is None or found.script is None or side.language != "sql":
+        return False
+    if found.job not in (None, job.job_id):
+        raise DeployRefused(f"{target} says that {job.name!r} is job {found.job}, not {job.job_id}: adopt that one")
+    if differs := difference(found, side.script, side.settings):
+        raise DeployRefused(
+            f"{target} says that job {job.job_id} runs {differs} than {side.source} and what was given beside it: "
+            "adopt it with what it runs"
+        )
+    return True
+
+
+def _refuse_others(target: Target, ledger: Ledger, progress: Progress, job_id: str, former_ended: bool) -> None:
     """Refuse while the ledger's job, or one that a redeploy began, runs or may run."""
     if progress.unfinished and not former_ended:
         last = progress.unfinished
@@ -118,13 +141,8 @@ def _refuse_others(jobmanager: JobManager, ledger: Ledger, progress: Progress, j
         other = entry.job_id if entry else None
         if entry is None or other is None:
             continue
-        if other == job_id and entry.is_head:
-            raise DeployRefused(
-                f"job {job_id} is the one that entry {entry.number} of the ledger of {ledger.deployment} {entry.kind}: "
-                "there is nothing to adopt"
-            )
-        state = None if other == job_id else jobmanager.status(other)
-        if state is not None and state.state not in TERMINAL:
+        state = None if other == job_id else target.status(other)
+        if state is not None and not state.terminal:
             raise DeployRefused(
                 f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is {state.state}: two jobs "
                 "of one deployment would write to one sink. Stop one of them, or adopt under another name"
@@ -132,21 +150,23 @@ def _refuse_others(jobmanager: JobManager, ledger: Ledger, progress: Progress, j
         if other != job_id and state is None and entry.is_head and not former_ended:
             raise DeployRefused(
                 f"job {other} of entry {entry.number} of the ledger of {ledger.deployment} is not known to "
-                f"{jobmanager.endpoint.place}: it may run elsewhere. If it has ended, say so: --former-ended"
+                f"{target}: it may run elsewhere. If it has ended, say so: --former-ended"
             )
 
 
-def _versioned(jobmanager: JobManager, side: Side) -> Side:
-    """The side with the cluster's version. Raises DeployRefused: it names another one."""
-    version = str(jobmanager.get("config")["flink-version"])
+def _versioned(target: Target, side: Side) -> Side:
+    """The side with the target's engine and version. Raises DeployRefused: it names another one."""
+    found = target.engine()
     stated = (side.engine_version or "").split(".")
-    if stated != [""] and stated != version.split(".")[: len(stated)]:
-        raise DeployRefused(f"the engine version is stated as {side.engine_version}, but the cluster runs {version}")
-    return replace(side, engine_version=version)
+    if stated != [""] and stated != found.version.split(".")[: len(stated)]:
+        raise DeployRefused(
+            f"the engine version is stated as {side.engine_version}, but the cluster runs {found.version}"
+        )
+    return replace(side, engine=found.engine, engine_version=found.version)
 
 
 def _compared(
-    side: Side, name: str | None, job: JobStatus, details: Mapping[str, Any]
+    side: Side, name: str | None, job: JobStatus, vertices: Sequence[JobVertex] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What of the script was held against the job, and where they differ."""
     compared, warnings = [], []
@@ -154,7 +174,9 @@ def _compared(
         compared.append(f"name: the script's {JOB_NAME} is {name!r}, the job's name {job.name!r}")
         if name != job.name:
             warnings.append(f"the job is named {job.name!r}, the script names its job {name!r}")
-    tasks = [str(vertex.get("name", "")) for vertex in details.get("vertices", ())]
+    if vertices is None:
+        return (*compared, f"tables it reads and writes: {CANNOT_TELL}"), tuple(warnings)
+    tasks = [vertex.name for vertex in vertices]
     in_job = {
         "reads": {found for task in tasks for found in _SOURCE.findall(task)},
         "writes": {found for task in tasks for pair in _SINK.findall(task) for found in pair if found},

@@ -163,7 +163,7 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
         taken = last_checkpoint(run, job_id, status.state)
         return Stopped(taken.path, taken)
     seen = f"is {status.state}" if status else "is unknown to the cluster"
-    _check_overtaken(run)
+    check_overtaken(run)
     left = run.target.final_savepoint(job_id) if status and isinstance(run.target, SavepointStore) else None
     once = progress.latest(StoppedEntry) is not None
     by = "its last run was stopped by no deployment" if once else "no deployment has stopped it"
@@ -175,18 +175,23 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
     )
 
 
+def job_name(run: Run) -> str:
+    """The name of the job that the proposed script makes."""
+    return prepare(run.side.script, run.side.source).job_name or run.job_settings(run.side.settings)[JOB_NAME]
+
+
 def check_strangers(run: Run, progress: Progress, taken_up: StartEntry | None) -> None:
     """No other job of this deployment runs: none of its name, and none that an earlier run began under another.
 
     Raises DeployRefused.
     """
     head = progress.head
-    name = prepare(run.side.script, run.side.source).job_name or run.job_settings(run.side.settings)[JOB_NAME]
+    name = job_name(run)
     begun = {job for step in progress.steps if (job := run.job_of(step))}
     ours = {job for entry in (head, taken_up) if entry and (job := run.job_of(entry))}
     strangers = sorted({*run.target.running(name), *(job for job in begun - ours if run.runs(job))} - ours)
     if strangers:
-        _check_overtaken(run)
+        check_overtaken(run)
         raise DeployRefused(
             f"job {', '.join(strangers)} named {name!r} runs on the cluster and is not the one of the ledger "
             f"({head.job_id if head else 'nothing is deployed'}): two would write to one sink. Stop it, or "
@@ -202,7 +207,7 @@ def anything_runs(run: Run, progress: Progress) -> bool:
         return True
 
 
-def _check_overtaken(run: Run) -> None:
+def check_overtaken(run: Run) -> None:
     """What is seen of the cluster may be the work of a run that began after the ledger was read."""
     newer = [entry for entry in run.ledger.entries() if entry.number > run.last and isinstance(entry, StepEntry)]
     if newer:

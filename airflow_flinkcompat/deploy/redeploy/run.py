@@ -34,7 +34,7 @@ _AGAIN_SECONDS = 5.0
 # A claim holds at least as long, and by so much longer than the longest wait between two entries.
 _CLAIM_SECONDS, _CLAIM_MARGIN_SECONDS = 900.0, 300.0
 IN_FLIGHT_SECONDS = 180.0
-"""How long a submission may be at work in the SQL Gateway: the time a statement is given there."""
+"""How long a submission without an answer may be at work: the time a SQL Gateway is given for a statement."""
 
 
 class StartFailed(DeployError):
@@ -88,7 +88,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that goes on elsewhere: for a stop (``trigger_id``) or for the proof of a start.
+    """A wait that goes on elsewhere: for a stop or a savepoint (``trigger_id``, ``verb``), or for the proof of a start.
 
     Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
     """
@@ -98,6 +98,7 @@ class Wait:
     until: float
     trigger_id: str | None = None
     proven_since: float | None = None
+    verb: str = str(Verb.STOP)
 
 
 class Waiting(Exception):

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
-from airflow_flinkcompat.deploy.flink.statements import NO_GATEWAY, ScriptRefused
+from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS, ScriptRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
@@ -29,6 +29,7 @@ from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.redeploy import retention
+from airflow_flinkcompat.deploy.redeploy.read_back import check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import (
     anything_runs,
     check_strangers,
@@ -140,6 +141,7 @@ def deploy(
     _check_mode(run, progress.head, outcome)
     _check_head(run, progress.head, checked_old_sha256)
     _check_claim(run, progress)
+    check_read_back(run, progress)
     try:
         entry = _deploy(run, progress)
     except (TargetError, ScriptRefused, DeployRefused) as error:
@@ -181,14 +183,14 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
 
 # ---------------------------------------------------------------------- what must hold before anything is touched
 def _check_languages(run: Run, head: HeadEntry | None) -> None:
-    """The SQL Gateway runs SQL: neither a program, nor the way back to one."""
+    """Targets run SQL: neither a program, nor the way back to one."""
     name = run.ledger.deployment
     if run.side.language != "sql":
-        raise ScriptRefused(NO_GATEWAY.format(source=run.side.source, deployment=name))
+        raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
     if head is not None and head.job.language != "sql" and run.options.roll_back:
         raise DeployRefused(
-            f"entry {head.number} of the ledger of {name} deployed a program, which the SQL Gateway could not start "
-            "again if the new script does not run: say roll_back=False, and be ready to start it yourself"
+            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} could not start again "
+            "if the new script does not run: say roll_back=False, and be ready to start it yourself"
         )
 
 

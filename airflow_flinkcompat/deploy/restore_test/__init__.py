@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test.journal import Paused
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
     from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
-    from airflow_flinkcompat.deploy.restore_test.sequence import Cluster, RehearsalOptions, abandon, rehearse
+    from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, abandon, rehearse
+    from airflow_flinkcompat.deploy.restore_test.stage import Cluster
     from airflow_flinkcompat.model import RehearsalFinding
 
 _HOMES = {
     ".journal": ("Paused",),
     ".report": ("Rehearsal",),
     ".restoring": ("Timeouts",),
-    ".sequence": ("Cluster", "RehearsalOptions", "abandon", "rehearse"),
+    ".sequence": ("RehearsalOptions", "abandon", "rehearse"),
+    ".stage": ("Cluster",),
     "airflow_flinkcompat.model": ("RehearsalFinding",),
 }
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
-from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.restore_test.stage import Stage
 from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.target import Operation, Verb
 
 SECONDS = 300.0
 """How long a watcher whose owner died goes on trying."""
 _EVERY = 0.5
-_NOT_FOUND = 404
 # A job this long unknown to the cluster after its owner's end was never submitted.
 _COMING_SECONDS = 60.0
 
 
 def clean_up(
-    jobmanager: JobManager,
+    target: Stage,
     started: Started,
     *,
     timeout: float = SECONDS,
@@ -34,58 +32,45 @@ def clean_up(
 
     def step() -> list[str]:
         may_come = time.monotonic() - begin < coming
-        jobs = {job: _tried(_end_job, jobmanager, job, may_come) for job in started.jobs}
-        savepoints = {key: _tried(_end_savepoint, jobmanager, *key, path) for key, path in started.savepoints.items()}
+        # Jobs first: a stop that is at work ends with its job.
+        operations = sorted(started.operations.values(), key=lambda each: each.verb is not Verb.START)
+        left = {each.request_id: _ended(target, each, may_come) for each in operations}
         # What is done is not tried again.
-        started.jobs = [job for job, left in jobs.items() if left]
-        started.savepoints = {key: started.savepoints[key] for key, left in savepoints.items() if left}
-        return [*filter(None, jobs.values()), *filter(None, savepoints.values())]
+        started.operations = {key: each for key, each in started.operations.items() if left[key]}
+        return [words for words in left.values() if words]
 
     try:
         return poll(step, bool, timeout=timeout, every=_EVERY)
     except Overdue as overdue:
-        left: list[str] = overdue.last
-        return left
+        still: list[str] = overdue.last
+        return still
 
 
-def savepoint_operation(jobmanager: JobManager, job_id: str, trigger: str) -> dict[str, Any] | None:
-    """What became of a savepoint that was asked for under ``trigger``: ``location`` or ``failure-cause``.
-
-    None while it is at work. Raises JobManagerError, of status 404 where there was no such request.
-    """
-    answer = jobmanager.get(f"jobs/{job_id}/savepoints/{trigger}")
-    return dict(answer["operation"]) if answer["status"]["id"] == "COMPLETED" else None
-
-
-def _tried(end: Callable[..., str], *arguments: Any) -> str:
+def _ended(target: Stage, operation: Operation, may_come: bool) -> str:
+    """Empty once nothing is left of an operation, or can come of it any more."""
     try:
-        return end(*arguments)
-    except DeployError as error:  # the JobManager may come back
+        end = _end_job if operation.verb is Verb.START else _end_savepoint
+        return end(target, operation, may_come)
+    except DeployError as error:  # the target may come back
         return str(error)
 
 
-def _end_job(jobmanager: JobManager, job_id: str, may_come: bool) -> str:
-    """Empty once the job has ended or cannot come any more."""
-    job = jobmanager.jobs().get(job_id)
-    if job is None:
-        return f"job {job_id} may still come up" if may_come else ""
-    if not job.terminal:
-        jobmanager.cancel(job_id)
+def _end_job(target: Stage, start: Operation, may_come: bool) -> str:
+    job = target.poll(start).job
+    status = None if job is None else target.status(job)
+    if job is None or status is None:
+        return f"job {start.job or f'of request {start.request_id}'} may still come up" if may_come else ""
+    if not status.terminal:
+        target.cancel(job)
     return ""
 
 
-def _end_savepoint(jobmanager: JobManager, job_id: str, trigger: str, path: str | None) -> str:
-    """Empty once there is no such savepoint any more."""
-    if path is None:
-        try:
-            answer = savepoint_operation(jobmanager, job_id, trigger)
-        except JobManagerError as error:
-            if error.status == _NOT_FOUND:  # it was never asked for
-                return ""
-            raise
-        if answer is None:
-            return f"the savepoint {trigger} of job {job_id} is still being written"
-        path = answer.get("location")
-    if path:  # none: it failed
-        jobmanager.dispose_savepoint(path)
+def _end_savepoint(target: Stage, asked: Operation, _may_come: bool) -> str:
+    try:
+        snapshot = asked.snapshot or target.poll(asked).snapshot
+    except (SavepointFailed, StopFailed):  # none was written, or it was never asked for
+        return ""
+    if snapshot is None:
+        return f"the savepoint {asked.request_id} of job {asked.job} is still being written"
+    target.dispose(snapshot)
     return ""

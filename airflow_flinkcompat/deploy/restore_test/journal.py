@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import Wait, Waiting
 from airflow_flinkcompat.deploy.restore_test.started import Started
-from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.deploy.target import JobRef, Operation
 
 T = TypeVar("T")
 # A wait that is taken up again late looks for a moment all the same.
@@ -53,12 +53,12 @@ class Journal:
         timeout: float,
         job_id: str,
         *,
-        trigger: str | None = None,
+        asked: Operation | None = None,
         settles: bool = False,
     ) -> T:
         """Look until it is no longer pending. Raises Overdue after ``timeout``, Waiting when patience ends before.
 
-        ``trigger`` is the savepoint of the job that is waited for; ``settles``: the job is watched since this began.
+        ``asked``: the stop or savepoint that is waited for; ``settles``: the job is watched since this began.
         """
         since = self.begun(step)
         left = max(timeout - (time.time() - since), _AGAIN_SECONDS)
@@ -67,7 +67,9 @@ class Journal:
         except Overdue:
             if self.patience is None or left <= self.patience:
                 raise
-            wait = Wait(JobRef(job_id), since, time.time() + left, trigger, since if settles else None)
+            wait = Wait(JobRef(job_id), since, time.time() + left, proven_since=since if settles else None)
+            if asked is not None:
+                wait = replace(wait, trigger_id=asked.request_id, verb=str(asked.verb))
             raise Waiting(f"waiting: {step}", wait) from None
 
     def begun(self, step: str) -> float:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
-from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
-from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.flink.statements import Prepared, check_settings, prepare
-from airflow_flinkcompat.deploy.restore_test import cluster
+from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
-from airflow_flinkcompat.deploy.restore_test.substitutes import Substitutes, Tables, tables_of
+from airflow_flinkcompat.deploy.restore_test.stage import Stage
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
-from airflow_flinkcompat.deploy.target import TERMINAL, JobStatus
-from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.deploy.target import (
+    TERMINAL,
+    JobRef,
+    JobStatus,
+    Operation,
+    RestoreTest,
+    Snapshot,
+    Verb,
+)
+from airflow_flinkcompat.model import JobSpec
 
 # How long the reason of a failure may come after the failure itself (web.refresh-interval is 3 s by default).
 _REASON_SECONDS = 6.0
@@ -32,7 +34,7 @@ class Inconclusive(DeployError):
 
 
 class Unanswered(Inconclusive):
-    """The Gateway did not answer a submission to its end: the job may still come up."""
+    """The target did not answer a submission to its end: the job may still come up."""
 
 
 class RestoreRefused(DeployError):
@@ -56,19 +58,18 @@ class Version(Protocol):
 
 @dataclass(frozen=True)
 class Checked:
-    """A version that may run beside the live job, and the tables that need stand-ins."""
+    """A version that may run beside the live job."""
 
     version: Version
-    prepared: Prepared
-    tables: Tables
+    test: RestoreTest
 
 
 @dataclass(frozen=True)
 class Restored:
     """A restore that held: the job, and its own savepoint (None where a bounded job ended by itself)."""
 
-    job_id: str
-    savepoint: str | None
+    job_id: JobRef
+    savepoint: Snapshot | None
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,12 @@ class Runner:
 
     def __init__(
         self,
-        gateway: SqlGateway,
-        jobmanager: JobManager,
-        lookup: Lookup,
+        target: Stage,
         private: str,
         timeouts: Timeouts,
         journal: Journal,
     ) -> None:
-        self._gateway = gateway
-        self._jobmanager = jobmanager
-        self._runner = ScriptRunner(lookup, gateway, jobmanager)
+        self._target = target
         self._private = private
         self._timeouts = timeouts
         self._journal = journal
@@ -109,20 +106,15 @@ class Runner:
 
         Raises CannotRehearse, and TargetError where Flink does not take the script.
         """
-        prepared = prepare(version.script, version.source)
-        with self._session(version) as session:
-            self._set_up(session, prepared)
-            rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows
-            tables = tables_of("\n".join(str(row[0]) for row in rows))
-            Substitutes(session, self._private).check(tables)
-        return Checked(version, prepared, tables)
+        job = JobSpec(version.script, version.settings, source=version.source)
+        return Checked(version, self._target.restore_test(job, self._private))
 
     def restore(
         self,
         watcher: Watcher,
         checked: Checked,
         name: str,
-        savepoint: str,
+        savepoint: Snapshot,
         directory: str | None,
         *,
         ignore: bool = True,
@@ -134,76 +126,70 @@ class Runner:
         Raises RestoreRefused, Inconclusive, Waiting.
         """
         once = self._journal.once
-        job_id = once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore))
+        job_id = JobRef(once(f"{name}: submitted", lambda: self._submit(watcher, checked, name, savepoint, ignore)))
         once(f"{name}: came up", lambda: self._come_up(job_id).state)
         if once(f"{name}: settled", lambda: self._settle(job_id).state) == "FINISHED":
             return Restored(job_id, None)
 
         def stop() -> str:
-            trigger = uuid.uuid4().hex
-            watcher.savepoint(job_id, trigger)
-            self._jobmanager.trigger_stop_with_savepoint(job_id, directory, trigger)
-            return trigger
+            asked = Operation(Verb.STOP, new_id(), job_id)
+            watcher.announce(asked)
+            self._target.stop(job_id, asked.request_id, directory)
+            return asked.request_id
 
-        trigger, timeout = once(f"{name}: stopped", stop), self._timeouts.savepoint
-        path = cluster.savepoint_path(self._jobmanager, self._journal, job_id, trigger, timeout=timeout)
-        watcher.savepoint(job_id, trigger, path)
-        self._jobmanager.wait_terminal(job_id, timeout=self._timeouts.clean_up)
-        return Restored(job_id, path)
+        # Without the folder, which holds the savepoints of others too: nobody must look for this one there.
+        stopped = Operation(Verb.STOP, once(f"{name}: stopped", stop), job_id)
+        return Restored(job_id, self.savepoint(watcher, stopped))
 
-    def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: str) -> None:
+    def savepoint(self, watcher: Watcher, asked: Operation) -> Snapshot:
+        """The savepoint of a job that goes on, or of a stop, once it is complete. Raises DeployError, Waiting."""
+        timeout = self._timeouts.savepoint
+        try:
+            done = self._journal.until(
+                f"savepoint {asked.request_id} of job {asked.job}",
+                lambda: self._target.poll(asked),
+                lambda seen: seen.snapshot is None,
+                timeout,
+                str(asked.job),
+                asked=asked,
+            )
+        except Overdue:
+            raise TargetError(f"the savepoint of job {asked.job} did not complete within {timeout:.0f} s") from None
+        watcher.announce(done)
+        assert done.snapshot is not None
+        return done.snapshot
+
+    def submit_only(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot) -> None:
         """Submit the script strictly, every piece of state must be taken, and cancel it.
 
         Raises RestoreRefused, Inconclusive.
         """
-        job_id = self._submit(watcher, checked, name, savepoint, ignore=False)
-        self._jobmanager.cancel(job_id, timeout=self._timeouts.clean_up)
+        self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
-    def _session(self, version: Version) -> AbstractContextManager[Session]:
-        check_settings(version.settings)
-        return self._gateway.session(self._runner.settings(version.settings))
-
-    def _set_up(self, session: Session, prepared: Prepared) -> None:
-        for statement in prepared.setup:
-            self._runner.run(session, statement, statement.text)
-
-    def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: str, ignore: bool) -> str:
-        """The id of the job, which the watcher knows before there is one. Raises RestoreRefused and Inconclusive."""
-        job_id = uuid.uuid4().hex
-        watcher.job(job_id)
-        config = {
-            "$internal.pipeline.job-id": job_id,
-            "pipeline.name": name,
-            "table.dml-sync": "false",
-            "execution.state-recovery.path": savepoint,
-            "execution.state-recovery.claim-mode": "NO_CLAIM",
-            "execution.state-recovery.ignore-unclaimed-state": str(ignore).lower(),
-            # A failure is to show, and nothing to stay behind.
-            "restart-strategy.type": "disable",
-            "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
-        }
+    def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot, ignore: bool) -> str:
+        """The job, whose start the watcher knows before there is one. Raises RestoreRefused and Inconclusive."""
+        start = Operation(Verb.START, new_id())
+        watcher.announce(start)
         try:
-            with self._session(checked.version) as session:
-                self._set_up(session, checked.prepared)
-                Substitutes(session, self._private).put(checked.tables)
-                started = self._runner.run(session, checked.prepared.job, checked.prepared.job_sql, config).job_id
+            start = checked.test.start(name, savepoint, start.request_id, ignore_unclaimed=ignore)
+            job = start.job or poll(
+                lambda: self._target.poll(start).job, lambda seen: seen is None, timeout=self._timeouts.start
+            )
         except SubmissionUnknown as error:
             raise Unanswered(str(error)) from None
+        except Overdue:
+            raise Unanswered(f"{self._target} did not name the job it was asked to start") from None
         except TargetError as error:
             if "checkpoint/savepoint" in str(error):
                 raise RestoreRefused(str(error), "submit") from None
             raise Inconclusive(str(error)) from None
-        if started != job_id:
-            if started:
-                watcher.job(started)
-            raise Inconclusive(f"the SQL Gateway started job {started or 'without an id'} instead of {job_id}")
-        return job_id
+        return str(job)
 
-    def _come_up(self, job_id: str) -> JobStatus:
+    def _come_up(self, job_id: JobRef) -> JobStatus:
         """Until every task runs, so that none restores any more."""
         return self._watched(job_id, lambda seen: not seen.tasks_running, self._timeouts.start, "come up")
 
-    def _settle(self, job_id: str) -> JobStatus:
+    def _settle(self, job_id: JobRef) -> JobStatus:
         """Until nothing has failed for a while; how it was last seen."""
         begin = self._journal.begun(_step(job_id, "go on"))
 
@@ -213,7 +199,7 @@ class Runner:
         return self._watched(job_id, is_early, self._timeouts.settle + self._timeouts.start, "go on", ran=True)
 
     def _watched(
-        self, job_id: str, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
+        self, job_id: JobRef, pending: Callable[[JobStatus], bool], timeout: float, what: str, *, ran: bool = False
     ) -> JobStatus:
         """Look until the job, which may end by itself, is not pending. Raises RestoreRefused and Inconclusive.
 
@@ -221,7 +207,7 @@ class Runner:
         """
 
         def look() -> JobStatus | None:
-            seen = self._jobmanager.status(job_id)
+            seen = self._target.status(job_id)
             if seen is not None and (seen.failure or seen.state in _BAD_STATES):
                 self._fail(job_id, ran)
             return seen
@@ -237,19 +223,19 @@ class Runner:
             )
         except Overdue as overdue:
             seen = overdue.last
-            slots = self._jobmanager.get("overview")
+            slots = self._target.slots()
             raise Inconclusive(
                 f"the job did not {what} within {timeout:.0f} s: it is {seen.state if seen else 'unknown'}, "
-                f"{slots['slots-available']} of {slots['slots-total']} slots are free"
+                f"{slots.free} of {slots.total} slots are free"
             ) from None
         assert status is not None
         return status
 
-    def _fail(self, job_id: str, ran: bool) -> None:
+    def _fail(self, job_id: JobRef, ran: bool) -> None:
         """Raises RestoreRefused or Inconclusive, once the reason is known."""
         try:
             seen = poll(
-                lambda: self._jobmanager.status(job_id),
+                lambda: self._target.status(job_id),
                 lambda seen: seen is None or not seen.failure or seen.state not in TERMINAL,
                 timeout=_REASON_SECONDS,
             )
@@ -258,7 +244,7 @@ class Runner:
         why = (seen.failure if seen else None) or "no reason is given"
         if seen is not None and seen.state == "CANCELED":
             raise Inconclusive(f"the job was cancelled by someone else ({why})")
-        if cluster.failed_at_restore(self._jobmanager, job_id):
+        if self._target.failed_at_restore(job_id):
             raise RestoreRefused(why, "restore")
         if ran:
             raise RestoreRefused(why, "run")

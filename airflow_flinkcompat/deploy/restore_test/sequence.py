@@ -8,18 +8,16 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
-from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.flink.claims import is_of_the_query
 from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.redeploy.run import Waiting
-from airflow_flinkcompat.deploy.restore_test import cluster as asking
-from airflow_flinkcompat.deploy.restore_test.claims import is_of_the_query, query_of, skipped_by_log
+from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal, Paused
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, with_states
@@ -33,27 +31,16 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Unanswered,
     Version,
 )
+from airflow_flinkcompat.deploy.restore_test.stage import Cluster, missing_slots, slots_of
 from airflow_flinkcompat.deploy.restore_test.started import Started
-from airflow_flinkcompat.deploy.restore_test.substitutes import CannotRehearse
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
-from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
+from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
-from airflow_flinkcompat.secrets import Lookup
 
 _log = logging.getLogger(__name__)
 _ROLES = ("control", "new", "strict")
 # How long (seconds) a job whose submission was not answered may still come up.
 _COMING_SECONDS = 30.0
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Where the live job runs. ``access``: settings of ``deploy.access`` for the watcher; None: the environment's."""
-
-    gateway: SqlGateway
-    jobmanager: JobManager
-    lookup: Lookup = no_connections
-    access: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +68,7 @@ def rehearse(
 
     Args:
         cluster: Where the live job runs.
-        job_id: The id of the live job, 32 hex digits.
+        job_id: The live job, as the target names it.
         old: The script and settings of the live job.
         new: The script and settings that are proposed.
         options: Time-outs and the folder of savepoints; the defaults where None.
@@ -92,9 +79,9 @@ def rehearse(
         What was found.
 
     Raises:
-        DeployRefused: The cluster does not know the job.
+        DeployRefused: The target does not know the job, or nothing can be rehearsed on it.
         ScriptRefused: A script cannot be run as it is written.
-        DeployError: Gateway or JobManager cannot be asked at all.
+        DeployError: The target cannot be asked at all.
         Paused: A wait takes longer than ``Timeouts.here``. Nothing is ended then: the caller has to call this again, or
             to :func:`abandon` the rehearsal.
     """
@@ -105,9 +92,11 @@ def rehearse(
         return run.rehearse(Started.of(resumed), run.sides)
     for version in (old, new):
         prepare(version.script, version.source)
-    live = cluster.jobmanager.status(job_id)
+    stage = cluster.stage
+    live = stage.status(JobRef(job_id))
     if live is None:
-        raise DeployRefused(f"the cluster knows no job {job_id}: `GET jobs/overview` lists those it does")
+        known = ", ".join(f"{job.job_id} ({job.name})" for job in stage.jobs() if not job.terminal) or "none"
+        raise DeployRefused(f"{stage} knows no job {job_id}; its jobs that have not ended: {known}")
     begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
     run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.timeouts.here))
     try:
@@ -129,9 +118,9 @@ def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> li
         What could not be ended in that time, in words; a child process goes on trying to end it.
     """
     started = Started.of(state)
-    left = clean_up(cluster.jobmanager, started, timeout=timeout, coming=0)
+    left = clean_up(cluster.stage, started, timeout=timeout, coming=0)
     if left:
-        Watcher(cluster.jobmanager.endpoint.url, cluster.access, started).leave()
+        Watcher(cluster.location, started).leave()
     return left
 
 
@@ -146,26 +135,25 @@ class _Run:
         log: Callable[[str], None],
         journal: Journal,
     ) -> None:
-        self.cluster, self.jobmanager = cluster, cluster.jobmanager
-        self.job_id, self.old, self.new = job_id, old, new
+        self.cluster, self.target = cluster, cluster.stage
+        self.job_id, self.old, self.new = JobRef(job_id), old, new
         self.options, self.log = options, log
         self.journal, self.once = journal, journal.once
         self.name, self.token = str(journal.done["name"]), str(journal.done["token"])
         self.basis: list[str] = journal.done["basis"]
         private = f"flinkcompat-rehearsal-{self.token}"
-        self.runner = Runner(cluster.gateway, cluster.jobmanager, cluster.lookup, private, options.timeouts, journal)
+        self.runner = Runner(self.target, private, options.timeouts, journal)
 
     # ---------------------------------------------------------------------------------- before anything is started
     def check(self) -> tuple[Checked, Checked]:
         """Both sides, found to be able to run beside the live job. Raises Inconclusive and CannotRehearse."""
-        live = self.jobmanager.status(self.job_id)
+        live = self.target.status(self.job_id)
         if live is None or not live.tasks_running or live.state != "RUNNING":
             raise Inconclusive(f"job {self.job_id} is {live.state if live else 'gone'}, and not every task of it runs")
         self.once("restores", self._restores)
         sides = self.sides()
         self._cancel_leftovers()
-        needed = asking.slots_of(self.jobmanager.get(f"jobs/{self.job_id}"))
-        if missing := asking.missing_slots(self.jobmanager, needed):
+        if missing := missing_slots(self.target, slots_of(self.target.describe(self.job_id))):
             raise Inconclusive(f"no slots for a second job: {missing}")
         return sides
 
@@ -184,19 +172,19 @@ class _Run:
 
     def _cancel_leftovers(self) -> None:
         pattern = re.compile(rf"{re.escape(self.name)} rehearsal ({'|'.join(_ROLES)}) [0-9a-f]{{32}}")
-        for job in self.jobmanager.jobs().values():
+        for job in self.target.jobs():
             if pattern.fullmatch(job.name) and not job.terminal:
                 self.log(f"cancelling {job.job_id}, left by an earlier rehearsal")
-                self.jobmanager.cancel(job.job_id)
+                self.target.cancel(job.job_id)
 
     # ------------------------------------------------------------------------------------------------ the sequence
     def rehearse(self, started: Started, sides: Callable[[], tuple[Checked, Checked]]) -> Rehearsal:
         """``started``: what an earlier process of this rehearsal has started. Raises Paused."""
         try:
-            watcher = Watcher(self.jobmanager.endpoint.url, self.cluster.access, started)
+            watcher = Watcher(self.cluster.location, started)
         except OSError as error:
             why = f"nothing was started, because what would end it when this process dies cannot run: {error}"
-            left = clean_up(self.jobmanager, started, timeout=self.options.timeouts.clean_up, coming=0)
+            left = clean_up(self.target, started, timeout=self.options.timeouts.clean_up, coming=0)
             return Rehearsal(
                 RehearsalFinding.INCONCLUSIVE, why, job_id=self.job_id, live="not touched", left=tuple(left)
             )
@@ -218,7 +206,7 @@ class _Run:
         finally:
             if not paused:
                 self.log("cleaning up")
-                left = clean_up(self.jobmanager, watcher.started, timeout=self.options.timeouts.clean_up, coming=coming)
+                left = clean_up(self.target, watcher.started, timeout=self.options.timeouts.clean_up, coming=coming)
             if left:
                 watcher.leave()
             else:
@@ -263,53 +251,47 @@ class _Run:
     def _say(self, line: str) -> None:
         self.once(f"said: {line}", lambda: self.log(line))
 
-    def _savepoint(self, watcher: Watcher) -> str:
+    def _savepoint(self, watcher: Watcher) -> Snapshot:
         def ask() -> str:
             self.log(f"taking a savepoint of {self.job_id}, which goes on")
-            trigger = uuid.uuid4().hex
-            watcher.savepoint(self.job_id, trigger)
-            directory = self.options.savepoint_directory
-            asking.ask_for_savepoint(self.jobmanager, self.job_id, directory, trigger)
-            return trigger
+            asked = Operation(Verb.SAVEPOINT, new_id(), self.job_id)
+            watcher.announce(asked)
+            self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)
+            return asked.request_id
 
-        def written() -> str:
-            timeout = self.options.timeouts.savepoint
-            path = asking.savepoint_path(self.jobmanager, self.journal, self.job_id, trigger, timeout=timeout)
-            watcher.savepoint(self.job_id, trigger, path)
-            return path
+        request = self.once("savepoint asked for", ask)
+        asked = Operation(Verb.SAVEPOINT, request, self.job_id)
+        return Snapshot(self.once("savepoint", lambda: self.runner.savepoint(watcher, asked)))
 
-        trigger = self.once("savepoint asked for", ask)
-        return self.once("savepoint", written)
-
-    def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: str) -> Restored:
+    def _restore(self, watcher: Watcher, checked: Checked, role: str, savepoint: Snapshot) -> Restored:
         def restored() -> list[str | None]:
             directory = self.options.savepoint_directory
             found = self.runner.restore(watcher, checked, self._name(role), savepoint, directory)
             return [found.job_id, found.savepoint]
 
         job_id, own = self.once(f"{role} restored", restored)
-        return Restored(str(job_id), own)
+        return Restored(JobRef(str(job_id)), None if own is None else Snapshot(own))
 
     def _name(self, role: str) -> str:
         return f"{self.name} rehearsal {role} {self.token}"
 
     # ------------------------------------------------------------------------------------------ what state was taken
-    def _stored(self, savepoint: str | None, job_id: str) -> tuple[StoredOperator, ...] | None:
+    def _stored(self, savepoint: Snapshot | None, job_id: JobRef) -> tuple[StoredOperator, ...] | None:
         """The operators in a savepoint of the job; None where there is none, or it cannot be read."""
         if savepoint is None:
             return None
         rows = self.once(f"stored in {savepoint}", lambda: self._read(savepoint, job_id))
         return None if rows is None else tuple(StoredOperator(*row) for row in rows)
 
-    def _read(self, savepoint: str, job_id: str) -> list[tuple[Any, ...]] | None:
+    def _read(self, savepoint: Snapshot, job_id: JobRef) -> list[tuple[Any, ...]] | None:
         try:
-            stored = read_snapshot(savepoint)
+            stored = read_snapshot(self.target.location(savepoint))
         except SnapshotUnreadable as error:
             self._rest_on(f"the savepoint's metadata cannot be read: {error}")
             return None
-        # Flink 1.20 stores no names; the REST API knows those of the first operator of each chain.
-        vertices = self.jobmanager.get(f"jobs/{job_id}").get("vertices", ())
-        heads = {vertex["id"]: str(vertex["name"]).partition(" -> ")[0] for vertex in vertices}
+        # Flink 1.20 stores no names; a job's vertices are named by the first operator of each chain.
+        described = self.target.describe(job_id)
+        heads = {each.id: each.name.partition(" -> ")[0] for each in (described.vertices if described else ())}
         return [(each.id, each.name or heads.get(each.id, ""), each.has_state) for each in stored]
 
     def _rest_on(self, basis: str) -> None:
@@ -321,10 +303,7 @@ class _Run:
         return frozenset(self.once(f"skipped by {restored.job_id}", lambda: sorted(self._aside(restored, saved))))
 
     def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
-        try:
-            found = skipped_by_log(self.jobmanager.lines("jobmanager/log"), restored.job_id)
-        except DeployError:
-            found = None
+        found = self.target.left_aside(restored.job_id)
         if found is not None:
             self._rest_on("operators by the JobManager's log")
             return found
@@ -347,7 +326,7 @@ class _Run:
 
         Raises Inconclusive.
         """
-        live, same = (query_of(self.jobmanager.get(f"jobs/{job}/plan")) for job in (self.job_id, control.job_id))
+        live, same = (Counter(self.target.query(job)) for job in (self.job_id, control.job_id))
         if differing := [*(live - same), *(same - live)]:
             raise Inconclusive(
                 f"the control is not what job {self.job_id} runs: {self.old.source} must be its script, with the "
@@ -371,12 +350,12 @@ class _Run:
             )
 
     def _restores(self) -> int:
-        return int((self.jobmanager.checkpoints(self.job_id).get("counts") or {}).get("restored", 0))
+        return self.target.job_history(self.job_id).restores
 
     def _live(self) -> str:
         """How the live job is seen afterwards."""
         try:
-            status = self.jobmanager.status(self.job_id)
+            status = self.target.status(self.job_id)
             restarts = self._restores() - int(self.journal.done["restores"])
         except DeployError as error:
             return f"could not be looked at: {error}"

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from airflow_flinkcompat.deploy.target import Operation
 
 
 @dataclass
 class Started:
-    """What was announced: ids of jobs, and (job, trigger) of savepoints → path, None while it is not known.
+    """What was announced, by request id: starts, stops and savepoints, each as far as it is known.
 
-    The JobManager remembers for minutes only what became of a trigger.
+    A JobManager remembers for minutes only what became of a request.
     """
 
-    jobs: list[str] = field(default_factory=list)
-    savepoints: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    operations: dict[str, Operation] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> Started:
         """What the rehearsal has started that was paused with this state."""
+        return cls.told(state["started"])
+
+    @classmethod
+    def told(cls, messages: Iterable[Mapping[str, Any]]) -> Started:
+        """What these messages announce."""
         started = cls()
-        for message in state["started"]:
-            started.take(message)
+        for message in messages:
+            started.take(Operation.from_dict(message))
         return started
 
     def messages(self) -> list[dict[str, Any]]:
         """What announces all of it anew, as JSON values."""
-        jobs = [{"job": job_id} for job_id in self.jobs]
-        return [*jobs, *({"savepoint": [*key], "path": path} for key, path in self.savepoints.items())]
+        return [operation.to_dict() for operation in self.operations.values()]
 
-    def take(self, message: Mapping[str, Any]) -> None:
-        if "job" in message:
-            self.jobs.append(str(message["job"]))
-        elif "savepoint" in message:
-            job_id, trigger = message["savepoint"]
-            self.savepoints[job_id, trigger] = message.get("path")
+    def take(self, operation: Operation) -> None:
+        self.operations[operation.request_id] = operation

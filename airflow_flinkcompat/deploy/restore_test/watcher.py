@@ -1,7 +1,7 @@
 """Ends what a rehearsal has started when its process dies, however it dies.
 
 A child process that is told, over its standard input, what is about to be started: one JSON object a line, the first
-one saying how the JobManager is reached. ``{"done": true}`` sends it home; end-of-file without it means that the owner
+one saying how the target is opened. ``{"done": true}`` sends it home; end-of-file without it means that the owner
 is gone. Then it cancels every job and disposes of every savepoint that was announced, also those that only come up
 now, because a submission or a savepoint was under way when the owner died.
 """
@@ -15,20 +15,24 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.deploy.restore_test.started import Started
+from airflow_flinkcompat.deploy.target import Operation
+from airflow_flinkcompat.deploy.targets import TargetLocation
 
 
 class Watcher:
     """The owner's end: starts the child, announces to it, and sends it home.
 
-    ``access``: the settings of ``deploy.access`` that the JobManager is reached with; None: the environment's.
-    ``started``: what there is already.
+    Args:
+        location: How the child opens the target.
+        started: What there is already.
     """
 
-    def __init__(self, url: str, access: Mapping[str, Any] | None, started: Started | None = None) -> None:
+    def __init__(self, location: TargetLocation, started: Started | None = None) -> None:
         self.started = started or Started()
         path = filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
@@ -41,7 +45,7 @@ class Watcher:
             start_new_session=True,  # what ends the owner's process group leaves it alone
             text=True,
         )
-        self._say({"url": url, "access": None if access is None else dict(access)})
+        self._say(asdict(location))
         for message in self.started.messages():
             self._say(message)
 
@@ -49,13 +53,12 @@ class Watcher:
     def pid(self) -> int:
         return self._child.pid
 
-    def job(self, job_id: str) -> None:
-        """To be called before the job is submitted."""
-        self._announce({"job": job_id})
-
-    def savepoint(self, job_id: str, trigger: str, path: str | None = None) -> None:
-        """To be called before the savepoint is asked for, and again once its path is known."""
-        self._announce({"savepoint": [job_id, trigger], "path": path})
+    def announce(self, operation: Operation) -> None:
+        """To be called before a job is started, stopped or asked for a savepoint, and again once that one is known."""
+        self.started.take(operation)
+        # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
+        with contextlib.suppress(OSError):
+            self._say(operation.to_dict())
 
     def dismiss(self) -> None:
         """Nothing is left to end."""
@@ -66,12 +69,6 @@ class Watcher:
     def leave(self) -> None:
         """Something may be left: the child goes on trying by itself."""
         self._close(wait=False)
-
-    def _announce(self, message: Mapping[str, Any]) -> None:
-        self.started.take(message)
-        # A watcher that was killed is no reason to stop: the owner cleans up itself, as long as it lives.
-        with contextlib.suppress(OSError):
-            self._say(message)
 
     def _say(self, message: Mapping[str, Any]) -> None:
         assert self._child.stdin is not None
@@ -95,28 +92,20 @@ def main() -> int:
     first = sys.stdin.readline()
     if not first:
         return 0
-    started = Started()
+    messages: list[dict[str, Any]] = []
     for line in sys.stdin:
         if not line.endswith("\n"):
             break  # the owner died before it had said it all, so before it started that
         message = json.loads(line)
         if message.get("done"):
             return 0
-        started.take(message)
+        messages.append(message)
     # Only now: most watchers are sent home.
-    from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
-    from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
     from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
+    from airflow_flinkcompat.deploy.restore_test.stage import Cluster
 
-    where = json.loads(first)
-    given = where["access"]
-    reached = (
-        endpoint_from_environment(where["url"], jobmanager=True)
-        if given is None
-        else endpoint(where["url"], given, "the connection", jobmanager=True)
-    )
-    with JobManager(reached) as jobmanager:
-        return 1 if clean_up(jobmanager, started) else 0
+    with TargetLocation(**json.loads(first)).open() as target:
+        return 1 if clean_up(Cluster(target).stage, Started.told(messages)) else 0
 
 
 if __name__ == "__main__":

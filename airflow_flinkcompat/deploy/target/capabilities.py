@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from airflow_flinkcompat.deploy.target.values import (
     Deployed,
+    EngineInfo,
+    JobDescription,
     JobHistory,
     JobRef,
+    JobStatus,
+    Operation,
+    Slots,
     Snapshot,
     Sources,
     TakenState,
 )
 from airflow_flinkcompat.model import JobSpec
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.compat.compiled import CompiledPlan
 
 
 @runtime_checkable
@@ -55,6 +64,60 @@ class ReadsBack(Protocol):
 
         Returns:
             What the platform says it runs; None: nothing.
+        """
+
+
+@runtime_checkable
+class JobDescriptions(Protocol):
+    """A target that shows how jobs are built, also those that nobody here has started."""
+
+    def describe(self, job: JobRef) -> JobDescription | None:
+        """How a job is built.
+
+        Args:
+            job: The job.
+
+        Returns:
+            Its vertices and its kind; None when it is unknown.
+
+        Raises:
+            DeployRefused: Nothing can have this name there.
+        """
+
+    def jobs(self) -> tuple[JobStatus, ...]:
+        """Every job that the target remembers.
+
+        Returns:
+            The jobs, with name and state only.
+        """
+
+
+@runtime_checkable
+class PlanCompiler(Protocol):
+    """A place that has Flink compile scripts into plans, and starts nothing."""
+
+    def engine(self) -> EngineInfo:
+        """The engine whose planner it is.
+
+        Returns:
+            Its name and version.
+        """
+
+    def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
+        """Compile every job of a script: one for each INSERT, statement set and bare query.
+
+        Args:
+            side: The script with its settings and catalog.
+            folder: Path or URI of a folder that the planner and this machine both see, where plans are handed over by
+                one; None: one that the target can find itself.
+
+        Returns:
+            The plans in the order of the script.
+
+        Raises:
+            PlansUnavailable: The folder is not shared, or a connector is missing.
+            TargetError: A statement was refused; the message names its place in the script.
+            ScriptRefused: A statement cannot be run as it is written.
         """
 
 
@@ -173,6 +236,106 @@ class SavepointStore(Protocol):
 
         Args:
             snapshot: The savepoint.
+        """
+
+
+@runtime_checkable
+class LiveSavepoints(Protocol):
+    """A target that takes savepoints of jobs that go on."""
+
+    def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask for a savepoint. Asking again under one request id is the same savepoint.
+
+        Args:
+            job: The job, which goes on.
+            request_id: 32 hexadecimal digits, written down before.
+            directory: Where the savepoint shall lie; None: where the target puts it.
+
+        Returns:
+            The operation to poll.
+        """
+
+
+@runtime_checkable
+class RestoreObservations(Protocol):
+    """A target that shows what a job took of the savepoint it was started from."""
+
+    def query(self, job: JobRef) -> Mapping[str, int]:
+        """The operators of a job's query, sinks apart, as the planner describes them: equal for equal queries.
+
+        Args:
+            job: The job.
+
+        Returns:
+            How often each of them stands in the job.
+        """
+
+    def left_aside(self, job: JobRef) -> frozenset[str] | None:
+        """The operators of the savepoint that a restore skipped, as the one that restored it says.
+
+        Args:
+            job: The job that was restored.
+
+        Returns:
+            Their ids; None where that is not told.
+        """
+
+    def failed_at_restore(self, job: JobRef) -> bool:
+        """Whether the latest failure of a job came while a task restored its state or opened its operators.
+
+        Args:
+            job: The job.
+
+        Returns:
+            False where it ran before.
+        """
+
+    def slots(self) -> Slots:
+        """The task slots of the cluster.
+
+        Returns:
+            Those that are free, and all.
+        """
+
+
+class RestoreTest(Protocol):
+    """A job that may be restored beside the live one: what both would share has stand-ins."""
+
+    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        """Start the job from a savepoint, so that nothing outlives it and no failure is retried.
+
+        Args:
+            name: The name of the job.
+            savepoint: The state it is given, which it does not own.
+            request_id: 32 hexadecimal digits, written down before.
+            ignore_unclaimed: Whether state that it has no operator for is left aside; else it is refused.
+
+        Returns:
+            The operation, with the job where the target names it at once.
+
+        Raises:
+            SubmissionUnknown: Nobody knows whether it was accepted.
+            TargetError: It was not.
+        """
+
+
+@runtime_checkable
+class RestoreTests(Protocol):
+    """A target that restores a script beside the live job without touching what both would share."""
+
+    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+        """Find stand-ins for the sinks of a job, and for what its sources would share; nothing is started.
+
+        Args:
+            job: The job.
+            private: Names what the test has of its own, a consumer group, say.
+
+        Returns:
+            The job as it may be started, any number of times.
+
+        Raises:
+            CannotRehearse: A source admits one reader, or a table cannot be replaced.
+            TargetError, ScriptRefused: The script would not run.
         """
 
 

@@ -62,19 +62,20 @@ class Start:
 
 
 class Verb(StrEnum):
-    """What an operation does."""
+    """What an operation does: start a job, stop one with a savepoint, or take a savepoint of one that goes on."""
 
     START = "start"
     STOP = "stop"
+    SAVEPOINT = "savepoint"
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A start or a stop, as far as it has come; ``Target.poll`` brings it up to date.
+    """A start, a stop or a savepoint, as far as it has come; ``Target.poll`` brings it up to date.
 
-    ``request_id``: 32 hexadecimal digits. ``job``: the one to stop, or the one that a start made, None as long as the
-    target knows of none. ``snapshot``: what a stop left, None as long as the job has not ended by it. ``directory``:
-    where that was asked to go.
+    ``request_id``: 32 hexadecimal digits. ``job``: the one to stop or to take a savepoint of, or the one that a start
+    made, None as long as the target knows of none. ``snapshot``: what a stop left, None as long as the job has not
+    ended by it, or the savepoint, None as long as it is not complete. ``directory``: where that was asked to go.
     """
 
     verb: Verb
@@ -89,7 +90,7 @@ class Operation:
         Returns:
             One key per field.
         """
-        return asdict(self)
+        return {**asdict(self), "verb": str(self.verb)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Operation:
@@ -150,11 +151,40 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a platform says it runs under a name; ``script`` None where it keeps none."""
+    """What a platform says it runs under a name.
+
+    ``script`` and ``settings`` are as they were given, with their placeholders; None where the platform does not keep
+    them so.
+    """
 
     job: JobRef | None
     script: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class JobVertex:
+    """One vertex of a running job, whose ``name`` is made of those of its operators."""
+
+    id: str
+    name: str
+    parallelism: int
+
+
+@dataclass(frozen=True)
+class JobDescription:
+    """How a job is built. ``streaming``: it is no batch job."""
+
+    vertices: tuple[JobVertex, ...] = ()
+    streaming: bool = True
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Task slots of a cluster."""
+
+    free: int
+    total: int
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from airflow_flinkcompat.model import JobSpec
 
 
 class Target(Protocol):
-    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` tells that no answer came."""
+    """A place that runs Flink jobs. Every method raises DeployError; ``unanswered`` tells that no answer came.
+
+    ``str()`` of a target is what messages call it: ``the JobManager at http://jobmanager:8081``.
+    """
 
     def engine(self) -> EngineInfo:
         """The engine whose state semantics apply there.
@@ -63,17 +66,18 @@ class Target(Protocol):
         """
 
     def poll(self, operation: Operation) -> Operation:
-        """What became of a start or a stop, also of one that another process asked for.
+        """What became of an operation, also of one that another process asked for.
 
         Args:
             operation: The operation, as :meth:`start`, :meth:`stop` or an earlier call returned it.
 
         Returns:
             A start with its job once the target knows one of that request; a stop with its savepoint once the job has
-            ended by it.
+            ended by it; a savepoint of a job that goes on (``LiveSavepoints``) once it is complete.
 
         Raises:
             StopFailed: The stop failed for certain, and left no savepoint.
+            SavepointFailed: The savepoint failed for certain, or the target knows of none of that request.
         """
 
     def status(self, job: JobRef) -> JobStatus | None:

@@ -7,7 +7,7 @@ points to a class with the class method ``connect``, which is given an ``Access`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.target import Target
     from airflow_flinkcompat.secrets import Lookup
 
-__all__ = ["DEFAULT", "GROUP", "Access", "OpenTarget", "TargetClass", "names", "target_class"]
+__all__ = ["DEFAULT", "GROUP", "Access", "OpenTarget", "TargetLocation", "TargetClass", "names", "target_class"]
 
 GROUP = "flinkcompat.targets"
 DEFAULT = "sql-gateway"
@@ -39,6 +39,41 @@ class Access:
     place: str = "the environment"
     lookup: Lookup | None = None
     on_secret: Callable[[str], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class TargetLocation:
+    """How a target is opened, by any process: all of it is JSON values.
+
+    ``target``: its name. ``addresses``: the URL of what it is reached by (``gateway``, ``jobmanager``). ``settings`` as
+    in ``Access``, secrets included.
+    """
+
+    target: str = DEFAULT
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def open(self, lookup: Lookup | None = None) -> OpenTarget:
+        """Open the target.
+
+        Args:
+            lookup: Gives the value of a placeholder; None: no connections are known.
+
+        Returns:
+            The target, to be used in a ``with``.
+
+        Raises:
+            DeployError: There is no target of this name, an address is missing, or a setting is wrong.
+        """
+        place = "the environment" if self.settings is None else "the connection"
+        return target_class(self.target).connect(Access(self._address, self.settings, place, lookup))
+
+    def _address(self, which: str) -> str:
+        if which not in self.addresses:
+            raise DeployError(
+                f"the target {self.target!r} is reached by its {which}, whose address is not given: add --{which} URL"
+            )
+        return self.addresses[which]
 
 
 class OpenTarget(Protocol):

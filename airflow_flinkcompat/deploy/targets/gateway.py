@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Self
 
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.compiled import CompiledPlan
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.compiled_plans import compile_plans
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
-from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.flink.source_tables import sources_of
-from airflow_flinkcompat.deploy.flink.statements import Prepared, prepare_job
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, Prepared, prepare_job
+from airflow_flinkcompat.deploy.flink.substitutes import Substitutes, tables_of
 from airflow_flinkcompat.deploy.flink.tables import overlay
-from airflow_flinkcompat.deploy.target import EngineInfo, Operation, Snapshot, Sources, Start, TablePath, Verb
+from airflow_flinkcompat.deploy.target import (
+    EngineInfo,
+    Operation,
+    RestoreTest,
+    Snapshot,
+    Sources,
+    Start,
+    TablePath,
+    Verb,
+)
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
 from airflow_flinkcompat.model import JobSpec
@@ -28,7 +43,36 @@ _PRIVATE = "flinkcompat"
 _SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
 
 
-class SqlGatewayTarget(JobManagerJobs):
+class SqlGatewayPlanner(Closing):
+    """A SQL Gateway alone, which plans scripts and needs no cluster behind it. Closing it closes the client.
+
+    Args:
+        gateway: The SQL Gateway: a client, or where it is.
+        lookup: Gives the value of a placeholder, which is masked in every message. By default a placeholder stands for
+            itself: no plan depends on it.
+    """
+
+    def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str) -> None:
+        self._gateway = gateway if isinstance(gateway, SqlGateway) else SqlGateway(gateway)
+        self._runner = ScriptRunner(lookup, self._gateway)
+
+    def __str__(self) -> str:
+        return f"the SQL Gateway at {self._gateway.endpoint.place}"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._gateway.close()
+
+    def engine(self) -> EngineInfo:
+        """Flink, of the version that the Gateway names."""
+        return EngineInfo("flink", self._gateway.info()[1])
+
+    def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
+        """By ``COMPILE PLAN``, into the folder."""
+        return compile_plans(self._gateway, self._runner, side, folder)
+
+
+class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
     """A target made of a SQL Gateway and the JobManager behind it. Closing the target closes both clients.
 
     Args:
@@ -45,8 +89,9 @@ class SqlGatewayTarget(JobManagerJobs):
         *,
         lookup: Lookup = no_connections,
     ) -> None:
-        super().__init__(jobmanager)
-        self._gateway = gateway if isinstance(gateway, SqlGateway) else SqlGateway(gateway)
+        SqlGatewayPlanner.__init__(self, gateway, lookup=lookup)
+        JobManagerJobs.__init__(self, jobmanager)
+        # Both clients mask what a placeholder stands for.
         self._runner = ScriptRunner(lookup, self._gateway, self._jobmanager)
 
     @classmethod
@@ -67,12 +112,8 @@ class SqlGatewayTarget(JobManagerJobs):
 
     def close(self) -> None:
         """Close the connections of both clients."""
-        self._gateway.close()
-        super().close()
-
-    def engine(self) -> EngineInfo:
-        """Flink, of the version that the Gateway names."""
-        return EngineInfo("flink", self._gateway.info()[1])
+        SqlGatewayPlanner.close(self)
+        JobManagerJobs.close(self)
 
     def register_secrets(self, job: JobSpec) -> None:
         """Have what the placeholders stand for masked from now on."""
@@ -95,11 +136,41 @@ class SqlGatewayTarget(JobManagerJobs):
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         """Submit the script's job, with the request's id as the job's."""
-        prepared, wanted = prepare_job(job), self.job_of_request(request_id)
-        with self._gateway.session(self._runner.settings(job.settings)) as session:
+        prepared = prepare_job(job)
+
+        def set_up(session: Session) -> None:
             self._run_setup(session, prepared, start.tables)
+
+        return self._submitted(job, prepared, set_up, start.options, request_id)
+
+    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+        """Temporary tables shadow what both jobs would share, in the sessions of the test alone."""
+        prepared = prepare_job(job)
+        with self._gateway.session(self._runner.settings(job.settings)) as session:
+            self._run_setup(session, prepared)
+            tables = tables_of(self._explain(session, prepared))
+            Substitutes(session, private).check(tables)
+
+        def set_up(session: Session) -> None:
+            self._run_setup(session, prepared)
+            Substitutes(session, private).put(tables)
+
+        return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up))
+
+    def _submitted(
+        self,
+        job: JobSpec,
+        prepared: Prepared,
+        set_up: Callable[[Session], None],
+        options: Mapping[str, str],
+        request_id: str,
+    ) -> Operation:
+        """Submit a job once its session is set up. Raises SubmissionUnknown, TargetError."""
+        wanted = self.job_of_request(request_id)
+        with self._gateway.session(self._runner.settings(job.settings)) as session:
+            set_up(session)
             # With the statement and not with the session, where a RESET in the script would take the savepoint away.
-            config = {**start.options, "table.dml-sync": "false", _JOB_ID: wanted}
+            config = {**options, "table.dml-sync": "false", _JOB_ID: wanted}
             try:
                 accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
             except SubmissionUnknown:
@@ -141,3 +212,22 @@ class SqlGatewayTarget(JobManagerJobs):
     def _explain(self, session: Session, prepared: Prepared) -> str:
         rows = self._runner.run(session, prepared.job, prepared.explain_sql, prefix=prepared.explain_shift).rows
         return "\n".join(str(row[0]) for row in rows)
+
+
+@dataclass(frozen=True)
+class _SessionRestoreTest:
+    """``submit`` starts the job with these options, under this request."""
+
+    submit: Callable[[Mapping[str, str], str], Operation]
+
+    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        """Submit the job with its options, all explicit."""
+        options = {
+            **Start(savepoint).options,
+            JOB_NAME: name,
+            "execution.state-recovery.ignore-unclaimed-state": str(ignore_unclaimed).lower(),
+            # A failure is to show, and nothing to stay behind.
+            "restart-strategy.type": "disable",
+            "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",
+        }
+        return self.submit(options, request_id)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from upath import UPath
 
-from airflow_flinkcompat.deploy.errors import DeployError, StopFailed, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed, StopFailed, TargetError
 from airflow_flinkcompat.deploy.flink import state_stats
 from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment
+from airflow_flinkcompat.deploy.flink.claims import failed_at_restore, query_of, skipped_by_log
 from airflow_flinkcompat.deploy.flink.job_history import job_history
-from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
 from airflow_flinkcompat.deploy.target import (
+    JobDescription,
     JobHistory,
     JobRef,
     JobStatus,
+    JobVertex,
     Operation,
     Proof,
+    Slots,
     Snapshot,
     TakenState,
     Verb,
@@ -28,6 +33,8 @@ from airflow_flinkcompat.deploy.target import (
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.secrets import AnyPlaceholder, EnvPlaceholder, env_in_deployment
 
+_OK, _NOT_FOUND = 200, 404
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
 
@@ -40,6 +47,9 @@ class JobManagerJobs(Closing):
 
     def __init__(self, jobmanager: JobManager | Endpoint | str) -> None:
         self._jobmanager = jobmanager if isinstance(jobmanager, JobManager) else JobManager(jobmanager)
+
+    def __str__(self) -> str:
+        return f"the JobManager at {self._jobmanager.endpoint.place}"
 
     def close(self) -> None:
         """Close the connections."""
@@ -57,11 +67,29 @@ class JobManagerJobs(Closing):
     def poll(self, operation: Operation) -> Operation:
         """What became of it, by the JobManager's word, the job's own history, and the folder of a stop."""
         if operation.verb is Verb.STOP:
-            return replace(operation, snapshot=self._savepoint(operation))
+            return replace(operation, snapshot=self._stopped(operation))
+        if operation.verb is Verb.SAVEPOINT:
+            return replace(operation, snapshot=self._taken(operation))
         job = self.job_of_request(operation.request_id)
         return replace(operation, job=job if self.status(job) is not None else None)
 
-    def _savepoint(self, stop: Operation) -> Snapshot | None:
+    def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask for a savepoint of a job that goes on, with the request's id as the trigger's."""
+        self._jobmanager.trigger_savepoint(job, directory, request_id)
+        return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
+
+    def _taken(self, asked: Operation) -> Snapshot | None:
+        """The savepoint of a job that goes on; None while it is being written. Raises SavepointFailed."""
+        assert asked.job is not None
+        try:
+            found = self._jobmanager.savepoint_result(asked.job, asked.request_id)
+        except JobManagerError as error:
+            if error.status in (_OK, _NOT_FOUND):
+                raise SavepointFailed(str(error)) from None
+            raise
+        return Snapshot(found) if found is not None else None
+
+    def _stopped(self, stop: Operation) -> Snapshot | None:
         """The savepoint once the job has ended by it; None while it is at work. Raises StopFailed."""
         job = stop.job
         assert job is not None
@@ -96,6 +124,26 @@ class JobManagerJobs(Closing):
         """The jobs of this name that have not ended."""
         return tuple(job.job_id for job in self._jobmanager.jobs().values() if job.name == name and not job.terminal)
 
+    def jobs(self) -> tuple[JobStatus, ...]:
+        """Every job that the JobManager remembers."""
+        return tuple(self._jobmanager.jobs().values())
+
+    def describe(self, job: JobRef) -> JobDescription | None:
+        """The job's page, which may be seconds old."""
+        if not _JOB_ID.fullmatch(job):
+            raise DeployRefused(f"{job!r} is no job id: one has 32 hexadecimal digits, in lower case")
+        try:
+            page = self._jobmanager.get(f"jobs/{job}")
+        except JobManagerError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+        vertices = (
+            JobVertex(str(row.get("id", "")), str(row.get("name", "")), int(row.get("parallelism", 1)))
+            for row in page.get("vertices", ())
+        )
+        return JobDescription(tuple(vertices), streaming=page.get("job-type") != "BATCH")
+
     def cancel(self, job: JobRef) -> None:
         """End the job without a savepoint, and wait for its end."""
         self._jobmanager.cancel(job)
@@ -108,6 +156,26 @@ class JobManagerJobs(Closing):
     def job_history(self, job: JobRef) -> JobHistory:
         """How the job went since it was accepted, as far as that is still shown."""
         return job_history(self._jobmanager, job)
+
+    def query(self, job: JobRef) -> Mapping[str, int]:
+        """By the job's plan."""
+        return query_of(self._jobmanager.get(f"jobs/{job}/plan"))
+
+    def left_aside(self, job: JobRef) -> frozenset[str] | None:
+        """By the JobManager's log, where that is to be had over REST."""
+        try:
+            return skipped_by_log(self._jobmanager.lines("jobmanager/log"), job)
+        except DeployError:
+            return None
+
+    def failed_at_restore(self, job: JobRef) -> bool:
+        """By the latest exception of the job."""
+        return failed_at_restore(self._jobmanager.get(f"jobs/{job}/exceptions"))
+
+    def slots(self) -> Slots:
+        """By the cluster's overview."""
+        seen = self._jobmanager.get("overview")
+        return Slots(int(seen["slots-available"]), int(seen["slots-total"]))
 
     def ever_ran(self, job: JobRef) -> bool | None:
         """Whether any task of the job ran."""

@@ -28,6 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.redeploy.adopt import Adoption, adopt
 from airflow_flinkcompat.deploy.redeploy.run import Run
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import serving
 from tests.deploy.pretended import Pretended
@@ -60,10 +61,10 @@ def ledger(tmp_path: Path) -> Ledger:
 
 @pytest.fixture
 def take(cluster: JobManagerStandIn, ledger: Ledger) -> Iterator[Adopt]:
-    with JobManager(cluster.url, retry_wait=0.01) as jobmanager:
+    with JobManagerTarget(JobManager(cluster.url, retry_wait=0.01)) as target:
 
         def take(side: Side = SIDE, job_id: str = JOB, **more: bool) -> Adoption:
-            return adopt(jobmanager, ledger, side, job_id, owner="ann", **more)
+            return adopt(target, ledger, side, job_id, owner="ann", **more)
 
         yield take
 

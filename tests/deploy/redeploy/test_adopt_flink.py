@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import JobManager, Ledger, Options, SqlGatewayTarget, Start, deploy
+from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, Start, deploy
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -23,13 +23,10 @@ def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_pat
     other = files.script(select="customer, SUM(amount) * 100, window_start")
     new = Side(other, SETTINGS, engine="flink", source="orders.sql")
     files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")])
-    with (
-        SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target,
-        JobManager(local_flink.jobmanager_url) as jobmanager,
-    ):
+    with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
         target.start(JobSpec(old.script, {**SETTINGS, "pipeline.name": "by hand"}), Start(), job_id)
         wait_for(lambda: files.rows() == ['ann,3,"2026-01-01 00:00:00"'], "minute 0 is written")
-        adoption = adopt(jobmanager, ledger, old, job_id, owner="ann")
+        adoption = adopt(target, ledger, old, job_id, owner="ann")
         assert adoption.warnings == ()
         assert adoption.compared == (
             "tables it reads: the job's orders, the script's orders",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.deploy import DeployRefused, JobManager, Ledger, Options, ScriptRefused
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import serving
 from tests.deploy.pretended import Pretended
@@ -38,15 +40,15 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def jobmanager() -> JobManager:
+def target() -> Iterator[JobManagerTarget]:
     stand_in = JobManagerStandIn()
     stand_in.job(JOB, "order totals", *TASKS)
-    with serving(stand_in), JobManager(stand_in.url, retry_wait=0.01) as found:
+    with serving(stand_in), JobManagerTarget(JobManager(stand_in.url, retry_wait=0.01)) as found:
         yield found
 
 
-def test_a_program_is_adopted_with_its_language_and_variables(jobmanager: JobManager, ledger: Ledger) -> None:
-    done = adopt(jobmanager, ledger, JOB_PY, JOB, owner="ann")
+def test_a_program_is_adopted_with_its_language_and_variables(target: JobManagerTarget, ledger: Ledger) -> None:
+    done = adopt(target, ledger, JOB_PY, JOB, owner="ann")
     head = ledger.head()
     assert head == done.entry
     assert head is not None
@@ -68,28 +70,36 @@ def test_a_program_is_adopted_with_its_language_and_variables(jobmanager: JobMan
         (replace(JOB_PY, variables={"DB_PASSWORD": "planted-pw"}), "the variable 'DB_PASSWORD' holds a secret"),
     ],
 )
-def test_a_secret_of_a_program_is_not_stored(jobmanager: JobManager, ledger: Ledger, side: Side, message: str) -> None:
+def test_a_secret_of_a_program_is_not_stored(
+    target: JobManagerTarget, ledger: Ledger, side: Side, message: str
+) -> None:
     with pytest.raises(ScriptRefused, match=message) as refused:
-        adopt(jobmanager, ledger, side, JOB, owner="ann")
+        adopt(target, ledger, side, JOB, owner="ann")
     assert "planted-pw" not in str(refused.value)
     assert ledger.entries() == ()
 
 
-def test_a_program_without_a_query_is_not_adopted(jobmanager: JobManager, ledger: Ledger) -> None:
+def test_a_program_without_a_query_is_not_adopted(target: JobManagerTarget, ledger: Ledger) -> None:
     with pytest.raises(InputError, match="there is nothing to check"):
-        adopt(jobmanager, ledger, replace(JOB_PY, script="x = 1\n", variables={}), JOB, owner="ann")
+        adopt(target, ledger, replace(JOB_PY, script="x = 1\n", variables={}), JOB, owner="ann")
 
 
-def test_the_gateway_is_never_given_a_program(ledger: Ledger) -> None:
+def test_a_target_is_never_given_a_program(ledger: Ledger) -> None:
     cluster = Pretended()
-    with pytest.raises(ScriptRefused, match=r"flink run -py.*flinkcompat ledger adopt orders --job-id ID"):
+    with pytest.raises(
+        ScriptRefused,
+        match=r"and pretended runs SQL scripts only: .*flink run -py.*flinkcompat ledger adopt orders --job-id ID",
+    ):
         deploy(cluster, ledger, JOB_PY, start_mode="stateless", checked_old_sha256=None)
     assert (ledger.entries(), cluster.calls) == ((), [])
 
 
-def test_a_script_after_a_program_has_no_way_back_and_says_so(jobmanager: JobManager, ledger: Ledger) -> None:
-    head = adopt(jobmanager, ledger, JOB_PY, JOB, owner="ann").entry
+def test_a_script_after_a_program_has_no_way_back_and_says_so(target: JobManagerTarget, ledger: Ledger) -> None:
+    head = adopt(target, ledger, JOB_PY, JOB, owner="ann").entry
     cluster = Pretended()
-    with pytest.raises(DeployRefused, match=r"entry 1 of the ledger of orders deployed a program.*roll_back=False"):
+    with pytest.raises(
+        DeployRefused,
+        match=r"entry 1 of the ledger of orders deployed a program, which pretended could not start again .*roll_back=",
+    ):
         deploy(cluster, ledger, SIDE, start_mode="savepoint", checked_old_sha256=head.sha256, options=Options())
     assert len(ledger.entries()) == 1

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import JobManager, SqlGateway
-from airflow_flinkcompat.deploy.restore_test import Cluster, Paused, Rehearsal, readers, rehearse
+from airflow_flinkcompat.deploy.flink import readers
+from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding
 from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import wait_for
 from tests.deploy.kafka import kafka_client, positions
-from tests.deploy.restore_tests import QUICK, Script, running
+from tests.deploy.restore_tests import QUICK, Script, cluster, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -105,7 +106,7 @@ def test_positions_and_transactions_are_untouched(
             state = None
             while True:
                 try:
-                    return rehearse(Cluster(gateway, jobs), job_id, often, often, options, print, state)
+                    return rehearse(cluster(gateway, jobs), job_id, often, often, options, print, state)
                 except Paused as paused:
                     state, wait = paused.state, paused.wait
                     if wait.proven_since is not None:

@@ -20,13 +20,13 @@ import pytest
 from airflow.sdk import Connection
 
 from airflow_flinkcompat.deploy import ApiError, JobManager, SqlGateway, SqlGatewayTarget, Wait
-from airflow_flinkcompat.deploy.restore_test import Cluster, Paused, rehearse
+from airflow_flinkcompat.deploy.restore_test import Paused, rehearse
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import RehearsalFinding
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.deploy.jobs import SETTINGS, Files, wait_for
-from tests.deploy.restore_tests import QUICK, Script, expected, pairs, rehearsed, running
+from tests.deploy.restore_tests import QUICK, Script, cluster, expected, pairs, rehearsed, running
 from tests.measured import Restore
 from tests.nightly import mostly_nightly
 
@@ -105,7 +105,7 @@ def test_the_live_job_goes_on_as_if_alone(
     with running(gateway, jobs, old, NAME) as job_id:
         wait_for(lambda: files.rows() == [MINUTE_0], "minute 0 is written")
 
-        unchanged = rehearse(Cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
+        unchanged = rehearse(cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
         assert unchanged.finding is RehearsalFinding.RESTORED
         assert [each.name.partition("[")[0] for each in unchanged.claimed or ()] == [
             "GlobalWindowAggregate",
@@ -117,13 +117,13 @@ def test_the_live_job_goes_on_as_if_alone(
 
         filtered = side(files.script(where=" WHERE amount > 1"), "new.sql")
         with WithoutLog(local_flink.jobmanager_url) as mute:
-            refused = rehearse(Cluster(gateway, mute), job_id, old, filtered, QUICK, log=print)
+            refused = rehearse(cluster(gateway, mute), job_id, old, filtered, QUICK, log=print)
         assert (refused.finding, refused.at, refused.left) == (RehearsalFinding.REFUSED, "submit", ())
         assert refused.basis == ("operators by the metadata of both savepoints",)
         assert "Cannot map checkpoint/savepoint state" in refused.reason
         assert [each.name.partition("[")[0] for each in refused.dropped or ()] == ["GlobalWindowAggregate"]
 
-        mistaken = rehearse(Cluster(gateway, jobs), job_id, filtered, old, QUICK, log=print)
+        mistaken = rehearse(cluster(gateway, jobs), job_id, filtered, old, QUICK, log=print)
         assert mistaken.finding is RehearsalFinding.INCONCLUSIVE
         assert "must be its script" in mistaken.reason
 
@@ -148,7 +148,7 @@ def test_too_few_slots_are_named(local_flink: LocalFlink, gateway: SqlGateway, j
         filler += "CREATE TABLE k (x STRING) WITH ('connector' = 'blackhole'); INSERT INTO k SELECT x FROM s;"
         wide = Script(filler, {"parallelism.default": str(free)}, "filler.sql")
         stack.enter_context(running(gateway, jobs, wide, "filler"))
-        found = rehearse(Cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
+        found = rehearse(cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
     assert found.finding is RehearsalFinding.INCONCLUSIVE
     assert "it needs 1 free slot, the cluster has 0 of 16" in found.reason
     assert (found.live, savepoints(local_flink)) == ("not touched", before)
@@ -193,7 +193,7 @@ def test_a_killed_rehearsal_leaves_nothing(
             process.wait()
         assert of_rehearsals(jobs), "nobody is there to end it"
         (leftover,) = savepoints(local_flink) - before
-        found = rehearse(Cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
+        found = rehearse(cluster(gateway, jobs), job_id, old, old, QUICK, log=print)
         assert found.finding is RehearsalFinding.RESTORED
         assert (of_rehearsals(jobs), savepoints(local_flink) - before) == ([], {leftover})
         jobs.dispose_savepoint(leftover.as_uri())
@@ -224,7 +224,7 @@ def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
             said, waits, state, found = [], [], None, None
             while found is None:
                 try:
-                    found = rehearse(Cluster(gateway, jobs), job_id, old, proposed, impatient, said.append, state)
+                    found = rehearse(cluster(gateway, jobs), job_id, old, proposed, impatient, said.append, state)
                 except Paused as paused:
                     waits.append((paused.wait.job_id, paused.wait.trigger_id is not None))
                     state = json.loads(json.dumps(paused.state))
@@ -274,7 +274,7 @@ def test_a_rehearsal_ended_while_it_waits_leaves_nothing(
         state = None
         while not of_rehearsals(jobs):
             with pytest.raises(Paused) as paused:
-                rehearse(Cluster(gateway, jobs), job_id, old, old, impatient, print, state)
+                rehearse(cluster(gateway, jobs), job_id, old, old, impatient, print, state)
             state = paused.value.state
         assert savepoints(local_flink) != before
         trigger = FlinkRehearsalTrigger("flink_default", asdict(paused.value.wait), 600.0, 0.1, paused.value.state)

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import ApiError, DeployRefused, JobManagerError, JobStatus, ScriptRefused
+from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus, ScriptRefused
+from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse, sequence
-from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, Restored, RestoreRefused, Unanswered
+from airflow_flinkcompat.deploy.restore_test.restoring import (
+    Inconclusive,
+    Restored,
+    RestoreRefused,
+    Runner,
+    Unanswered,
+)
 from airflow_flinkcompat.deploy.restore_test.started import Started
-from airflow_flinkcompat.deploy.restore_test.substitutes import CannotRehearse
+from airflow_flinkcompat.deploy.target import (
+    JobDescription,
+    JobHistory,
+    JobRef,
+    JobVertex,
+    Operation,
+    Slots,
+    Snapshot,
+    Verb,
+)
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.testing.fake_target import FakeTarget
 from tests.deploy.restore_tests import Script
 
 LIVE, CONTROL, NEW = "0" * 32, "1" * 32, "2" * 32
@@ -34,7 +53,7 @@ SOURCE, AGGREGATE, WRITER = (
 )
 CALC, OTHER = operator("d", "Calc[4]", has_state=False), operator("e", "Rank[3]")
 SAVED = (SOURCE, AGGREGATE, WRITER, CALC)
-QUERY = "[1]:TableSourceScan(s)<br/>", "[3]:GroupAggregate(a)<br/>+- [4]:Calc(x)<br/>   +- k[5]: Writer<br/>"
+QUERY = ":TableSourceScan(s)", ":GroupAggregate(a)", ":Calc(x)"
 
 
 @dataclass
@@ -45,7 +64,7 @@ class Pretended:
     new: frozenset[StoredOperator] | Exception = frozenset({WRITER})
     strict: Exception | None = None
     check: Exception | None = None
-    savepoint: Exception | None = None
+    unsaved: Exception | None = None
     log: bool = True
     stored: Mapping[str, tuple[StoredOperator, ...] | None] = field(default_factory=dict)
     queries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -54,38 +73,59 @@ class Pretended:
     left_over: bool = False
     done: list[Any] = field(default_factory=list)
 
-    # -- the JobManager
+    # -- the target
+    def __str__(self) -> str:
+        return "pretended"
+
     def status(self, job_id: str) -> JobStatus | None:
         return JobStatus(job_id, "live", self.state, tasks_running=True) if job_id == LIVE else None
 
-    def checkpoints(self, _job_id: str) -> dict[str, Any]:
-        return {"counts": {"restored": 0}}
+    def job_history(self, _job: str) -> JobHistory:
+        return JobHistory()
 
-    def jobs(self) -> dict[str, JobStatus]:
+    def ever_ran(self, _job: str) -> bool:
+        return True
+
+    def jobs(self) -> tuple[JobStatus, ...]:
         left = [JobStatus("left", f"live rehearsal new {'f' * 32}", "RUNNING")] if self.left_over else []
         others = [JobStatus("x", "live rehearsal of mine", "RUNNING"), JobStatus("y", "other rehearsal new", "RUNNING")]
-        return {job.job_id: job for job in (*left, *others)}
+        return (*left, *others)
 
     def cancel(self, job_id: str) -> None:
         self.done.append(("cancelled", job_id))
 
-    def get(self, path: str) -> Any:
-        if path == "overview":
-            return {"slots-available": 1, "slots-total": 8}
-        if path.endswith("/plan"):
-            job_id = path.split("/")[1]
-            return {"plan": {"nodes": [{"description": text} for text in self.queries.get(job_id, QUERY)]}}
-        vertices = (("a", "Source: s[1] -> Watermark[2]"), ("b", "GroupAggregate[3] -> Calc[4]"))
-        return {"vertices": [{"id": letter * 32, "name": name, "parallelism": 1} for letter, name in vertices]}
+    def slots(self) -> Slots:
+        return Slots(1, 8)
 
-    def lines(self, path: str) -> Iterator[str]:
-        if not self.log:
-            raise ApiError("404")
-        for job_id, aside in ((CONTROL, self.control), (NEW, self.new)):
-            yield f"Starting job {job_id} from savepoint s"
-            if isinstance(aside, frozenset):
-                yield from (f"Skipping savepoint state for operator {each.id}." for each in aside)
-                yield f"Reset the checkpoint ID of job {job_id} to 2."
+    def query(self, job: str) -> Counter[str]:
+        return Counter(self.queries.get(job, QUERY))
+
+    def describe(self, _job: str) -> JobDescription:
+        vertices = (("a", "Source: s[1] -> Watermark[2]"), ("b", "GroupAggregate[3] -> Calc[4]"))
+        return JobDescription(tuple(JobVertex(letter * 32, name, 1) for letter, name in vertices))
+
+    def left_aside(self, job: str) -> frozenset[str] | None:
+        aside = {CONTROL: self.control, NEW: self.new}[job]
+        return frozenset(each.id for each in aside) if self.log and isinstance(aside, frozenset) else None
+
+    def savepoint(self, job: str, request_id: str, directory: str | None) -> Operation:
+        assert (job, directory) == (LIVE, None)
+        return Operation(Verb.SAVEPOINT, request_id, JobRef(job))
+
+    def poll(self, operation: Operation) -> Operation:
+        assert (operation.verb, operation.job) == (Verb.SAVEPOINT, LIVE)
+        if self.unsaved:
+            raise self.unsaved
+        return replace(operation, snapshot=Snapshot("saved"))
+
+    def location(self, snapshot: str) -> str:
+        return f"at {snapshot}"
+
+    def _never(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("the stage is pretended")
+
+    engine = validate = start = stop = running = restored_from = restore_test = failed_at_restore = _never
+    savepoint_root = final_savepoint = dispose = _never
 
     # -- the stage
     def restore(self, _watcher: Any, checked: Script, name: str, savepoint: str, _directory: str | None) -> Restored:
@@ -114,8 +154,8 @@ class Watched:
     def __init__(self, world: Pretended) -> None:
         self.world, self.started = world, Started()
 
-    def savepoint(self, *arguments: Any) -> None:
-        self.started.savepoints[arguments[0], arguments[1]] = arguments[2] if len(arguments) > 2 else None
+    def announce(self, operation: Operation) -> None:
+        self.started.take(operation)
 
     def dismiss(self) -> None:
         self.world.done.append("dismissed")
@@ -125,35 +165,29 @@ class Watched:
 
 
 def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
-    class Runner:
-        check = staticmethod(world.check_side)
-        restore = staticmethod(world.restore)
-        submit_only = staticmethod(world.submit_only)
+    class Staged(Runner):
+        check = staticmethod(world.check_side)  # type: ignore[assignment]
+        restore = staticmethod(world.restore)  # type: ignore[assignment]
+        submit_only = staticmethod(world.submit_only)  # type: ignore[assignment]
 
-    def written(*_: Any, **__: Any) -> str:
-        if world.savepoint:
-            raise world.savepoint
-        return "saved"
-
-    def read(path: str) -> tuple[StoredOperator, ...]:
+    def read(location: str) -> tuple[StoredOperator, ...]:
+        path = location.removeprefix("at ")
         operators = {"saved": SAVED, "control": (SOURCE, AGGREGATE, CALC), "new": (SOURCE, AGGREGATE, CALC)}[path]
         operators = world.stored.get(path, operators)
         if operators is None:
             raise SnapshotUnreadable("no permission")
         return operators
 
-    def clean(_jobs: Any, started: Started, *, timeout: float, coming: float) -> list[str]:
-        world.done.append(("cleaned", coming > 0, sorted(filter(None, started.savepoints.values()))))
+    def clean(_target: Any, started: Started, *, timeout: float, coming: float) -> list[str]:
+        snapshots = sorted(each.snapshot for each in started.operations.values() if each.snapshot)
+        world.done.append(("cleaned", coming > 0, snapshots))
         return list(world.left)
 
-    world.endpoint = type("E", (), {"url": "http://j"})  # type: ignore[attr-defined]
-    monkeypatch.setattr(sequence, "Runner", lambda *_: Runner)
+    monkeypatch.setattr(sequence, "Runner", Staged)
     monkeypatch.setattr(sequence, "Watcher", lambda *_: Watched(world))
     monkeypatch.setattr(sequence, "read_snapshot", read)
     monkeypatch.setattr(sequence, "clean_up", clean)
-    monkeypatch.setattr(sequence.asking, "ask_for_savepoint", lambda *_: None)
-    monkeypatch.setattr(sequence.asking, "savepoint_path", written)
-    return rehearse(Cluster(None, world), LIVE, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
+    return rehearse(Cluster(world), LIVE, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
 
 
 def test_all_but_the_sinks_state_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,11 +226,11 @@ INCONCLUSIVE = {
     "live job failed": (Pretended(state="FAILED"), "is FAILED"),
     "source": (Pretended(check=CannotRehearse("s (mysql-cdc) cannot be read")), "mysql-cdc"),
     "not planned": (Pretended(check=JobManagerError("no such column")), "old.sql cannot be planned: no such column"),
-    "no savepoint": (Pretended(savepoint=JobManagerError("disk full")), "disk full"),
+    "no savepoint": (Pretended(unsaved=JobManagerError("disk full")), "disk full"),
     "control refused": (Pretended(control=RestoreRefused("Cannot map", "submit")), "is it the script that job"),
     "control drops": (Pretended(control=frozenset({WRITER, AGGREGATE})), r"does not take all .*GroupAggregate\[3\]"),
     "control began empty": (Pretended(stored={"control": (SOURCE, OTHER)}), r"does not take all .*Rank\[3\]"),
-    "control is another query": (Pretended(queries={CONTROL: ("[1]:TableSourceScan(t)",)}), "must be its script"),
+    "control is another query": (Pretended(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
     "metadata unreadable": (Pretended(stored={"saved": None}), "savepoint directory readable"),
     "neither log nor metadata": (Pretended(log=False, stored={"control": None}), "cannot be told"),
     "new timed out": (Pretended(new=Inconclusive("the job did not come up")), "did not come up"),
@@ -253,6 +287,21 @@ def test_only_leftovers_of_this_job_are_cancelled(monkeypatch: pytest.MonkeyPatc
 
 def test_wrong_input_is_refused_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeployRefused, match="knows no job"):
-        rehearse(Cluster(None, Pretended()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
+        rehearse(Cluster(Pretended()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
     with pytest.raises(ScriptRefused, match="makes no job"):
-        rehearse(Cluster(None, Pretended()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
+        rehearse(Cluster(Pretended()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
+
+
+def test_a_target_on_which_nothing_can_be_rehearsed_is_named_with_what_it_lacks() -> None:
+    """And where to rehearse instead."""
+    with (
+        JobManagerTarget("http://jobs.test:8081") as target,
+        pytest.raises(
+            DeployRefused,
+            match=r"^nothing can be rehearsed on the JobManager at http://jobs\.test:8081: it starts no job over "
+            r"stand-ins for what it would share with the live one\. Where a SQL Gateway of the same cluster runs",
+        ),
+    ):
+        rehearse(Cluster(target), LIVE, OLD_SIDE, NEW_SIDE)
+    with pytest.raises(DeployRefused, match=r"on the fake target: it starts no job .*; does not show how jobs"):
+        rehearse(Cluster(FakeTarget()), LIVE, OLD_SIDE, NEW_SIDE)

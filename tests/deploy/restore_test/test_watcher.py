@@ -12,19 +12,38 @@ from typing import Any
 import httpx
 import pytest
 
+from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.target import Operation, Verb
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from tests.deploy.flink.test_clients import Server, error, jobmanager, ok
 from tests.deploy.jobs import wait_for
 
 JOB = "a" * 32
 # The pretended server tells no ids of 32 digits apart.
 ONE, LIVE = "rehearsal-job", "live-job"
+UNKNOWN = error(404, "org.apache.flink.runtime.messages.FlinkJobNotFoundException: no such job")
 
 
-def jobs_overview(**states: str) -> httpx.Response:
-    return ok(jobs=[{"jid": job, "name": "x", "state": state} for job, state in states.items()])
+def target(server: Server) -> SqlGatewayTarget:
+    return SqlGatewayTarget("http://gateway.test:8083", jobmanager(server))
+
+
+def started(*operations: Operation) -> Started:
+    return Started({each.request_id: each for each in operations})
+
+
+def pages(job: str, *states: httpx.Response | Exception) -> dict[str, list[httpx.Response | Exception]]:
+    """The pages of a job, whose state is answered in turn."""
+    page = {"name": "x", "vertices": []}
+    rest = {
+        f"GET /jobs/{job}": [ok(**page)],
+        f"GET /jobs/{job}/exceptions": [ok()],
+        f"GET /jobs/{job}/checkpoints": [ok()],
+    }
+    return {f"GET /jobs/{job}/status": list(states), "GET /jobmanager/config": [httpx.Response(200, json=[])], **rest}
 
 
 def test_cleaning_up_ends_jobs_and_savepoints() -> None:
@@ -32,12 +51,15 @@ def test_cleaning_up_ends_jobs_and_savepoints() -> None:
     trigger, other = "asked", "never-asked"
     server = Server(
         {
-            "GET /jobs/overview": [
-                jobs_overview(),
+            **pages(
+                ONE,
+                UNKNOWN,
                 httpx.ConnectError("gone for a moment"),
-                jobs_overview(**{ONE: "RUNNING"}),
-                jobs_overview(**{ONE: "CANCELED"}),
-            ],
+                ok(status="RUNNING"),
+                ok(status="RUNNING"),
+                ok(status="CANCELED"),
+            ),
+            "GET /jobs/overview": [ok(jobs=[{"jid": ONE, "name": "x", "state": "CANCELED"}])],
             f"PATCH /jobs/{ONE}": [ok()],
             f"GET /jobs/{LIVE}/savepoints/{trigger}": [
                 ok(status={"id": "IN_PROGRESS"}),
@@ -48,8 +70,13 @@ def test_cleaning_up_ends_jobs_and_savepoints() -> None:
             "GET /savepoint-disposal/r": [ok(status={"id": "COMPLETED"}, operation={})],
         }
     )
-    started = Started([ONE], {(LIVE, trigger): None, (LIVE, other): None, (ONE, trigger): "file:/s/2"})
-    assert clean_up(jobmanager(server), started, timeout=30, coming=30) == []
+    all_of_it = started(
+        Operation(Verb.SAVEPOINT, trigger, LIVE),
+        Operation(Verb.SAVEPOINT, other, LIVE),
+        Operation(Verb.STOP, "stopped", ONE, "file:/s/2"),
+        Operation(Verb.START, ONE),
+    )
+    assert clean_up(target(server), all_of_it, timeout=30, coming=30) == []
     assert server.count(f"PATCH /jobs/{ONE}") == 1
     disposed = {body["savepoint-path"] for key, body in server.asked if key == "POST /savepoint-disposal"}
     assert disposed == {"file:/s/1", "file:/s/2"}
@@ -67,7 +94,8 @@ def test_what_cannot_be_cleaned_up_is_told() -> None:
             ],
         }
     )
-    (left,) = clean_up(jobmanager(server), Started([], {(ONE, "t"): "file:/s/1"}), timeout=0.5)
+    one = Operation(Verb.STOP, "t", ONE, "file:/s/1")
+    (left,) = clean_up(target(server), started(one), timeout=0.5)
     assert "IOException: full" in left
 
 
@@ -75,7 +103,9 @@ class _Cluster(BaseHTTPRequestHandler):
     """A JobManager with one job, until it is cancelled."""
 
     def do_GET(self) -> None:
-        self._answer({"jobs": [{"jid": JOB, "name": "x", "state": "CANCELED" if _CALLS else "RUNNING"}]})
+        state = "CANCELED" if _CALLS else "RUNNING"
+        page = {"jobs": [{"jid": JOB, "name": "x", "state": state}]}
+        self._answer({"/jobs/overview": page, f"/jobs/{JOB}/status": {"status": state}}.get(self.path, {"name": "x"}))
 
     def do_PATCH(self) -> None:
         _CALLS.append((self.path, self.headers.get("Authorization", "")))
@@ -108,13 +138,17 @@ def cluster() -> Iterator[str]:
 def test_the_watcher_acts_when_its_owner_is_gone(cluster: str) -> None:
     """And only then; its credentials come by its standard input, not by its command line."""
     content = Path("/proc")
-    sent_home = Watcher(cluster, {"password": "planted-token"})
-    sent_home.job(JOB)
+    location = TargetLocation(
+        addresses={"gateway": cluster, "jobmanager": cluster}, settings={"password": "planted-token"}
+    )
+    start = Operation(Verb.START, JOB)
+    sent_home = Watcher(location)
+    sent_home.announce(start)
     assert b"planted-token" not in (content / str(sent_home.pid) / "cmdline").read_bytes()
     sent_home.dismiss()
     assert not _CALLS
-    left = Watcher(cluster, {"password": "planted-token"})
-    left.job(JOB)
+    left = Watcher(location)
+    left.announce(start)
     left.leave()  # as the kernel does for a process that was killed
     wait_for(lambda: _CALLS, "the job is cancelled")
     (call,) = _CALLS

@@ -36,6 +36,13 @@ def skipped_by_log(lines: Iterable[str], job_id: str) -> frozenset[str] | None:
     return None
 
 
+def failed_at_restore(exceptions: Mapping[str, Any]) -> bool:
+    """Whether the latest failure in a job's history came while a task restored its state or opened its operators."""
+    entries = (exceptions.get("exceptionHistory") or {}).get("entries") or [{}]
+    trace = str(entries[0].get("stacktrace", ""))
+    return "StateMigrationException" in trace or "StreamTask.restoreInternal" in trace
+
+
 _NUMBER = re.compile(r"\[\d+\]")
 # The planner puts the inserter in front of some connectors' sinks, not of others, where a row's time is written.
 _QUERY_OPERATOR = re.compile(r"\[\d+\]:(?!Sink\(|StreamRecordTimestampInserter\()")

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import CannotRehearse
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session
+from airflow_flinkcompat.deploy.flink.readers import ADMITTED, refusal
 from airflow_flinkcompat.deploy.flink.tables import (
     TableError,
     declaration,
@@ -23,16 +24,11 @@ from airflow_flinkcompat.deploy.flink.tables import (
     scans_of,
     shadow,
 )
-from airflow_flinkcompat.deploy.restore_test.readers import ADMITTED, refusal
 from airflow_flinkcompat.deploy.target import TablePath
 from airflow_flinkcompat.sql import Flink, nodes
 
 _SINK = re.compile(r"^LogicalSink\(table=\[(.*?)\](?:,|\))")
 _SINK_CONNECTORS_OF_ROWS = frozenset({"print"})
-
-
-class CannotRehearse(DeployError):
-    """The job cannot be rehearsed without touching what it shares with the live one; says why."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""Compiled plans of a script's jobs, made by Flink's own planner through a SQL Gateway; nothing is started.
+
+The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
+jobs are run in a session of their own; in a lasting catalog their DDL takes effect. Options of tables, and so the
+secrets in them, are not written into plans.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from upath import UPath
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.deploy.errors import PlansUnavailable, TargetError
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
+from airflow_flinkcompat.deploy.flink.rest import is_loopback
+from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
+from airflow_flinkcompat.sql import Statement, parse_script
+
+_CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
+_VIEW = f"{QUERY_SINK}_view"
+_TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
+
+
+def compile_plans(
+    gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None
+) -> tuple[CompiledPlan, ...]:
+    """Have the Gateway compile every job of a script: one for each INSERT, statement set and bare query.
+
+    ``folder`` is seen by the Gateway and this machine; None: a temporary one, for a Gateway on this machine. The plans
+    are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is missing),
+    TargetError (a statement was refused), ScriptRefused, GatewayError.
+    """
+    catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
+    widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
+    plans: list[CompiledPlan] = []
+    with _shared(gateway, folder) as place, gateway.session(runner.settings(side.settings)) as session:
+        for statement in (*catalog, *side.parsed.statements):
+            match role(statement):
+                case Role.SETUP:
+                    _run(runner, session, statement, statement.text)
+                case Role.JOB:
+                    plans.append(_compiled(runner, session, statement, planned_sql(statement), place))
+                case Role.QUERY:
+                    _give_sink(runner, session, statement, widths.get(statement.span, 0))
+                    insert = f"INSERT INTO `{QUERY_SINK}` {statement.text}"
+                    plans.append(_compiled(runner, session, statement, insert, place))
+    return tuple(plans)
+
+
+def _run(
+    runner: ScriptRunner, session: Session, statement: Statement, sql: str, prefix: int = 0
+) -> list[tuple[str, ...]]:
+    """Rows of a statement. A connector or function the client does not have is told with its remedy."""
+    try:
+        return [tuple(map(str, row)) for row in runner.run(session, statement, sql, _CONFIG, prefix=prefix).rows]
+    except TargetError as error:
+        if "Could not find any factory" in str(error) or "ClassNotFoundException" in str(error):
+            raise PlansUnavailable(
+                f"{error}. To plan it, ask a SQL Gateway that has the jar, or put the jar into the lib folder of the "
+                "local Flink"
+            ) from None
+        raise
+
+
+def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str) -> CompiledPlan:
+    file = UPath(folder) / f"flinkcompat-{uuid.uuid4().hex}.json"
+    uri = file.as_uri() if file.protocol in ("", "file") else str(file)
+    head = f"COMPILE PLAN '{uri.replace(chr(39), chr(39) * 2)}' FOR "
+    try:
+        _run(runner, session, statement, head + sql, prefix=len(head) + len(sql) - len(statement.text))
+        return read_plan(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlansUnavailable(
+            f"the SQL Gateway wrote a compiled plan to {folder}, but it cannot be seen from here: name a folder that "
+            "both see (--plan-dir, plan_dir)"
+        ) from None
+    except OSError as error:
+        raise PlansUnavailable(f"the compiled plan in {folder} cannot be read: {error}") from None
+    except PlanError as error:
+        raise PlansUnavailable(f"{statement.span}: {error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            file.unlink()
+
+
+def _give_sink(runner: ScriptRunner, session: Session, query: Statement, width: int) -> None:
+    """A bare query is planned in front of a sink of its own columns, which takes everything and keeps nothing.
+
+    ``width``: how many columns it has, 0 where that is not known; needed where two of them share a name.
+    """
+    for kind, name in (("TABLE", QUERY_SINK), ("VIEW", _VIEW)):  # of the script's query before
+        _run(runner, session, query, f"DROP TEMPORARY {kind} IF EXISTS `{name}`")
+    renamed = f" ({', '.join(f'c{i}' for i in range(width))})" if width else ""
+    for names in dict.fromkeys(("", renamed)):
+        head = f"CREATE TEMPORARY VIEW `{_VIEW}`{names} AS "
+        try:
+            _run(runner, session, query, head + query.text, prefix=len(head))
+            break
+        except TargetError as error:
+            if names == renamed or "column with the same name" not in str(error):
+                raise PlansUnavailable(f"{error} (a bare query is planned as a view)") from None
+    columns = []
+    for name, kind, *_ in _run(runner, session, query, f"DESCRIBE `{_VIEW}`"):
+        for attribute in _TIME_ATTRIBUTES:
+            kind = kind.replace(attribute, "")
+        columns.append(f"`{name.replace('`', '``')}` {kind}")
+    _run(
+        runner,
+        session,
+        query,
+        f"CREATE TEMPORARY TABLE `{QUERY_SINK}` ({', '.join(columns)}) WITH ('connector' = 'blackhole')",
+    )
+
+
+@contextmanager
+def _shared(gateway: SqlGateway, folder: str | None) -> Iterator[str]:
+    if folder is not None:
+        yield folder
+        return
+    if not is_loopback(httpx.URL(gateway.endpoint.url).host):
+        raise PlansUnavailable(
+            f"the SQL Gateway at {gateway.endpoint.place} writes compiled plans to a folder: name one that it and this "
+            "machine both see (--plan-dir, plan_dir)"
+        )
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-plans-") as made:
+        yield made

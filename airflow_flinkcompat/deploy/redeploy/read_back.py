@@ -1,0 +1,58 @@
+"""What a platform says it runs, held against the ledger: where they differ, somebody else deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
+from airflow_flinkcompat.deploy.redeploy.run import Run
+from airflow_flinkcompat.deploy.target import Deployed, ReadsBack
+
+
+def check_read_back(run: Run, progress: Progress) -> None:
+    """What the target keeps of the deployment is what the ledger says. Raises DeployRefused.
+
+    Nothing is asked of a target that keeps nothing, and nothing is concluded where it says that nothing runs.
+    """
+    if not isinstance(run.target, ReadsBack):
+        return
+    head = progress.head
+    status = run.status_of(head) if head else None
+    name = status.name if status else job_name(run)
+    found = run.target.deployed(name)
+    if found is None:
+        return
+    # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
+    known = {job: entry for entry in (*progress.steps, head) if entry and (job := run.job_of(entry))}
+    entry = known.get(found.job) if found.job else head
+    if entry is None:
+        differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
+    elif entry.job.language != "sql" or not (differing := difference(found, entry.job.script, entry.job.settings)):
+        return
+    else:
+        differs = f"job {found.job or entry.job_id} runs {differing} than entry {entry.number} holds"
+    check_overtaken(run)
+    ledger = run.ledger.deployment
+    says = f"entry {head.number} of the ledger of {ledger} says job {head.job_id}" if head else "nothing is deployed"
+    raise DeployRefused(
+        f"{run.target} says that {differs}, and by the ledger {says}: somebody else deployed. Nothing was touched. "
+        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`), then "
+        "check the change again"
+    )
+
+
+def difference(found: Deployed, script: str, settings: Mapping[str, str]) -> str:
+    """In which way what a platform keeps is not this script with these settings; empty where it is, or keeps neither.
+
+    By its name it was asked for, so that is no difference.
+    """
+    if found.script is not None and found.script != script:
+        return "another script"
+    if found.settings is None:
+        return ""
+    keys = {*found.settings, *settings} - {JOB_NAME}
+    others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
+    return f"with other settings ({', '.join(others)})" if others else ""

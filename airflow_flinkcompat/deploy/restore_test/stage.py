@@ -1,0 +1,89 @@
+"""Where a rehearsal takes place: a target that can do all it asks for, and how another process opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.target import (
+    ClusterOptions,
+    JobDescription,
+    JobDescriptions,
+    JobHistories,
+    LiveSavepoints,
+    RestoreObservations,
+    RestoreTests,
+    SavepointStore,
+    Target,
+)
+from airflow_flinkcompat.deploy.targets import TargetLocation
+
+_ELASTIC = ("kubernetes.", "yarn.")
+
+
+@runtime_checkable
+class Stage(
+    Target,
+    RestoreTests,
+    LiveSavepoints,
+    RestoreObservations,
+    SavepointStore,
+    JobDescriptions,
+    JobHistories,
+    Protocol,
+):
+    """A target on which a restore can be rehearsed."""
+
+
+_LACKS: Mapping[type, str] = {
+    RestoreTests: "starts no job over stand-ins for what it would share with the live one",
+    LiveSavepoints: "takes no savepoint of a job that goes on",
+    RestoreObservations: "does not show what a job took of its savepoint",
+    SavepointStore: "does not dispose of savepoints",
+    JobDescriptions: "does not show how jobs are built",
+    JobHistories: "does not show whether a job was restarted",
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the live job runs. ``location``: how the watcher, a process of its own, opens the same target."""
+
+    target: Target
+    location: TargetLocation = field(default_factory=TargetLocation)
+
+    @property
+    def stage(self) -> Stage:
+        """The target, which can do all that a rehearsal needs.
+
+        Raises:
+            DeployRefused: It cannot; the message says what it lacks, and where to rehearse instead.
+        """
+        if isinstance(self.target, Stage):
+            return self.target
+        lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
+        raise DeployRefused(
+            f"nothing can be rehearsed on {self.target}: it {lacking}. Where a SQL Gateway of the same cluster runs, "
+            "rehearse there (the target sql-gateway)"
+        )
+
+
+def missing_slots(target: Stage, needed: int) -> str:
+    """Why ``needed`` slots are not free, in words; empty when they are, or when the cluster can grow."""
+    slots = target.slots()
+    if slots.free >= needed:
+        return ""
+    options = target.cluster_options() if isinstance(target, ClusterOptions) else {}
+    if any(key.startswith(_ELASTIC) for key in options):
+        return ""
+    return (
+        f"it needs {needed} free slot{'s' * (needed != 1)}, the cluster has {slots.free} of {slots.total}: add a "
+        "TaskManager"
+    )
+
+
+def slots_of(described: JobDescription | None) -> int:
+    """How many slots a job takes, all its tasks in one sharing group: its highest parallelism."""
+    return max((vertex.parallelism for vertex in (described.vertices if described else ())), default=1)

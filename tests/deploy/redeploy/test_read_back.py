@@ -1,0 +1,106 @@
+"""What a platform says it runs, held against the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, LedgerEntry, Options, Start, deploy
+from airflow_flinkcompat.deploy.redeploy.adopt import adopt
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.target import Deployed, JobRef
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.testing.fake_target import FakeTarget
+from airflow_flinkcompat.testing.target_contract import CHANGED, SCRIPT, SETTINGS, side
+
+OPTIONS = Options(settle_seconds=0)
+BY_HAND = JobSpec(SCRIPT, {"pipeline.name": "orders", **SETTINGS})
+
+
+@pytest.fixture
+def target() -> FakeTarget:
+    return FakeTarget()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path, "orders")
+
+
+def deployed(target: FakeTarget, ledger: Ledger, script: str = SCRIPT) -> LedgerEntry:
+    head = ledger.head()
+    return deploy(target, ledger, side(script), checked_old_sha256=head.sha256 if head else None, options=OPTIONS)
+
+
+def changed_by_somebody(target: FakeTarget, job: JobRef, **other: object) -> None:
+    """The platform runs something else, under the same name and as the same job."""
+    found = target.server.jobs[job]
+    found.runs = replace(found.runs, **other)  # type: ignore[arg-type]
+
+
+def test_what_is_as_the_ledger_says_goes_on(target: FakeTarget, ledger: Ledger) -> None:
+    deployed(target, ledger)
+    assert deployed(target, ledger, CHANGED).job_id == "job-2"
+
+
+def test_another_script_is_refused_and_nothing_touched(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger)
+    changed_by_somebody(target, first.start.job_ref, script=CHANGED)
+    entries = ledger.entries()
+    with pytest.raises(
+        DeployRefused,
+        match=r"^the fake target says that job job-1 runs another script than entry (\d) holds, and by the ledger "
+        r"entry \1 of the ledger of orders says job job-1: somebody else deployed\. Nothing was touched\. Record what "
+        r"runs \(`flinkcompat ledger adopt orders --job-id job-1 --script FILE`\), then check the change again$",
+    ):
+        deployed(target, ledger, CHANGED)
+    assert ledger.entries() == entries
+    assert target.running("orders") == ("job-1",)
+
+
+def test_other_settings_are_named_without_their_values(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger)
+    changed_by_somebody(target, first.start.job_ref, settings={**BY_HAND.settings, "parallelism.default": "planted-8"})
+    with pytest.raises(DeployRefused, match=r"runs with other settings \(parallelism\.default\) than entry") as refused:
+        deployed(target, ledger, CHANGED)
+    assert "planted-8" not in str(refused.value)
+
+
+def test_a_job_that_the_ledger_does_not_know_is_refused(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger)
+    target.cancel(first.start.job_ref)
+    target.start(BY_HAND, Start(), new_id())
+    with pytest.raises(DeployRefused, match="job job-2 runs under the name 'orders', and by the ledger entry"):
+        deployed(target, ledger, CHANGED)
+
+
+def test_so_is_one_where_nothing_is_deployed(target: FakeTarget, ledger: Ledger) -> None:
+    target.start(BY_HAND, Start(), new_id())
+    with pytest.raises(DeployRefused, match="by the ledger nothing is deployed: somebody else deployed"):
+        deployed(target, ledger)
+
+
+def test_what_a_platform_does_not_keep_is_not_compared(
+    target: FakeTarget, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that it has in another form only, say: the job alone is held against the ledger."""
+    deployed(target, ledger)
+    monkeypatch.setattr(target, "deployed", lambda _name: Deployed(JobRef("job-1")))
+    assert deployed(target, ledger, CHANGED).job_id == "job-2"
+
+
+def test_a_job_changed_in_its_place_is_taken_over_with_what_it_runs(target: FakeTarget, ledger: Ledger) -> None:
+    """By the platform's own word; with any other script it is not."""
+    first = deployed(target, ledger)
+    changed_by_somebody(target, first.start.job_ref, script=CHANGED)
+    with pytest.raises(DeployRefused, match=r"says that job job-1 runs another script than contract\.sql"):
+        adopt(target, ledger, Side.of(side(SCRIPT)), first.start.job_ref, owner="ann")
+    entry = adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann").entry
+    assert entry.message == "script as stated by ann, as the platform says too"
+    assert "tables it reads and writes: cannot be told on this target" in entry.evidence
+    with pytest.raises(DeployRefused, match="there is nothing to adopt"):
+        adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann")
+    assert deployed(target, ledger).job_id == "job-2"

@@ -1,0 +1,91 @@
+"""``--target`` on the command line: what the help says, and what is said of a target that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.deploy import targets
+from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from airflow_flinkcompat.model import InputError
+
+JOB = "a" * 32
+SCRIPT = """\
+CREATE TABLE s (x INT) WITH ('connector' = 'datagen');
+CREATE TABLE k (x INT) WITH ('connector' = 'blackhole');
+INSERT INTO k SELECT x FROM s;
+"""
+COMMANDS = {
+    "rehearse": ("rehearse", "a.sql", "a.sql", "--job-id", JOB),
+    "adopt": ("ledger", "adopt", "orders", "--job-id", JOB, "--script", "a.sql", "--ledger", "ledger"),
+    "check": ("check", "a.sql", "a.sql", "--engine", "flink", "--explain-plan"),
+}
+OPTIONS = ("--target", "--gateway", "--jobmanager")
+
+
+class Loaded:
+    """An entry point of a target."""
+
+    def __init__(self, loaded: type) -> None:
+        self.loaded = loaded
+
+    def load(self) -> type:
+        return self.loaded
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a command says that fails for its input; exactly the shipped targets are installed."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.sql").write_text(SCRIPT, encoding="utf-8")
+    found = {"jobmanager": Loaded(JobManagerTarget), "sql-gateway": Loaded(SqlGatewayTarget)}
+    monkeypatch.setattr(targets, "_found", lambda: found)
+
+    def run(command: str, *arguments: str) -> str:
+        result = CliRunner().invoke(cli, [*COMMANDS[command], *arguments])
+        assert isinstance(result.exception, InputError), result.output  # main() makes exit code 2 of it
+        return str(result.exception)
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_the_help_says(command: str, snapshot: SnapshotAssertion) -> None:
+    name = ["ledger", "adopt"] if command == "adopt" else [command]
+    result = CliRunner().invoke(cli, [*name, "--help"], terminal_width=200, max_content_width=200)
+    shown = [line for line in result.output.splitlines() if line.strip().startswith(OPTIONS)]
+    assert "\n".join(shown) == snapshot
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_is_none_is_told_with_those_there_are(
+    command: str, run: Callable[..., str], snapshot: SnapshotAssertion
+) -> None:
+    assert run(command, "--target", "gatway") == snapshot
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_address_that_is_missing_is_named(
+    command: str, run: Callable[..., str], snapshot: SnapshotAssertion
+) -> None:
+    assert run(command, "--target", "sql-gateway") == snapshot
+
+
+@pytest.mark.parametrize("command", ["rehearse", "check"])
+def test_what_a_target_cannot_do_is_refused_by_its_name(
+    command: str, run: Callable[..., str], snapshot: SnapshotAssertion
+) -> None:
+    assert run(command, "--target", "jobmanager", "--jobmanager", "http://jobs.test:8081") == snapshot
+
+
+def test_a_target_belongs_to_explained_plans(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COMMANDS, "check", COMMANDS["check"][:-1])
+    assert run("check", "--target", "jobmanager") == (
+        "--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it"
+    )
