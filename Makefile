@@ -78,6 +78,8 @@ test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a
 test-full: export FLINKCOMPAT_NIGHTLY := 1
 test-full: export HYPOTHESIS_PROFILE := thorough
 test-full: export FLINKCOMPAT_FUZZ_CASES := 10000
+# A hang still costs one test alone; hundreds of drawn examples on a real Spark take longer than a daily test may.
+test-full: export PYTEST_TIMEOUT := 3600
 test-full: pyflink test demo ## make test with the nightly tests, many more examples and real PyFlink, then make demo
 
 demo: setup ## The whole story with a real Flink, Airflow and Spark; leaves nothing running
