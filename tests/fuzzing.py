@@ -283,6 +283,7 @@ def reworded(chance: random.Random, text: str) -> str:
         if token.clause in STATEFUL
         and not (before.text == "(" and token.text.isdigit())  # a precision says nothing
         and after.text != "1"  # rank <= 1 and rank = 1 say the same
+        and not (token.text.upper() in UNITS and before.text == "'0'")  # nothing is nothing in every unit
         for other in _sayings(token, columns)
         if (token.clause, other) not in standing  # a key named twice is one key
     ]

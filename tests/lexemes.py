@@ -74,7 +74,7 @@ _SIGNS = frozenset({"=", "<>", "<=", ">=", "||", "/", "%"})
 # joined strings.
 _IN_OTHER_WORDS = re.compile(
     r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b|\b(?:ROWS|RANGE)\s+(?!BETWEEN\b)|\bROW\s*\(\s*\)"
-    r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'",
+    r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'|\bU&'",
     re.IGNORECASE,
 )
 

@@ -62,6 +62,14 @@ class QueryParser(CallParser):
             self.fail("Expected SELECT")
         return super()._parse_select(*args, **kwargs)
 
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        cte = super()._parse_cte()
+        # sqlglot reads another WITH as the comma between two of them, and beside it.
+        comma = self._match(TokenType.COMMA, advance=False)
+        if (self._next if comma else self._curr).token_type == TokenType.WITH:
+            self.fail("Expected a query or a comma and a name")
+        return cte
+
     def require_query(self) -> exp.Expr:
         """Read a query or raise."""
         start = self._curr

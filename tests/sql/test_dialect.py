@@ -270,6 +270,8 @@ def test_a_table_keeps_its_kinds_of_columns_apart() -> None:
         ),
         *(
             "WITH a AS MATERIALIZED (SELECT 1) SELECT 1",
+            "WITH a AS (SELECT 1) WITH b AS (SELECT 2) SELECT * FROM a",
+            "WITH a AS (SELECT 1), WITH b AS (SELECT 2) SELECT * FROM a",
             "SELECT SUM(a) OVER (ORDER BY b ROWS 1 PRECEDING EXCLUDE TIES) FROM t",
         ),
         *("SELECT MAX(a HAVING MAX b) FROM t", "SELECT f(a ORDER BY b LIMIT 1) FROM t", "SELECT a.*EXCLUDE (b) FROM a"),
