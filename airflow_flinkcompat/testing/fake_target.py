@@ -19,6 +19,7 @@ from airflow_flinkcompat.deploy.target import (
     JobStatus,
     Operation,
     Proof,
+    RestoreTest,
     Snapshot,
     Start,
     Strength,
@@ -105,6 +106,11 @@ class FakeTarget:
         self.server.answered("start", request_id, SubmissionUnknown)
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
+    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+        """No table is real here, so nothing needs a stand-in."""
+        prepare_job(job)
+        return FakeRestoreTest(self, job)
+
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """End the job, and keep its state under the next free number."""
         if request_id not in self.server.savepoints:
@@ -168,3 +174,19 @@ class FakeTarget:
     def _end(self, job: JobRef, state: str) -> None:
         found = self.server.jobs[job]
         found.status = replace(found.status, state=state, tasks_running=False)
+
+
+@dataclass(frozen=True)
+class FakeRestoreTest:
+    """A job of a fake target that may be started beside the live one."""
+
+    target: FakeTarget
+    job: JobSpec
+
+    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        """Run the job under the name; of what it does not claim nothing is known here."""
+        started = self.target.start(self.job, Start(savepoint), request_id)
+        assert started.job is not None
+        found = self.target.server.jobs[started.job]
+        found.status = replace(found.status, name=name)  # over the one that the script gives
+        return started
