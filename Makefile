@@ -69,7 +69,7 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
 	@flinkcompat rules --write docs/rules
 
-test-fast: $(VENV)/.core-ready ## The tests that need no JVM
+test-fast: $(VENV)/.core-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@HYPOTHESIS_PROFILE=quick pytest -m "not slow" --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails

@@ -68,6 +68,7 @@ def test_parsing_pulls_in_nothing_heavy(heavy_imports: dict[str, list[str]], nam
     assert heavy_imports[name] == []
 
 
+@pytest.mark.slow
 def test_the_measure_would_notice(heavy_imports: dict[str, list[str]]) -> None:
     assert heavy_imports["sqlglot"] == ["sqlglot"]
 

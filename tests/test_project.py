@@ -243,6 +243,7 @@ def test_which_tests_run_does_not_depend_on_the_date() -> None:
     assert [place for place in found if not place.startswith(own)] == []
 
 
+@pytest.mark.slow
 class TestNoSkips:
     """The rule of tests/conftest.py, run on a small suite of its own."""
 
@@ -259,7 +260,7 @@ class TestNoSkips:
 
     @pytest.mark.parametrize(
         ("variable", "workers"),
-        [("CI", []), pytest.param("FLINKCOMPAT_NO_SKIPS", ["--numprocesses", "2"], marks=pytest.mark.slow)],
+        [("CI", []), ("FLINKCOMPAT_NO_SKIPS", ["--numprocesses", "2"])],
     )
     def test_a_skip_fails(
         self, suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, variable: str, workers: list[str]

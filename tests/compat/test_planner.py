@@ -52,6 +52,7 @@ def worst(name: str) -> Aspect | None:
     return next((aspect for aspect in Aspect if aspect in aspects), None)
 
 
+@pytest.mark.slow
 def test_nearly_every_measured_pair_has_plans() -> None:
     """What has none reads or writes by a connector of the measurement's own."""
     assert len(planned()) > 450

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import airflow_flinkcompat
 
 PACKAGE = Path(airflow_flinkcompat.__file__).parent
@@ -49,6 +51,7 @@ print("made-up.md" in pages.write_pages(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 def test_a_rule_is_one_file(tmp_path: Path) -> None:
     copy = tmp_path / PACKAGE.name
     shutil.copytree(PACKAGE, copy)
