@@ -19,7 +19,6 @@ from airflow_flinkcompat.plan.catalog import (
     data_type,
     name_parts,
     options,
-    place,
 )
 from airflow_flinkcompat.plan.intervals import refused_intervals
 from airflow_flinkcompat.plan.nodes import (
@@ -37,7 +36,7 @@ from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
-from airflow_flinkcompat.sql import Script, Statement, nodes
+from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
 
 
@@ -169,7 +168,7 @@ class _Builder:
             case nodes.HiveTable():
                 self._fact(f"Hive DDL of table {dotted(env.path(tree.this))}", "", tree, statement)
             case exp.Query() | exp.Values():
-                sink = Sink(self._query(tree, statement), None, span=place(tree, statement))
+                sink = Sink(self._query(tree, statement), None, span=span_of(tree, statement))
                 self._pipeline(sink, statement_set, tree, statement)
             case _:
                 self._fact(type(tree).__name__, _name_of(tree), tree, statement)
@@ -187,7 +186,7 @@ class _Builder:
         said = statement.function_kind if isinstance(statement, ProgramStatement) else ""
         kind = known.kind if known is not None else said
         env.functions[name.lower()] = FunctionDeclaration(
-            name, kind, language, env.namespace.normal_form(tree), place(tree, statement)
+            name, kind, language, env.namespace.normal_form(tree), span_of(tree, statement)
         )
 
     def _statement_set(self, tree: nodes.StatementSet, statement: Statement) -> None:
@@ -196,7 +195,7 @@ class _Builder:
             try:
                 self._statement(inner, statement, number)
             except BindError as error:
-                span = error.span or place(inner, statement)
+                span = error.span or span_of(inner, statement)
                 self.problems.append(Problem(error.reason, error.message, normal_form(inner), span))
 
     def _option(self, tree: nodes.SetOption | nodes.ResetOption, statement: Statement) -> None:
@@ -246,7 +245,7 @@ class _Builder:
             "EXECUTE PLAN runs what its file holds, which is not compared; compile the plan in the same script and "
             "without IF NOT EXISTS, or check the scripts that it was compiled from"
         )
-        self.problems.append(Problem("plan-file", message, normal_form(tree), place(tree, statement)))
+        self.problems.append(Problem("plan-file", message, normal_form(tree), span_of(tree, statement)))
 
     def _asked_before(self, name: Path | str, tree: exp.Expr, statement: Statement) -> None:
         """What asked for a name further up did not get what is declared here; that stays as a fact."""
@@ -307,17 +306,17 @@ class _Builder:
             return QueryBinder(self.environment, statement).query(tree)
         except BindError as error:
             self.environment.ask_for_all(tree)
-            span = error.span or place(tree, statement)
+            span = error.span or span_of(tree, statement)
             text = self.environment.namespace.normal_form(tree)
             return Opaque(OtherKind.QUERY, text, (), (), f"{error.reason}: {error.message}", span)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
-        span = place(tree, statement)
+        span = span_of(tree, statement)
         # A bare SELECT … ON CONFLICT writes into a nameless sink.
         target = tree.this
-        table = (
-            None if target is None else self.environment.table(self.environment.path(target), place(target, statement))
-        )
+        table = None
+        if target is not None:
+            table = self.environment.table(self.environment.path(target), span_of(target, statement))
         partition = tuple(
             (part.this.name, "" if part.expression is None else unquoted(part.expression))
             for part in tree.args.get("partition") or ()
@@ -353,7 +352,7 @@ class _Builder:
             self.environment.views[path] = View(node, text, steps=self._steps(tree, statement))
         except BindError as error:
             self.environment.ask_for_all(tree.expression)
-            error.span = error.span or place(tree, statement)
+            error.span = error.span or span_of(tree, statement)
             self.environment.views[path] = View(None, text, error, self._steps(tree, statement))
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
@@ -369,7 +368,7 @@ class _Builder:
         table = self._table(tree, statement, path, base, query)
         self.environment.tables[path] = table
         if query is not None:
-            self._pipeline(Sink(query, table, span=place(tree, statement)), statement_set, tree, statement)
+            self._pipeline(Sink(query, table, span=span_of(tree, statement)), statement_set, tree, statement)
 
     def _like(self, tree: nodes.CreateTable) -> Table | None:
         like = tree.args.get("like")
@@ -453,7 +452,7 @@ class _Builder:
             _primary_key(tree, base),
             tuple(partitioned) or (base.partitioned_by if base else ()),
             tuple(sorted(merged.items())),
-            span=place(tree, statement),
+            span=span_of(tree, statement),
         )
 
 
@@ -475,7 +474,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
             message = f"what {node.name} stands for is not known; give the script as it is submitted"
-            yield Problem("template", message, normal_form(tree), place(node, statement))
+            yield Problem("template", message, normal_form(tree), span_of(node, statement))
 
 
 def _place_column(columns: list[Column], column: Column, base: Table | None) -> None:

@@ -31,7 +31,7 @@ from airflow_flinkcompat.plan.types import (
     Column,
     DataType,
 )
-from airflow_flinkcompat.sql import Statement, nodes, span_of
+from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form, unquoted
 
 Path = tuple[str, str, str]
@@ -255,8 +255,3 @@ def options(trees: list[exp.Expression] | None) -> tuple[tuple[str, str], ...]:
     """WITH or hint options as (key, value), sorted: their order says nothing."""
     found = {option.this.name: option.expression.name for option in trees or () if isinstance(option, nodes.Option)}
     return tuple(sorted(found.items()))
-
-
-def place(tree: exp.Expr, statement: Statement) -> Span:
-    """Where a tree stands in its script."""
-    return span_of(tree, statement)

@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, place
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort, Window, WindowKind
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
 from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
-from airflow_flinkcompat.sql import Statement
+from airflow_flinkcompat.sql import Statement, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 
@@ -34,7 +34,7 @@ class OrderBinder:
 
     def span(self, tree: exp.Expr) -> Span:
         """Where a tree stands."""
-        return place(tree, self.statement)
+        return span_of(tree, self.statement)
 
     def ordered(self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None) -> Node:
         """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from."""

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts, place
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, placed
 from airflow_flinkcompat.plan.intervals import interval
 from airflow_flinkcompat.plan.nodes import dotted
@@ -31,7 +31,7 @@ from airflow_flinkcompat.plan.types import (
     TimeAttribute,
     decimal,
 )
-from airflow_flinkcompat.sql import Statement, nodes
+from airflow_flinkcompat.sql import Statement, nodes, span_of
 
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 _BINARY: dict[type[exp.Expression], str] = {
@@ -110,7 +110,7 @@ class ScalarBinder:
         self.special = special
 
     def span(self, tree: exp.Expression) -> Span:
-        return place(tree, self.statement)
+        return span_of(tree, self.statement)
 
     def bind(self, tree: exp.Expression) -> Expression:
         """The bound expression. Raises :class:`BindError` for what the plan has no value for."""

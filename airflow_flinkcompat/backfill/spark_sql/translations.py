@@ -277,8 +277,6 @@ def _extreme(name: str) -> tuple[Translation, ...]:
     return (whole, *_same(of_same, "text", "date", "timestamp", "ltz"))
 
 
-_SIDES = ("BOTH", "LEADING", "TRAILING")
-
 _TRUE_OR_FALSE = (
     "CASE WHEN lower({0}) IN ('t', 'true', 'y', 'yes', '1') THEN TRUE "
     "WHEN lower({0}) IN ('f', 'false', 'n', 'no', '0') THEN FALSE"

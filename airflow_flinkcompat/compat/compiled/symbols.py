@@ -6,12 +6,11 @@ Every distinct value gets one number (hash-consing), so that a deep plan compare
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 Symbol = int
-Resolve = Callable[[Any], Any]
 
 _EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
 _MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}

@@ -8,7 +8,7 @@ the expression parsers of Flink 1.2 and 1.10).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -327,12 +327,3 @@ def parse_strings(text: str) -> tuple[Tree, ...]:
     if parser.token.kind != "end":
         raise parser.unexpected("the expression goes on in a way that is not read")
     return tuple(found)
-
-
-def walk(trees: Iterable[Tree]) -> Iterator[Tree]:
-    """Every part of the trees."""
-    pending = list(trees)
-    while pending:
-        tree = pending.pop()
-        yield tree
-        pending += [*(tree.args or ()), *([tree.owner] if tree.owner is not None else [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
@@ -12,7 +12,6 @@ from airflow_flinkcompat.frontends.table_api.values import Expr, NotRead, Udf, U
 from airflow_flinkcompat.model.text import sql_name, sql_text
 
 Args = Sequence[Value]
-Names = Mapping[str, Value]
 AGGREGATES = frozenset(
     """
     COUNT SUM SUM0 MIN MAX AVG FIRST_VALUE LAST_VALUE LISTAGG COLLECT ARRAY_AGG STDDEV_POP STDDEV_SAMP VAR_POP VAR_SAMP

@@ -21,7 +21,6 @@ from airflow_flinkcompat.backfill.formats import text_reader
 from airflow_flinkcompat.backfill.placeholder_values import fill_in
 
 Partition = tuple[str, int]
-_KAFKA = "org.apache.kafka"
 _TIMEOUT_MS = "30000"
 
 
