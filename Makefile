@@ -41,10 +41,13 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 	@scripts/setup_pyflink.sh $(PYFLINK)
 	@touch $@
 
+# Where the public scripts and programs lie that make measure-corpus judges.
+CORPUS ?= ../shared/corpus
+
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime measure-flink up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime measure-flink measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +109,9 @@ bench-downtime: setup ## Time how long a redeployed job stands still, beside raw
 # The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
 measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)
+
+measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
+	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)
 
 up: setup ## The same parts in the background, with the first version deployed, to look at
 	@$(WITH_JAVA) python -m demo up

@@ -6,6 +6,7 @@ where they lie, and no report quotes more of them than findings do.
 
 Printed are the shares of outcomes on every engine and, for what is unknown or incompatible, the rules that decide.
 ``--list unknown`` lists the changes of one outcome with what decides over each.
+A program is read whole where a check of it against itself is compatible.
 
 Exit status: 0 measured, 2 the folder holds no corpus.
 """
@@ -131,7 +132,6 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iter
 
 
 def _programs(programs: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A program is read whole where a check of it against itself is compatible."""
     causes: Counter[str] = Counter()
     whole = 0
     for program in programs:
