@@ -320,7 +320,8 @@ class TargetContract:
         other = JobSpec(CHANGED, {JOB_NAME: name, **SETTINGS}, source="contract.sql")
         job = self.job_of(target, target.start(other, Start(), new_id()))
         self.is_up(target, job)
-        with pytest.raises(DeployRefused, match=job):
+        # Others are known by what the cluster shows: the ledger's own job has ended.
+        with pytest.raises(DeployRefused, match=job if isinstance(target, ReadsBack) else None):
             self.deployed(target, ledger, CHANGED)
         assert target.running(name) == (job,)
         entry = adopt(target, ledger, Side.of(side(CHANGED)), job, owner="contract").entry
