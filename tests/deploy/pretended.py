@@ -18,11 +18,10 @@ from airflow_flinkcompat.model import JobSpec
 
 
 def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs are ``job-1``, ``job-2``…, stops ``stop-1``…"""
-    for module, name in (("starting", "job"), ("stopping", "stop")):
-        numbers = itertools.count(1)
-        new_id = lambda name=name, numbers=numbers: f"{name}-{next(numbers)}"  # noqa: E731
-        monkeypatch.setattr(f"airflow_flinkcompat.deploy.redeploy.{module}.new_id", new_id)
+    """Requests are ``job-1``, ``job-2``…, and so are the jobs that they start; stops go by the same numbers."""
+    numbers = itertools.count(1)
+    for module in ("starting", "stopping"):
+        monkeypatch.setattr(f"airflow_flinkcompat.deploy.redeploy.{module}.new_id", lambda: f"job-{next(numbers)}")
 
 
 @dataclass

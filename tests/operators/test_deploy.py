@@ -38,7 +38,7 @@ def test_resume_starts_from_the_savepoint_of_the_stopped_job(deployed: Site) -> 
     run, tasks, _ = deployed.checked(script())
     result = run.execute(tasks["resume"])
     assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
-    assert result["savepoint"] == deployed.cluster.starts[-1][1].savepoint == "file:/sp/orders/stop-1/job-1"
+    assert result["savepoint"] == deployed.cluster.starts[-1][1].savepoint == "file:/sp/orders/job-2/job-1"
 
 
 def test_restart_starts_empty_and_records_the_verdict(deployed: Site) -> None:

@@ -153,7 +153,7 @@ def former_state(run: Run, progress: Progress, taken_up: StartEntry | None) -> S
     if stopped is not None and not runs:
         if taken_up is None:
             run.log(f"job {job_id} was stopped by entry {stopped.number}; its state is in {stopped.stop.savepoint}")
-        return Stopped.of(stopped)
+        return Stopped.of(stopped, progress.steps)
     last = progress.latest(StoppingEntry, StoppedEntry, FailedEntry)
     if runs or isinstance(last, StoppingEntry):
         return None

@@ -76,7 +76,7 @@ def start(
         wanted = replace(wanted, offsets=settled if from_nothing else with_state(stopped.savepoint))
         for row in wanted.offsets:
             run.log(row["words"])
-        taken_up = run.append(StartingEntry(**run.attempt, start=_requested(run, wanted)))
+        taken_up = run.append(StartingEntry(**run.attempt, start=_requested(run, wanted, stopped.request_id)))
     begun = taken_up.start
     try:
         if isinstance(taken_up, StartingEntry):
@@ -197,9 +197,12 @@ def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> S
     return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.savepoint, head)}")
 
 
-def _requested(run: Run, wanted: JobStart) -> JobStart:
-    """A start with what it is asked for under, and its job where the target names it after that."""
-    request_id = new_id()
+def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:
+    """A start with what it is asked for under (None: an id of its own), and its job where the target names it by that.
+
+    A redeploy asks for the stop and the start under one id; what comes after a start that failed is another request.
+    """
+    request_id = request_id or new_id()
     named = run.target.job_of_request(request_id) if isinstance(run.target, CallerNamesJobs) else None
     return replace(wanted, request_id=request_id, job_id=named)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     HeadEntry,
     JobStart,
     JobStop,
+    StepEntry,
     StoppedEntry,
     StoppingEntry,
 )
@@ -43,16 +44,23 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Stopped:
-    """What the former job left: where its state is, what REST showed of it, and where its sources stood before."""
+    """What the former job left: where its state is, what REST showed of it, and where its sources stood before.
+
+    ``request_id``: what its successor is asked for under, which is what its stop was; None where a start was asked for
+    under that already, or the job was cancelled.
+    """
 
     savepoint: Snapshot | None = None
     state: TakenState | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
+    request_id: str | None = None
 
     @classmethod
-    def of(cls, entry: StoppedEntry) -> Stopped:
-        """As an entry holds it."""
-        return cls(entry.stop.savepoint, entry.stop.state, entry.stop.offsets)
+    def of(cls, entry: StoppedEntry, steps: Sequence[StepEntry]) -> Stopped:
+        """As an entry among these steps holds it."""
+        left = entry.stop
+        spent = any(step.request_id == left.trigger_id for step in steps)
+        return cls(left.savepoint, left.state, left.offsets, None if spent else left.trigger_id)
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
@@ -84,7 +92,7 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
         )
     )
     run.log(f"stopped; its state is in {stopped.savepoint}")
-    return replace(stopped, offsets=stopping.stop.offsets)
+    return replace(stopped, offsets=stopping.stop.offsets, request_id=stopping.stop.trigger_id)
 
 
 def _fits(run: Run, begun: JobStop) -> bool:

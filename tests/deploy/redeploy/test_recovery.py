@@ -19,10 +19,13 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
     JobStart,
+    JobStop,
     Review,
     RolledBackEntry,
     RollingBackEntry,
+    StartingEntry,
     StoppedEntry,
+    StoppingEntry,
 )
 from airflow_flinkcompat.deploy.redeploy.run import Options, Run
 from airflow_flinkcompat.model import JobSpec, StartMode
@@ -30,7 +33,7 @@ from tests.deploy.pretended import Pretended
 from tests.deploy.redeploy.test_redeploy import STOPPED_AT, V1, V2, Killed, kinds, no_pauses, run
 
 __all__ = ["no_pauses"]  # a fixture
-AGAIN = "file:/sp/orders/stop-2/job-1"
+AGAIN = "file:/sp/orders/job-3/job-1"
 
 
 @pytest.fixture
@@ -85,7 +88,7 @@ def test_a_second_stop_that_is_cut_short_is_not_forgotten_for_the_first(
         run(target, ledger, V2)
     assert kinds(ledger)[-1] == "stopping"
     assert run(target, ledger, V2).start.savepoint == AGAIN
-    assert list(target.stops) == ["stop-1", "stop-2"]
+    assert list(target.stops) == ["job-2", "job-3"]
 
 
 @pytest.mark.usefixtures("later")
@@ -93,7 +96,7 @@ def test_the_first_savepoint_is_no_start_once_a_second_stop_failed(target: Prete
     """It came back, could not be stopped, and ended: what it did since is in no savepoint."""
     killed(target, ledger, "submit")
     target.end("job-1", "RUNNING")
-    target.fail, target.stops["stop-2"] = "result", ""
+    target.fail, target.stops["job-3"] = "result", ""
     with pytest.raises(StartFailed, match="could not be stopped with a savepoint and is RUNNING"):
         run(target, ledger, V2)
     target.fail = ""
@@ -221,6 +224,54 @@ def test_a_cleared_run_tries_again_what_was_rolled_back(target: Pretended, ledge
     with pytest.raises(RolledBack, match="Rolled back"):
         run(target, ledger, V2, asked_at=now - timedelta(hours=1))
     assert run(target, ledger, V2, asked_at=now + timedelta(seconds=1)).kind == "deployed"
+
+
+def requests(ledger: Ledger) -> list[tuple[str, str | None]]:
+    """What the stops and starts of a ledger were asked for under, in order."""
+    return [
+        (entry.kind, entry.stop.trigger_id if isinstance(entry, StoppingEntry) else entry.request_id)
+        for entry in ledger.entries()
+        if isinstance(entry, StoppingEntry | StartingEntry | RollingBackEntry)
+    ]
+
+
+def test_a_redeploy_asks_for_its_stop_and_its_start_under_one_id(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    run(target, ledger, V2)
+    assert requests(ledger)[1:] == [("stopping", "job-2"), ("starting", "job-2")]
+    # Cut off between the two, it is the same request for whoever takes it up.
+    target.before["submit"] = die
+    with pytest.raises(Killed):
+        run(target, ledger, V1)
+    run(target, ledger, V1)
+    assert requests(ledger)[3:] == [("stopping", "job-3"), ("starting", "job-3")]
+
+
+@pytest.mark.parametrize("roll_back", [True, False])
+def test_what_follows_a_start_that_failed_is_another_request(
+    roll_back: bool, target: Pretended, ledger: Ledger
+) -> None:
+    run(target, ledger, V1)
+    target.fail = "restore"
+    with pytest.raises(StartFailed):
+        run(target, ledger, V2, options={"roll_back": roll_back})
+    if not roll_back:
+        run(target, ledger, V2)
+    assert requests(ledger)[1:] == [
+        ("stopping", "job-2"), ("starting", "job-2"), ("rolling-back" if roll_back else "starting", "job-3"),
+    ]  # fmt: skip
+
+
+def test_a_redeploy_of_an_earlier_release_goes_on_under_its_two_ids(target: Pretended, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    stopped = JobStop("job-1", "stop-1", savepoint=STOPPED_AT)
+    target.end("job-1", "FINISHED")
+    ledger.append(StoppedEntry(job=V2, stop=stopped, start_mode="savepoint", owner="me"))
+    begun = JobStart("savepoint", STOPPED_AT, request_id="start-1", job_id="start-1")
+    ledger.append(StartingEntry(job=V2, start=begun, owner="me"))
+    assert run(target, ledger, V2).job_id == "start-1"
+    assert target.restored["start-1"] == STOPPED_AT
+    assert target.calls.count("stop") == 0
 
 
 def test_entries_hold_the_whole_job(target: Pretended, ledger: Ledger) -> None:

@@ -115,8 +115,8 @@ def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(tar
 def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     entry = run(target, ledger, V2, options={"savepoint_directory": "s3://b/"})
-    assert entry.start.savepoint == "s3://b/orders/stop-1/job-1"
-    assert run(target, ledger, V1).start.savepoint == "file:/sp/orders/stop-2/job-2"
+    assert entry.start.savepoint == "s3://b/orders/job-2/job-1"
+    assert run(target, ledger, V1).start.savepoint == "file:/sp/orders/job-3/job-2"
 
 
 def test_first_deployment_has_no_savepoint_to_start_from(target: Pretended, ledger: Ledger) -> None:
@@ -145,7 +145,7 @@ def test_validation_comes_before_everything(target: Pretended, ledger: Ledger) -
     assert kinds(ledger) == ["deploying", "starting", "started", "deployed"]
 
 
-STOPPED_AT = "file:/sp/orders/stop-1/job-1"
+STOPPED_AT = "file:/sp/orders/job-2/job-1"
 
 
 def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
@@ -154,8 +154,8 @@ def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
     last = run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
     stopping, stopped = ledger.entries()[5:7]
-    assert stopping.stop == JobStop("job-1", "stop-1", directory="file:/sp/orders/stop-1")
-    assert stopped.stop == JobStop("job-1", "stop-1", savepoint=STOPPED_AT)
+    assert stopping.stop == JobStop("job-1", "job-2", directory="file:/sp/orders/job-2")
+    assert stopped.stop == JobStop("job-1", "job-2", savepoint=STOPPED_AT)
     assert last.evidence[0] == f"restored from {STOPPED_AT}"
     assert last.effective_settings == {
         "cluster": {"execution.checkpointing.savepoint-dir": "file:/sp"},
@@ -186,7 +186,7 @@ def test_job_that_ends_while_it_is_stopped(
     target.fail, target.retained = "result", retained
 
     def end() -> None:
-        target.stops["stop-1"] = ""
+        target.stops["job-2"] = ""
         if state is None:
             del target.jobs["job-1"]
         else:
@@ -228,16 +228,16 @@ def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger
     with pytest.raises(RolledBack, match="job job-1 could not be stopped with a savepoint and is FAILED") as caught:
         run(target, ledger, V2)
     message = str(caught.value)
-    assert "the script of entry 4 runs again as job job-2, restored from file:/chk-8 and verified" in message
+    assert "the script of entry 4 runs again as job job-3, restored from file:/chk-8 and verified" in message
     assert "after that checkpoint may be written a second time" in message
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed", "rolling-back", "rolled-back"]
     head = ledger.head()
     assert head is not None
     assert (head.sha256, head.job_id, head.start.savepoint, head.start.start_mode) == (
-        V1.sha256, "job-2", "file:/chk-8", "checkpoint",
+        V1.sha256, "job-3", "file:/chk-8", "checkpoint",
     )  # fmt: skip
-    assert target.now == {"job-1": "FAILED", "job-2": "RUNNING"}
-    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/stop-2/job-2"
+    assert target.now == {"job-1": "FAILED", "job-3": "RUNNING"}
+    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/job-4/job-3"
 
 
 def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back(
@@ -328,19 +328,19 @@ def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path
 
 def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.fail, target.stops["stop-1"] = "result", ""  # the cluster knows the stop and does not do it
+    target.fail, target.stops["job-2"] = "result", ""  # the cluster knows the stop and does not do it
     with pytest.raises(
         StartFailed, match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nIt goes on as before"
     ):
         run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]
     target.fail = ""
-    assert run(target, ledger, V2).start.savepoint == "file:/sp/orders/stop-2/job-1"
+    assert run(target, ledger, V2).start.savepoint == "file:/sp/orders/job-3/job-1"
 
 
 def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.stops["stop-1"] = STOPPED_AT  # at work, and the job still runs
+    target.stops["job-2"] = STOPPED_AT  # at work, and the job still runs
     target.fail, target.error = "result", lambda said: JobManagerError(said, 503)
     with pytest.raises(JobManagerError, match="result does not work"):
         run(target, ledger, V2)
@@ -348,7 +348,7 @@ def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended
     target.fail = ""
     target.end("job-1", "FINISHED")
     assert run(target, ledger, V2).start.savepoint == STOPPED_AT
-    assert list(target.stops) == ["stop-1"], "one stop"
+    assert list(target.stops) == ["job-2"], "one stop"
 
 
 @pytest.mark.parametrize("where", ["submit", "restore"])
@@ -387,7 +387,7 @@ def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: 
     # This very run is told the same again; another one may try.
     with pytest.raises(RolledBack, match="Rolled back"):
         run(target, ledger, V2)
-    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/stop-2/job-3"
+    assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/job-4/job-3"
 
 
 def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger: Ledger) -> None:
@@ -412,7 +412,7 @@ def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger:
 def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "submit"
-    with pytest.raises(StartFailed, match=r"its state is safe in\n  file:/sp/orders/stop-1/job-1"):
+    with pytest.raises(StartFailed, match=r"its state is safe in\n  file:/sp/orders/job-2/job-1"):
         run(target, ledger, V2, options={"roll_back": False})
     assert kinds(ledger)[-2:] == ["starting", "failed"]
     target.fail = ""
@@ -498,7 +498,7 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
     with pytest.raises(DeployError, match=r"Whether job job-2 was accepted is not known yet") as caught:
         run(target, ledger, V2)
     assert not isinstance(caught.value, StartFailed)
-    target.run("job-2", savepoint=target.stops["stop-1"])  # it was at work all the time
+    target.run("job-2", savepoint=target.stops["job-2"])  # it was at work all the time
     assert run(target, ledger, V2).job_id == "job-2"
     assert target.running("orders") == ("job-2",)
 
@@ -576,7 +576,7 @@ def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledge
     target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
     # Right after the stop the cluster still shows an older savepoint.
     target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
-    taken = TakenState("file:/sp/orders/stop-1/job-1", {"v": VertexState("sum", 1, 100)})
+    taken = TakenState("file:/sp/orders/job-2/job-1", {"v": VertexState("sum", 1, 100)})
     target.before["submit"] = lambda: target.states.update({("job-1", "savepoint"): taken})
     with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
         run(target, ledger, V2)
@@ -619,12 +619,12 @@ def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended,
     target.dispose = disposed.append  # type: ignore[method-assign]
     for number in range(5):
         run(target, ledger, (V1, V2)[number % 2], options={"keep_savepoints": 2})
-    assert disposed == ["file:/sp/orders/stop-1/job-1", "file:/sp/orders/stop-2/job-2"]
+    assert disposed == ["file:/sp/orders/job-2/job-1", "file:/sp/orders/job-3/job-2"]
     head = ledger.head()
     assert head is not None
-    assert head.start.savepoint == "file:/sp/orders/stop-4/job-4"
-    assert surplus(ledger.entries(), 1) == ("file:/sp/orders/stop-3/job-3",)
-    assert surplus(ledger.entries(), 0) == ("file:/sp/orders/stop-3/job-3",)
+    assert head.start.savepoint == "file:/sp/orders/job-5/job-4"
+    assert surplus(ledger.entries(), 1) == ("file:/sp/orders/job-4/job-3",)
+    assert surplus(ledger.entries(), 0) == ("file:/sp/orders/job-4/job-3",)
 
 
 def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretended, ledger: Ledger) -> None:
@@ -705,22 +705,20 @@ def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: Prete
     ledger.append(RollingBackEntry(job=V1, start=JobStart(job_id="job-9"), owner="me"))
     entry = run(target, ledger, V1, owner="later", options={"claim_seconds": 0})
     assert target.running("orders") == (entry.job_id,)
-    assert entry.start.savepoint == f"file:/sp/orders/stop-2/{late.job_id}", "what runs was stopped, not cancelled"
+    assert entry.start.savepoint == f"file:/sp/orders/job-3/{late.job_id}", "what runs was stopped, not cancelled"
 
 
 def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledger: Ledger) -> None:
     run(target, ledger, V1)
     results = target.stop_result
     target.stop_result = lambda job_id, trigger_id: None  # type: ignore[method-assign]
-    with pytest.raises(
-        DeployError, match="still at work, into file:/sp/orders/stop-1: nothing else was done"
-    ) as caught:
+    with pytest.raises(DeployError, match="still at work, into file:/sp/orders/job-2: nothing else was done") as caught:
         run(target, ledger, V2, options={"stop_timeout": 0.02})
     assert not isinstance(caught.value, StartFailed)
     assert kinds(ledger)[-1] == "stopping"
     target.stop_result = results  # type: ignore[method-assign]
     assert run(target, ledger, V2).start.savepoint == STOPPED_AT
-    assert list(target.stops) == ["stop-1"]
+    assert list(target.stops) == ["job-2"]
 
 
 def test_former_job_that_only_takes_its_time_is_left_running(target: Pretended, ledger: Ledger) -> None:

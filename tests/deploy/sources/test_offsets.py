@@ -315,8 +315,8 @@ def test_where_the_savepoint_does_not_tell_the_former_job_goes_on(
     with pytest.raises(RolledBack, match=words) as caught:
         run(target, ledger, offsets="as-stored")
     assert "No task of the new job ever ran, so no row was written twice" in str(caught.value)
-    assert target.now == {"job-1": "FINISHED", "job-2": "RUNNING"}
-    assert target.starts[-1][1].savepoint == "file:/sp/orders/stop-1/job-1"
+    assert target.now == {"job-1": "FINISHED", "job-3": "RUNNING"}
+    assert target.starts[-1][1].savepoint == "file:/sp/orders/job-2/job-1"
 
 
 def test_as_stored_needs_a_former_job_and_its_savepoint(ledger: Ledger) -> None:
