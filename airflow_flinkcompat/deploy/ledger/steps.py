@@ -3,7 +3,8 @@
 ``deploying`` claims the deployment for one run. ``stopping`` → ``stopped`` names the former job; ``starting`` →
 ``started`` → ``deployed`` the new one. ``failed`` ends an attempt, or, with ``rolls_back_to``, begins the way back:
 ``rolling-back`` → ``rolled-back``. What is about to be done is written down before it is done, under an id chosen
-beforehand, so that whoever comes later can ask the cluster what became of it.
+beforehand (one for the stop and the start that follows it), so that whoever comes later can ask the cluster what became
+of it.
 """
 
 from __future__ import annotations
