@@ -169,10 +169,12 @@ def through(outputs: Sequence[Expression]) -> Callable[[Expression], Expression]
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all its parts, outermost first."""
-    yield expression
-    if isinstance(expression, FunctionCall):
-        for arg in expression.args:
-            yield from walk(arg)
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, FunctionCall):
+            pending.extend(reversed(part.args))
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
