@@ -1,4 +1,4 @@
-"""Who decides over whom (readings.md, "What decides"): once for the script, for each sink and for each operator."""
+"""Who decides over whom: once for the script, for each sink and for each operator."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class RuleScope(StrEnum):
 
 
 class Level(IntEnum):
-    """Who decides over whom on ``vvr``, highest first (readings.md, "What decides"); within a level the worst wins."""
+    """Who decides over whom on ``vvr``, highest first; within a level the worst wins."""
 
     UNCHANGED = 1
     VERSION = 2

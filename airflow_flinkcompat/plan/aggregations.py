@@ -91,7 +91,7 @@ def group_window_aggregation(
         segment=segment,
         keys=bare_keys,
         window_keys=frozenset(),
-        # The window call's place among the keys, as readings.md compares the move of a window key.
+        # The window call's place among the keys: by it a window key that moves is told.
         key_order=(*range(position), WindowField.START, *range(position, len(keys))),
         aggregates=calls.unique,
         grouping_sets=_sets(node.grouping_sets, bare_keys),

@@ -216,7 +216,7 @@ def _limited(sets: int) -> None:
 
 
 def _flat(tree: exp.Expression) -> tuple[exp.Expression, ...]:
-    """``(a, b)`` is two keys (readings.md), and so is ``ROW(a, b)`` (EXPLAIN); ``(a)`` is one, ``()`` none."""
+    """``(a, b)`` is two keys, and so is ``ROW(a, b)`` (EXPLAIN); ``(a)`` is one, ``()`` none."""
     if isinstance(tree, exp.Anonymous) and tree.name.upper() == "ROW":
         return tuple(part for inner in tree.expressions for part in _flat(inner))
     if isinstance(tree, exp.Tuple):

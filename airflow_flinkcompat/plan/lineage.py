@@ -203,7 +203,7 @@ class _Resolver:
     def _scan(self, node: Scan) -> _Stream:
         base = tuple(SourceColumn(0, column.name, type=column.type) for column in node.table.columns)
         below = _Stream(base, StatelessSegment(Source(node.table.name, node.hints, node.span)))
-        # A processing-time column is a time attribute by its name: two of them are two (readings.md).
+        # A processing-time column is a time attribute by its name: two of them are two.
         clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
         computed = {name: value for name, value in node.table.computed if name not in clocks}
         columns = tuple(

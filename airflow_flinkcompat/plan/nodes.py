@@ -40,7 +40,7 @@ class Window:
     ``size`` is the length (the maximum for CUMULATE), ``slide`` the slide of HOP or the step of CUMULATE, ``gap``
     the gap of
     SESSION, ``offset`` the shift of the assignment. What a kind does not have is None. ``normalised_offset`` is the
-    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE (readings.md). Only
+    assignment an offset stands for: modulo slide for HOP, modulo size for TUMBLE and CUMULATE. Only
     TUMBLE and HOP of the Table API are measured in rows: they close when they are full.
     """
 

@@ -159,7 +159,7 @@ def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 
 def normalize_aggregate(call: AggregateCall) -> AggregateCall:
-    """The aggregate without types, as survivors are compared (readings.md, "Aggregates")."""
+    """The aggregate without types, as metrics that survive a change are compared."""
     return replace(
         call,
         args=tuple(normalize(arg) for arg in call.args),

@@ -505,7 +505,7 @@ def _either(left: DataType, right: DataType) -> DataType:
 
 
 def _distinct(node: Node, span: Span) -> Node:
-    """SELECT DISTINCT is an aggregation without metrics (readings.md)."""
+    """SELECT DISTINCT is an aggregation without metrics."""
     keys = tuple(InputRef(i, column.type) for i, column in enumerate(node.schema))
     window = aggregation_window(node, keys, None)
     if window is not None:

@@ -1,4 +1,4 @@
-"""Which metrics survive a change: the one place that says so (readings.md, "Aggregates")."""
+"""Which metrics survive a change: the one place that says so."""
 
 from __future__ import annotations
 
