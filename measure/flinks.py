@@ -1,4 +1,4 @@
-"""The two lines of Flink that are measured, and where their jars come from."""
+"""The lines of Flink that are measured, and where their jars come from."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class FlinkHook(BaseHook):
 
         place = f"connection {self.flink_conn_id!r}"
         lookup = connection_lookup(self.get_connection)
-        access = Access(lambda which: self._addresses[which](), self.access, place, lookup, mask_in_logs)
+        access = Access(self._address, self.access, place, lookup, mask_in_logs)
         try:
             return target_class(self.target_name).connect(access)
         except DeployError as error:
@@ -133,6 +133,18 @@ class FlinkHook(BaseHook):
                 with suppress(AirflowFailException):  # of no use to a target that was opened without it
                     addresses[which] = url()
             yield Cluster(target, TargetLocation(self.target_name, addresses, self.access))
+
+    def _address(self, which: str) -> str:
+        """Where a target finds what it is reached by; ``WHICH_url`` of the extra for what only that target knows."""
+        if which in self._addresses:
+            return self._addresses[which]()
+        given = str(self._extra.get(f"{which}_url") or "").rstrip("/")
+        if not given:
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r}: target {self.target_name!r} is reached by its {which}: set "
+                f"{which}_url in the extra"
+            )
+        return given
 
     @property
     def _addresses(self) -> Mapping[str, Callable[[], str]]:

@@ -133,6 +133,11 @@ class Operator(ABC):
     def appends(self) -> bool:
         """Whether the rows it hands on are never taken back, if the tables below only append."""
 
+    @property
+    @abstractmethod
+    def expressions(self) -> tuple[Expression, ...]:
+        """The resolved expressions it is made of; those of its inputs' stretches are not among them."""
+
     @abstractmethod
     def prune(self, wanted: Set[object]) -> Self:
         """The operator without the metrics and columns that nobody reads.
@@ -292,6 +297,11 @@ class AggregateOperator(Operator):
     def appends(self) -> bool:
         return self.windowed
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
+        return (*self.keys, *read, *(() if self.window is None else (self.window.time,)))
+
     def prune(self, wanted: Set[object]) -> Self:
         places = [i for i, call in enumerate(self.aggregates) if call in wanted]
         kept = tuple(self.aggregates[i] for i in places)
@@ -358,6 +368,10 @@ class JoinOperator(Operator):
         inner = self.join == "INNER" or self.form not in (JoinForm.REGULAR, JoinForm.JOIN)
         return inner and all(map(appends, self.segments))
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(column for row in self.rows for column in row)
+
     def prune(self, wanted: Set[object]) -> Self:
         asked = (*self.conditions, *self.times, *(side for pair in self.keys for side in pair))
         used = {(output.input, output.column) for output in wanted if isinstance(output, PassedOutput)}
@@ -408,6 +422,10 @@ class OtherOperator(Operator):
     def appends(self) -> bool:
         return False
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return tuple(column for row in self.rows for column in row)
+
     def prune(self, wanted: Set[object]) -> Self:
         """A union hands on the columns that are read; any other construct reads all its columns."""
         rows, types = self.rows, self.row_types
@@ -451,6 +469,10 @@ class OverOperator(Operator):
     @property
     def appends(self) -> bool:
         return appends(self.segment)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return self.all_columns
 
     def prune(self, wanted: Set[object]) -> Self:
         places = [i for i, call in enumerate(self.aggregates) if call in wanted]
@@ -526,6 +548,10 @@ class RankOperator(Operator):
     @property
     def appends(self) -> bool:
         return self.window is not None or (self.kind is RankKind.DEDUPLICATION and self.order[0][1])
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (*self.row, *self.partition, *(key for key, _, _ in self.order))
 
     def prune(self, wanted: Set[object]) -> Self:
         """The operator with those columns of its row that are planned.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployRefused, Endpoint, PlansUnavailable
+from airflow_flinkcompat.deploy import DeployRefused, Endpoint, PlansUnavailable, targets
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
 from airflow_flinkcompat.links.flink import job_url
 from airflow_flinkcompat.secrets import placeholders
@@ -173,6 +174,19 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         AirflowFailException, match=r"connection 'f': there is no target 'k8s'; installed targets: .*jobm"
     ):
         hook(monkeypatch, host="gw", extra='{"target": "k8s"}').get_conn()
+
+
+def test_a_target_is_reached_by_what_it_alone_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address is in the extra, under the name by which the target asks for it."""
+
+    class Depots:
+        connect = staticmethod(lambda access: nullcontext(access.address("depot")))
+
+    monkeypatch.setattr(targets, "target_class", lambda name: Depots)
+    with hook(monkeypatch, extra='{"target": "depots", "depot_url": "http://depot:1/"}').get_conn() as reached:
+        assert reached == "http://depot:1"
+    with pytest.raises(AirflowFailException, match=r"connection 'f': target 'depots' is .* set depot_url in the extra"):
+        hook(monkeypatch, extra='{"target": "depots"}').get_conn()
 
 
 def test_the_ledger_comes_from_argument_connection_environment(monkeypatch: pytest.MonkeyPatch) -> None:

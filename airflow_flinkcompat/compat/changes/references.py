@@ -7,13 +7,7 @@ from typing import Any
 
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall
 from airflow_flinkcompat.plan.operators import (
-    AggregateOperator,
-    JoinOperator,
-    Operator,
-    OtherOperator,
     Output,
-    OverOperator,
-    RankOperator,
     operators,
     segments,
 )
@@ -45,7 +39,7 @@ def expressions(output: Output) -> Iterable[Any]:
     """Every resolved expression between the sources and the sink."""
     yield from stateless_expressions(output)
     for operator in operators(output):
-        yield from operator_expressions(operator)
+        yield from operator.expressions
 
 
 def stateless_expressions(output: Output) -> Iterable[Any]:
@@ -58,21 +52,3 @@ def stateless_expressions(output: Output) -> Iterable[Any]:
         for window in segment.windows:
             yield window.time
             yield from window.partition_by
-
-
-def operator_expressions(operator: Operator) -> Iterable[Any]:
-    """The resolved expressions an operator is made of; those of its inputs' stretches are not among them."""
-    if isinstance(operator, AggregateOperator):
-        yield from operator.keys
-        for aggregate in operator.aggregates:
-            yield from aggregate.args
-            if aggregate.filter is not None:
-                yield aggregate.filter
-        if operator.window is not None:
-            yield operator.window.time
-    elif isinstance(operator, OverOperator):
-        yield from operator.all_columns
-    elif isinstance(operator, RankOperator):
-        yield from (*operator.row, *operator.partition, *(key for key, _, _ in operator.order))
-    elif isinstance(operator, JoinOperator | OtherOperator):
-        yield from (column for row in operator.rows for column in row)

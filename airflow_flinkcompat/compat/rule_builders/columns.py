@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.references import operator_expressions, stateless_expressions
+from airflow_flinkcompat.compat.changes.references import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode, is_lookup, mode
 from airflow_flinkcompat.compat.rule import Verdict, documented, inferred, measured
 from airflow_flinkcompat.model import Consequence, Outcome
@@ -63,7 +63,7 @@ def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
                 for call in operator.aggregates
             ]
         else:
-            places = [(_use_of_row(operator), tuple(operator_expressions(operator)))]
+            places = [(_use_of_row(operator), operator.expressions)]
             if is_lookup(operator) and mode(operator, output, program) is LookupMode.ASYNCHRONOUS:
                 places.append((Use.IN_FLIGHT, operator.rows[0]))  # type: ignore[attr-defined]
         yield from (use for use, parts in places if any(column in _columns(part) for part in parts))

@@ -70,8 +70,10 @@ class TargetLocation:
 
     def _address(self, which: str) -> str:
         if which not in self.addresses:
+            known = which in ("gateway", "jobmanager")
             raise DeployError(
-                f"the target {self.target!r} is reached by its {which}, whose address is not given: add --{which} URL"
+                f"the target {self.target!r} is reached by its {which}, whose address is not given: "
+                + (f"add --{which} URL" if known else "no option of a command gives it")
             )
         return self.addresses[which]
 
