@@ -366,7 +366,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "engine": _engine(row),
         "language": row["language"] if row["language"] != "sql" else "",
         "start mode": row["start_mode"],
-        "sources": "; ".join(each["words"] for each in row["offsets"]),
+        "sources": "; ".join(each["words"] for each in row["offsets"] if "words" in each),
         "savepoint": row["savepoint"],
         "checkpoint": row["checkpoint"],
         "outcome": row["outcome"],

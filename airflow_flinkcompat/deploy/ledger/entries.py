@@ -479,7 +479,10 @@ class DisposedEntry(LedgerEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherEntry(LedgerEntry):
-    """An entry of a kind that this version does not know: ``row`` is all that it says. It takes no part in anything."""
+    """An entry that this version does not understand, mostly by its kind: ``row`` is all that it says.
+
+    It takes no part in anything.
+    """
 
     row: Mapping[str, Any]
 
@@ -498,6 +501,23 @@ class OtherEntry(LedgerEntry):
     @classmethod
     def _read(cls, row: Mapping[str, Any]) -> Self:
         return super()._read({**row, "row": dict(row)})
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """The entry as it was stored, of whatever kind.
+
+        Args:
+            row: The entry as JSON values.
+
+        Returns:
+            The entry.
+
+        Raises:
+            ValueError: The row lacks the kind or the number.
+        """
+        if not isinstance(row.get("kind"), str) or not isinstance(row.get("number"), int):
+            raise ValueError("kind or number is missing")
+        return cls._read(row)
 
 
 ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (

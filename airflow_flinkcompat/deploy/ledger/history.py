@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from airflow_flinkcompat.deploy.errors import redact
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
 
 _log = logging.getLogger(__name__)
@@ -198,10 +198,14 @@ class Ledger:
         return numbers
 
     def _newest_first(self, batch: int | None) -> Iterator[LedgerEntry]:
-        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once)."""
+        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once).
+
+        Down to the head every entry has to be understood. Below it nothing says what is in force: what this version
+        does not understand there, such as an engine version that an earlier release let pass, is an ``OtherEntry``.
+        """
         numbers = self._numbers()[::-1]
         passed_over: set[int] = set()
-        newest = True
+        newest, below_head = True, False
         while numbers:
             chunk, numbers = numbers[:batch], numbers[batch:] if batch else []
             batch = batch * 4 if batch else None
@@ -215,8 +219,8 @@ class Ledger:
                         self.directory / _name(number),
                     )
                     continue
-                entry = self._decoded(number, content)
-                newest = False
+                entry = self._decoded(number, content, as_it_is=below_head)
+                newest, below_head = False, below_head or entry.is_head
                 passed_over.update(entry.passes_over)
                 yield entry
 
@@ -229,12 +233,18 @@ class Ledger:
             torn.insert(0, number)
         return tuple(torn)
 
-    def _decoded(self, number: int, content: bytes) -> LedgerEntry:
+    def _decoded(self, number: int, content: bytes, *, as_it_is: bool) -> LedgerEntry:
         try:
             row = json.loads(content)
             if _CHECKSUM in row and row.pop(_CHECKSUM) != _checksum(row):
                 raise ValueError("its checksum is not that of what it holds")
-            entry = LedgerEntry.from_dict({key: value for key, value in row.items() if key != _MARK})
+            row = {key: value for key, value in row.items() if key != _MARK}
+            try:
+                entry = LedgerEntry.from_dict(row)
+            except (ValueError, TypeError, KeyError):
+                if not as_it_is:
+                    raise
+                entry = OtherEntry.of(row)
             if entry.number != number:
                 raise ValueError(f"it says it is number {entry.number}")
         except (ValueError, TypeError, AttributeError, KeyError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StartEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run
@@ -27,13 +28,21 @@ def check_read_back(run: Run, progress: Progress) -> None:
         return
     # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
     known = {job: entry for entry in (*progress.steps, head) if entry and (job := run.job_of(entry))}
-    entry = known.get(found.job) if found.job else head
-    if entry is None:
-        differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
-    elif entry.job.language != "sql" or not (differing := difference(found, entry.job.script, entry.job.settings)):
+    if found.job:
+        entries = [known[found.job]] if found.job in known else []
+    else:  # it may keep what a run that died asked for before it names the job of that
+        entries = [entry for entry in (head, *progress.steps) if isinstance(entry, HeadEntry | StartEntry)]
+    differing = [
+        difference(found, entry.job.script, entry.job.settings) if entry.job.language == "sql" else ""
+        for entry in entries
+    ]
+    if "" in differing:
         return
+    if entries:
+        what = f"job {found.job} runs" if found.job else f"{name!r} is deployed with"
+        differs = f"{what} {differing[-1]} than entry {entries[-1].number} holds"
     else:
-        differs = f"job {found.job or entry.job_id} runs {differing} than entry {entry.number} holds"
+        differs = f"job {found.job} runs under the name {name!r}" if found.job else f"{name!r} is deployed"
     check_overtaken(run)
     ledger = run.ledger.deployment
     says = f"entry {head.number} of the ledger of {ledger} says job {head.job_id}" if head else "nothing is deployed"

@@ -217,3 +217,16 @@ def test_a_job_that_cannot_be_understood_is_told_and_never_passed_over(
         with pytest.raises(LedgerError, match=r"000002\.json cannot be read: ") as refused:
             read()
         assert why in str(refused.value)
+
+
+def test_a_job_below_the_head_may_be_one_that_only_an_earlier_release_took(tmp_path: Path) -> None:
+    """It says nothing of what is in force, and is shown as it was stored."""
+    ledger = Ledger(tmp_path, "orders")
+    entry = DeployedEntry(job=JOB, start=JobStart(job_id="j1"))
+    write(ledger, [{**entry.to_dict(), "engine": "vvr", "engine_version": "vvr-8.0.11"}, entry.to_dict()])
+    old, head = ledger.entries()
+    assert (type(old), old.kind, old.number) == (OtherEntry, "deployed", 1)
+    assert old.to_dict()["engine_version"] == "vvr-8.0.11"
+    assert ledger.head() == head
+    assert isinstance(head, DeployedEntry)
+    assert not old.is_head

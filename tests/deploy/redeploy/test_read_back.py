@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, LedgerEntry, Options, Start, deploy
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.target import Deployed, JobRef
+from airflow_flinkcompat.deploy.target import Deployed, JobRef, Operation
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from airflow_flinkcompat.testing.target_contract import CHANGED, SCRIPT, SETTINGS, side
@@ -104,3 +104,42 @@ def test_a_job_changed_in_its_place_is_taken_over_with_what_it_runs(target: Fake
     with pytest.raises(DeployRefused, match="there is nothing to adopt"):
         adopt(target, ledger, Side.of(side(CHANGED)), first.start.job_ref, owner="ann")
     assert deployed(target, ledger).job_id == "job-2"
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class SpecFirst(FakeTarget):
+    """A platform that keeps what is to run before it has a job of it; its caller dies in between."""
+
+    spec: Deployed | None = None
+
+    def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
+        if self.spec is None and job.script == CHANGED:
+            self.spec = Deployed(None, job.script)
+            raise Died
+        return super().start(job, start, request_id)
+
+    def deployed(self, name: str) -> Deployed | None:
+        return super().deployed(name) or self.spec
+
+
+def test_what_a_run_that_died_asked_for_is_no_stranger(ledger: Ledger) -> None:
+    """The platform knows of it before the ledger does; the retry goes on."""
+    target = SpecFirst()
+    deployed(target, ledger)
+    with pytest.raises(Died):
+        deployed(target, ledger, CHANGED)
+    assert target.running("orders") == ()
+    entry = deployed(target, ledger, CHANGED)
+    assert target.running("orders") == (entry.job_id,)
+
+
+def test_another_spec_without_a_job_is_refused(ledger: Ledger) -> None:
+    target = SpecFirst()
+    first = deployed(target, ledger)
+    target.cancel(first.start.job_ref)
+    target.spec = Deployed(None, CHANGED)
+    with pytest.raises(DeployRefused, match="'orders' is deployed with another script than entry 4 holds"):
+        deployed(target, ledger, CHANGED)
