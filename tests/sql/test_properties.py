@@ -120,7 +120,13 @@ QUERIES = st.recursive(
     lambda inner: st.one_of(
         queries(inner.map(lambda text: f"({text})")),
         st.builds(lambda one, two: f"{one} UNION ALL {two}", inner, inner),
-        st.builds(lambda name, one, two: f"WITH {name} AS ({one}) {two}", NAMES, inner, inner),
+        # Another WITH may stand in brackets alone.
+        st.builds(
+            lambda name, one, two: f"WITH {name} AS ({one}) {f'({two})' if two.startswith('WITH') else two}",
+            NAMES,
+            inner,
+            inner,
+        ),
     ),
     max_leaves=3,
 )
