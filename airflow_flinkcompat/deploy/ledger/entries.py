@@ -140,6 +140,11 @@ def _write_job(job: JobSpec) -> dict[str, Any]:
     return {**row, "functions": _ordered(row["functions"])}
 
 
+def _require_kind_and_number(row: Mapping[str, Any]) -> None:
+    if not isinstance(row.get("kind"), str) or not isinstance(row.get("number"), int):
+        raise ValueError("kind or number is missing")
+
+
 def _ordered(value: Any) -> Any:
     """JSON values with their keys in the order in which a file has them, whether they were read from one or not."""
     return json.loads(json.dumps(value, sort_keys=True))
@@ -223,8 +228,7 @@ class LedgerEntry:
         """
         if row.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {row.get('schema')!r}, this version reads {SCHEMA!r}")
-        if not isinstance(row.get("kind"), str) or not isinstance(row.get("number"), int):
-            raise ValueError("kind or number is missing")
+        _require_kind_and_number(row)
         return _type_of(row)._read(row)
 
     @classmethod
@@ -515,8 +519,7 @@ class OtherEntry(LedgerEntry):
         Raises:
             ValueError: The row lacks the kind or the number.
         """
-        if not isinstance(row.get("kind"), str) or not isinstance(row.get("number"), int):
-            raise ValueError("kind or number is missing")
+        _require_kind_and_number(row)
         return cls._read(row)
 
 
