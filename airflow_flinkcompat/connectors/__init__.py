@@ -1,0 +1,42 @@
+"""The catalogue of connectors: what their sources and sinks keep in a savepoint, and what each option does.
+
+It is data, a module for each family in ``known``, and judges nothing: what a fact means to a restore,
+:mod:`~airflow_flinkcompat.compat` says.
+"""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    FormatFacts,
+    Known,
+    LookupFacts,
+    LookupSupport,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+    TableUse,
+)
+from airflow_flinkcompat.connectors.registry import catalogue, lookup, sink, source
+
+__all__ = [
+    "ConnectorFacts",
+    "Effect",
+    "FormatFacts",
+    "Known",
+    "LookupFacts",
+    "LookupSupport",
+    "OptionFact",
+    "SinkFacts",
+    "SinkState",
+    "SourceFacts",
+    "StoredPositions",
+    "TableUse",
+    "catalogue",
+    "lookup",
+    "sink",
+    "source",
+]

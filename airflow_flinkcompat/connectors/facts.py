@@ -1,0 +1,206 @@
+"""What is known of a connector, as values: what its source and its sink keep, and what each of its options does.
+
+Nothing here judges. A fact names what it rests on: restores that were really run, by their ids in the table of
+evidence, or the connector's document or class where none was run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Known(StrEnum):
+    """Whether something holds, where nobody may have looked."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_KNOWN = "not known"
+
+
+class StoredPositions(StrEnum):
+    """What a source writes into a savepoint of where it stands."""
+
+    PARTITIONS = "partitions and their offsets"
+    FILES = "files and how far each was read"
+    SHARDS = "shards and their sequence numbers"
+    LOG = "the position in the database's log, and parts of the snapshot not read yet"
+    TABLE_VERSION = "the version of the table that was read, and its files not read yet"
+    COUNTER = "how many rows it made"
+    NOTHING = "nothing"
+    NOT_KNOWN = "not known"
+
+
+class SinkState(StrEnum):
+    """What a sink writes into a savepoint."""
+
+    NONE = "nothing"
+    WRITER = "the state of its writer"
+    TRANSACTIONS = "the state of its writer and transactions that are not committed yet"
+    NOT_KNOWN = "not known"
+
+
+class LookupSupport(StrEnum):
+    """How a connector looks rows up: one after the other, or as its option or a hint says."""
+
+    SYNCHRONOUS = "one row after the other"
+    BY_OPTION = "as lookup.async says, one after the other unless it is true"
+    NOT_KNOWN = "not known"
+
+
+class TableUse(StrEnum):
+    """What a query does with a table: options mean something else to each of them."""
+
+    SOURCE = "read"
+    SINK = "written"
+    LOOKUP = "looked up"
+
+
+class Effect(StrEnum):
+    """What another value of an option means to a job that goes on from its savepoint."""
+
+    TUNES = "how fast or in which portions the same rows come and go"
+    BEGINNING = "where a start without state begins"
+    CREDENTIALS = "who asks"
+    ADDRESS = "where the system is reached"
+    READ = "what is read"
+    TARGET = "where it is written"
+    DECODING = "how bytes become rows, and rows bytes"
+    GUARANTEE = "what a reader of the results can rely on"
+    STATE = "what is kept, or which operators are planned"
+    NOT_KNOWN = "nobody said what it does"
+
+
+@dataclass(frozen=True)
+class OptionFact:
+    """What one option does, or all that begin alike.
+
+    Attributes:
+        key: The option, or its beginning and a ``*``.
+        effect: What another value of it means.
+        ids: Restores across which it was changed: all right where the effect is harmless, all of one bad end where it
+            is not. None, where none was run.
+        document: The page or class that says so, where no restore does.
+        says: What a restore does, for a reader, as the end of a sentence about the option.
+    """
+
+    key: str
+    effect: Effect
+    ids: tuple[str, ...] = ()
+    document: str = ""
+    says: str = ""
+
+    def covers(self, key: str) -> bool:
+        """Whether the fact speaks of an option.
+
+        Args:
+            key: The option as a table has it.
+
+        Returns:
+            Whether it is this one, or begins as this one does.
+        """
+        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What a connector's source keeps, and what the planner hands down into it.
+
+    Attributes:
+        positions: What a savepoint holds of where it stands.
+        projection: Whether it reads only the columns that a query wants, so that no operator drops the others.
+        filters: Whether conditions may be evaluated in it, in place of an operator.
+        watermark: Whether it makes watermarks by itself, in place of an operator.
+        metadata: Whether it can hand out metadata columns.
+        appends: Whether its rows are only ever added; formats may say otherwise, see ``formats``.
+        formats: Its options that name a format, which decides about the above too.
+        options: What each option does where the table is read.
+        document: The page or class that says so.
+    """
+
+    positions: StoredPositions = StoredPositions.NOT_KNOWN
+    projection: Known = Known.NOT_KNOWN
+    filters: Known = Known.NOT_KNOWN
+    watermark: Known = Known.NOT_KNOWN
+    metadata: Known = Known.NOT_KNOWN
+    appends: Known = Known.NOT_KNOWN
+    formats: tuple[str, ...] = ()
+    options: tuple[OptionFact, ...] = ()
+    document: str = ""
+
+
+@dataclass(frozen=True)
+class SinkFacts:
+    """What a connector's sink keeps.
+
+    Attributes:
+        state: What a savepoint holds of it.
+        operators: How many operators stand for it in a job, None where it is not known.
+        upserts: Whether it takes the last row of a key, in place of what it replaces.
+        options: What each option does where the table is written.
+        ids: Restores of jobs with this sink that ended right.
+        document: The page or class that says so.
+    """
+
+    state: SinkState = SinkState.NOT_KNOWN
+    operators: int | None = None
+    upserts: Known = Known.NOT_KNOWN
+    options: tuple[OptionFact, ...] = ()
+    ids: tuple[str, ...] = ()
+    document: str = ""
+
+
+@dataclass(frozen=True)
+class LookupFacts:
+    """How a connector looks rows up.
+
+    Attributes:
+        support: Whether rows may wait for an answer, which are state.
+        options: What each option does where the table is looked up.
+        document: The page or class that says so.
+    """
+
+    support: LookupSupport = LookupSupport.NOT_KNOWN
+    options: tuple[OptionFact, ...] = ()
+    document: str = ""
+
+
+@dataclass(frozen=True)
+class ConnectorFacts:
+    """One connector of the catalogue.
+
+    Attributes:
+        names: Values of a table's option ``connector`` that stand for it.
+        source: Its source; None where it has none.
+        sink: Its sink; None where it has none.
+        lookup: How it looks up; None where it does not.
+    """
+
+    names: tuple[str, ...]
+    source: SourceFacts | None = None
+    sink: SinkFacts | None = None
+    lookup: LookupFacts | None = None
+
+    @property
+    def options(self) -> Mapping[TableUse, tuple[OptionFact, ...]]:
+        """What each option does, by what a query does with the table."""
+        sides = {TableUse.SOURCE: self.source, TableUse.SINK: self.sink, TableUse.LOOKUP: self.lookup}
+        return {use: side.options for use, side in sides.items() if side is not None}
+
+
+@dataclass(frozen=True)
+class FormatFacts:
+    """One format of rows: what its options do, and whether its rows update and delete.
+
+    Attributes:
+        name: The value of an option ``format``.
+        appends: Whether rows of it are only ever added.
+        options: What its options do, by their names behind the format's own.
+        document: The page that says so.
+    """
+
+    name: str
+    appends: Known
+    options: tuple[OptionFact, ...] = field(default=())
+    document: str = ""

@@ -1,0 +1,60 @@
+"""Files: ``filesystem`` (measured on Flink 2.3 and 1.20)."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+)
+
+_MORE_OPERATORS = "it decides which operators are planned for the sink"
+
+CONNECTORS = (
+    ConnectorFacts(
+        ("filesystem",),
+        SourceFacts(
+            positions=StoredPositions.FILES,
+            projection=Known.YES,
+            filters=Known.YES,
+            watermark=Known.NO,
+            metadata=Known.YES,
+            appends=Known.YES,
+            formats=("format",),
+            options=(
+                OptionFact("source.monitor-interval", Effect.TUNES, ("declarations-monitor-interval",)),
+                OptionFact("path", Effect.READ, document="FileSystem connector page; no restore was run"),
+            ),
+            document="FileSystemTableSource: takes projections, filters and metadata, no watermarks",
+        ),
+        SinkFacts(
+            state=SinkState.WRITER,
+            operators=2,
+            upserts=Known.NO,
+            options=(
+                OptionFact("path", Effect.TARGET, ("sk-stateless-filesystem-path", "sk-tumble-filesystem-path")),
+                OptionFact("sink.rolling-policy.*", Effect.TUNES, ("sk-stateless-filesystem-rolling",)),
+                OptionFact("auto-compaction", Effect.STATE, document="FileSystemTableSink", says=_MORE_OPERATORS),
+                OptionFact(
+                    "sink.partition-commit.policy.kind",
+                    Effect.STATE,
+                    document="FileSystemTableSink, StreamingSink",
+                    says=_MORE_OPERATORS,
+                ),
+                OptionFact(
+                    "sink.parallelism",
+                    Effect.STATE,
+                    document="FileSystemTableSink",
+                    says="its writer keeps state, and is chained to nothing once its parallelism is its own",
+                ),
+            ),
+            ids=("sk-stateless-filesystem-unchanged", "sk-tumble-filesystem-unchanged"),
+            document="StreamingSink: a writer of files in progress, and what ends the stream or commits partitions",
+        ),
+    ),
+)

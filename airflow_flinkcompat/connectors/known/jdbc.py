@@ -1,0 +1,75 @@
+"""JDBC: ``jdbc`` (restores on Flink 2.3 with flink-connector-jdbc 4.0.0-2.0)."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    LookupFacts,
+    LookupSupport,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+)
+
+_CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
+_RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
+_OTHER_ROWS = ("sk-stateless-lookup-table",)
+_SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
+_PASSWORD = ("sk-stateless-jdbc-password",)
+
+CONNECTORS = (
+    ConnectorFacts(
+        ("jdbc",),
+        SourceFacts(
+            positions=StoredPositions.NOT_KNOWN,
+            projection=Known.YES,
+            filters=Known.YES,
+            watermark=Known.NO,
+            metadata=Known.NO,
+            appends=Known.YES,
+            options=(
+                OptionFact("table-name", Effect.READ, document="JDBC connector page; no restore was run"),
+                OptionFact("url", Effect.READ, document="JDBC connector page; no restore was run"),
+            ),
+            document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",
+        ),
+        SinkFacts(
+            state=SinkState.NONE,
+            operators=1,
+            upserts=Known.YES,
+            options=(
+                OptionFact("url", Effect.TARGET, ("sk-group-jdbc-url",)),
+                OptionFact("table-name", Effect.TARGET, ("sk-stateless-jdbc-table", "sk-group-jdbc-table")),
+                OptionFact("username", Effect.CREDENTIALS, _PASSWORD),
+                OptionFact("password", Effect.CREDENTIALS, _PASSWORD),
+                OptionFact("sink.buffer-flush.*", Effect.TUNES, ("sk-stateless-jdbc-buffer",)),
+                OptionFact("sink.max-retries", Effect.TUNES, _SINK_RETRIES),
+                OptionFact("connection.max-retry-timeout", Effect.TUNES, _SINK_RETRIES),
+                OptionFact("driver", Effect.TUNES, document="JDBC connector page"),
+                OptionFact("compatible-mode", Effect.TUNES, document="JDBC connector page"),
+                OptionFact("sink.parallelism", Effect.TUNES, ("sk-group-jdbc-parallelism-2",)),
+            ),
+            ids=("sk-stateless-jdbc-unchanged",),
+            document="GenericJdbcSinkFunction (4.0): a checkpoint flushes what is buffered, nothing is stored",
+        ),
+        LookupFacts(
+            support=LookupSupport.SYNCHRONOUS,
+            options=(
+                OptionFact("lookup.cache*", Effect.TUNES, _CACHE),
+                OptionFact("lookup.partial-cache.*", Effect.TUNES, _CACHE),
+                OptionFact("lookup.max-retries", Effect.TUNES, _RETRIES),
+                OptionFact("connection.max-retry-timeout", Effect.TUNES, _RETRIES),
+                OptionFact("table-name", Effect.READ, _OTHER_ROWS),
+                OptionFact("url", Effect.READ, _OTHER_ROWS),
+                OptionFact("username", Effect.CREDENTIALS, document="JDBC connector page"),
+                OptionFact("password", Effect.CREDENTIALS, document="JDBC connector page"),
+                OptionFact("driver", Effect.TUNES, document="JDBC connector page"),
+            ),
+            document="JDBC connector page: lookups are synchronous",
+        ),
+    ),
+)

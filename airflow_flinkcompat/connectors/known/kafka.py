@@ -1,0 +1,149 @@
+"""Kafka: ``kafka`` and ``upsert-kafka`` (restores on Flink 2.3 with flink-sql-connector-kafka 5.0.0-2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+)
+
+_ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
+_STARTUP = (
+    "ks-stateless-startup-latest",
+    "ks-stateless-startup-timestamp",
+    "ks-tumble-startup-group-offsets",
+    "ks-group-startup-specific",
+)
+_BEGINNING = "only a start without state reads it; this job goes on from the stored offsets"
+_WATERMARK = ("ks-tumble-wm-idle", "ks-group-wm-align")
+_READS = OptionFact(
+    "topic", Effect.READ, ("ks-stateless-topic-changed", "ks-tumble-topic-changed", "ks-group-topic-changed")
+)
+_BOUND = OptionFact(
+    "scan.bounded.*",
+    Effect.READ,
+    ("ks-tumble-bounded-latest",),
+    says="a restored source takes no notice of it: partitions are read on without an end, and the last windows are "
+    "not put out",
+)
+_SCAN_PARALLELISM = OptionFact(
+    "scan.parallelism",
+    Effect.STATE,
+    ("ks-stateless-scan-parallelism-2", "ks-group-scan-parallelism-2"),
+    says="a source with a parallelism of its own is chained to nothing, and every operator behind it gets another id",
+)
+_DISCOVERY = OptionFact(
+    "scan.topic-partition-discovery.interval",
+    Effect.TUNES,
+    ("ks-stateless-discovery", "ks-tumble-discovery-off", "ks-group-discovery"),
+)
+_BROKERS = OptionFact("properties.bootstrap.servers", Effect.ADDRESS, ("ks-group-bootstrap",))
+_KEY = ("ks-tumble-key-fields", "ks-group-key-fields")
+
+_SOURCE = SourceFacts(
+    positions=StoredPositions.PARTITIONS,
+    projection=Known.NO,
+    filters=Known.NO,
+    watermark=Known.YES,
+    metadata=Known.YES,
+    appends=Known.YES,
+    formats=("format", "value.format"),
+    options=(
+        _READS,
+        replace(_READS, key="topic-pattern"),
+        _BROKERS,
+        OptionFact(
+            "properties.group.id",
+            Effect.TUNES,
+            (
+                "ks-stateless-group-id",
+                "ks-stateless-group-id-removed",
+                "ks-tumble-group-id-removed",
+                "ks-group-group-id",
+            ),
+            says="the group's committed offsets are read by a start without state alone; this job goes on from the "
+            "stored offsets",
+        ),
+        OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
+        OptionFact("scan.startup.*", Effect.BEGINNING, _STARTUP, says=_BEGINNING),
+        _BOUND,
+        _DISCOVERY,
+        _SCAN_PARALLELISM,
+        OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
+        OptionFact("key.fields", Effect.DECODING, _KEY),
+        OptionFact("key.fields-prefix", Effect.DECODING, _KEY),
+        OptionFact("value.fields-include", Effect.DECODING, _KEY),
+        OptionFact("key.format", Effect.DECODING, _KEY),
+    ),
+    document="KafkaDynamicSource (5.0): SupportsReadingMetadata, SupportsWatermarkPushDown",
+)
+_SINK_PARALLELISM = OptionFact(
+    "sink.parallelism",
+    Effect.STATE,
+    ("sk-stateless-direct-kafka-parallelism-2", "sk-group-direct-kafka-parallelism-2"),
+    says="its writer keeps state, and is chained to nothing once its parallelism is its own",
+)
+_EXACTLY_ONCE = (
+    "sk-stateless-kafka-eo-alo",
+    "sk-stateless-kafka-alo-eo",
+    "sk-tumble-kafka-alo-eo",
+    "sk-tumble-kafka-eo-alo",
+)
+_SINK = SinkFacts(
+    state=SinkState.TRANSACTIONS,
+    operators=2,
+    upserts=Known.NO,
+    options=(
+        OptionFact("topic", Effect.TARGET, ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic")),
+        OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
+        OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none")),
+        OptionFact("sink.semantic", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none")),
+        OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
+        OptionFact("sink.transaction-naming-strategy", Effect.GUARANTEE, ("sk-stateless-kafka-eo-naming",)),
+        OptionFact("sink.partitioner", Effect.TUNES, document="Kafka SQL connector page, and restores kept aside"),
+        OptionFact("key.fields", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
+        OptionFact("key.format", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
+        _SINK_PARALLELISM,
+    ),
+    ids=("sk-stateless-kafka-unchanged", "sk-stateless-kafka-eo-unchanged"),
+    document="KafkaDynamicSink (5.0): a KafkaSink, whose writer keeps the ids of its transactions, and its committer",
+)
+_UPSERT_SINK = SinkFacts(
+    state=SinkState.TRANSACTIONS,
+    operators=2,
+    upserts=Known.YES,
+    options=(
+        OptionFact("topic", Effect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
+        OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
+        OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
+        OptionFact("sink.buffer-flush.*", Effect.TUNES, ("sk-group-upsert-buffer-removed",)),
+        replace(_SINK_PARALLELISM, ids=("sk-group-upsert-parallelism-2", "sk-group-direct-kafka-parallelism-2")),
+    ),
+    ids=("sk-group-upsert-unchanged",),
+    document="UpsertKafkaDynamicTableFactory (5.0): the sink of KafkaDynamicSink",
+)
+
+CONNECTORS = (
+    ConnectorFacts(("kafka",), _SOURCE, _SINK),
+    ConnectorFacts(
+        ("upsert-kafka",),
+        replace(
+            _SOURCE,
+            appends=Known.NO,
+            formats=("value.format",),
+            options=(_READS, replace(_READS, key="topic-pattern"), _BOUND, _DISCOVERY, _SCAN_PARALLELISM),
+            document="UpsertKafkaDynamicTableFactory (5.0): a KafkaDynamicSource that reads from the earliest offset",
+        ),
+        _UPSERT_SINK,
+    ),
+)
