@@ -14,10 +14,10 @@ from typing import Any
 from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan
 from tests.measured import FOLDER, Restore, load
 
 FILE = FOLDER / "flink-2.3-plans.json.gz"

@@ -14,21 +14,13 @@ from functools import cached_property
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.compiled import (
-    QUERY_SINK,
-    Aspect,
-    CompiledPlan,
-    PlanDifference,
-    PlanError,
-    compare_plans,
-    read_plan,
-    sinks_of,
-)
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, PlanDifference, compare_plans, sinks_of
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
+from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""

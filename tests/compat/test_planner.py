@@ -14,11 +14,12 @@ import pytest
 
 from airflow_flinkcompat.compat import InputError, Outcome, Reason, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.compiled import Aspect, PlanError, compare_plans, read_plan
+from airflow_flinkcompat.compat.compiled import compare_plans
 from airflow_flinkcompat.compat.planner import Explained, example_plans
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.plan import FunctionDeclaration
+from airflow_flinkcompat.state.compiled import Aspect, PlanError, read_plan
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
 
@@ -231,7 +232,7 @@ def _another_operator(plan: Any) -> None:
         (_other_column, Aspect.MEANING),
         (_filtered, Aspect.MEANING),
         (_other_type, Aspect.LAYOUT),
-        (_another_operator, Aspect.CHAIN),
+        (_another_operator, Aspect.MEANING),
     ],
 )
 def test_what_matters_to_state_is_told(change: Callable[[Any], None], aspect: Aspect) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.compiled.nodes import VIRTUAL, CompiledPlan, Node, PlanError
-from airflow_flinkcompat.compat.compiled.states import (
-    Aspect,
-    CompiledOperator,
-    enforcers,
-    operators,
-    sink_identifier,
-)
-from airflow_flinkcompat.compat.compiled.symbols import Symbol, Symbols
+from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
+from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_state
 
 QUERY_SINK = "flinkcompat_query"
 """The sink in front of which a bare query is planned; it keeps nothing."""
@@ -96,29 +90,34 @@ def _compare(
     old: CompiledPlan, new: CompiledPlan, tables: dict[str, str], stateless_sinks: frozenset[str]
 ) -> Iterable[PlanDifference]:
     symbols = Symbols()
-    try:
-        sides = [(plan, operators(plan, symbols, tables, stateless_sinks)) for plan in (old, new)]
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
+    sides = [compiled_state(plan, symbols, tables, stateless_sinks) for plan in (old, new)]
     sinks = sinks_of(new)
-    chains = [_chains(plan, found, symbols) for plan, found in sides]
-    known = [dict(side) for side in chains]
-    if any(chain not in known[1] for chain in known[0]):
-        yield _other_chain(sides[0], sides[1], chains, sinks)
+    known = [{number: operator for number, operator in side.operators if operator.keeps} for side in sides]
+    if gone := known[0].keys() - set(sides[1].graph.ids):
+        lost = next(operator for number, operator in known[0].items() if number in gone)
+        made = next((operator for number, operator in known[1].items() if number not in known[0]), None)
+        what = ("operators up to it",)
+        yield PlanDifference(Aspect.CHAIN, lost.node.kind, what, _path(old, lost), _path(new, made), sinks)
         return
-    for chain, operator in known[1].items():
-        if chain not in known[0]:
+    for number, operator in known[1].items():
+        if number not in known[0]:
             # Nothing is refused: what it would have gathered is missing, which is right for some kinds only (measured).
             what = ("a new operator, which begins without state",)
             yield PlanDifference(
                 Aspect.OTHER, operator.node.kind, what, "no such operator", operator.node.description, sinks
             )
     changed: set[int] = set()
-    sinks_aside = [[each for each in found if not each.keeps] for _, found in sides]
+    sinks_aside = [[each for _, each in found if not each.keeps] for found in (side.operators for side in sides)]
     if len(sinks_aside[0]) != len(sinks_aside[1]):
         before, after = (f"{len(side)} sinks that keep nothing" for side in sinks_aside)
         yield PlanDifference(Aspect.OTHER, "sink", ("number",), before, after, sinks)
-    pairs = [(before, known[1][chain]) for chain, before in known[0].items()]
+    for number in known[0].keys() - known[1].keys():
+        # Nothing is refused either: the state is handed to an operator that does not look at it (measured).
+        what = ("what stands in its place keeps nothing",)
+        yield PlanDifference(
+            Aspect.MEANING, known[0][number].node.kind, what, known[0][number].node.description, "no such state", sinks
+        )
+    pairs = [(before, known[1][number]) for number, before in known[0].items() if number in known[1]]
     for one, other in (*pairs, *zip(*sinks_aside, strict=False)):
         keys = dict.fromkeys((*one.facets, *other.facets))
         apart = [key for key in keys if one.facets.get(key) != other.facets.get(key)]
@@ -141,83 +140,6 @@ def _above(plan: CompiledPlan, place: int) -> set[int]:
                 found.add(reader)
                 waiting.append(reader)
     return found
-
-
-def _chains(
-    plan: CompiledPlan, found: Sequence[CompiledOperator], symbols: Symbols
-) -> list[tuple[Symbol, CompiledOperator]]:
-    """Every stateful operator with what identifies it, in the order Flink numbers operators.
-
-    An operator's id is a hash of how many operators were visited before it, of its chained readers and of its inputs
-    (Flink's StreamGraphHasherV2). Here the kinds visited before stand in for their number, so that a kind that
-    Flink makes several operators of is told apart.
-    """
-    by_place = {operator.node.place: operator for operator in found}
-    chain: dict[int, Symbol] = {}
-    visited = symbols.of("visited")
-    ordered: list[tuple[Symbol, CompiledOperator]] = []
-    for place in _order(plan):
-        node = plan.nodes[place]
-        kind = (node.kind, _distribution(node), _in_front(plan, node, by_place))
-        chain[place] = symbols.of(
-            "chain", visited, kind, len(plan.readers[place]), tuple(chain[each] for each in node.inputs)
-        )
-        if node.kind not in VIRTUAL:
-            visited = symbols.of("visited", visited, kind)
-        if place in by_place and by_place[place].keeps:
-            ordered.append((chain[place], by_place[place]))
-    return ordered
-
-
-def _order(plan: CompiledPlan) -> Iterable[int]:
-    """Breadth first from the sources; a node comes once all its inputs have come."""
-    waiting = deque(node.place for node in plan.nodes if not node.inputs)
-    seen = set(waiting)
-    done: set[int] = set()
-    while waiting:
-        place = waiting.popleft()
-        if not done.issuperset(plan.nodes[place].inputs):
-            seen.discard(place)  # an input that comes later brings it back
-            continue
-        done.add(place)
-        yield place
-        for reader in plan.readers[place]:
-            if reader not in seen:
-                seen.add(reader)
-                waiting.append(reader)
-
-
-def _in_front(plan: CompiledPlan, node: Node, operators: Mapping[int, CompiledOperator]) -> Hashable:
-    """Of a sink, what it is made of: operators stand in front of it, and one that keeps state is several itself."""
-    if node.kind != "sink":
-        return None
-    return operators[node.place].keeps, enforcers(node, plan.nodes[node.inputs[0]].types)
-
-
-def _distribution(node: Node) -> str:
-    properties = node.config.get("inputProperties") or ()
-    return " ".join(str(each.get("requiredDistribution", {}).get("type")) for each in properties)
-
-
-def _other_chain(
-    old: tuple[CompiledPlan, list[CompiledOperator]],
-    new: tuple[CompiledPlan, list[CompiledOperator]],
-    chains: Sequence[list[tuple[Symbol, CompiledOperator]]],
-    sinks: tuple[str, ...],
-) -> PlanDifference:
-    """The first operator whose state finds no operator to go to, and how both sides get there."""
-    known = [{chain for chain, _ in side} for side in chains]
-    lost = next((o for chain, o in chains[0] if chain not in known[1]), None)
-    made = next((o for chain, o in chains[1] if chain not in known[0]), None)
-    named = lost or made
-    return PlanDifference(
-        Aspect.CHAIN,
-        named.node.kind if named else "script",
-        ("operators up to it",),
-        _path(old[0], lost),
-        _path(new[0], made),
-        sinks,
-    )
 
 
 def _path(plan: CompiledPlan, operator: CompiledOperator | None) -> str:

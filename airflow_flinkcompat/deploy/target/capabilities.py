@@ -22,7 +22,7 @@ from airflow_flinkcompat.model import JobSpec
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.compat.compiled import CompiledPlan
+    from airflow_flinkcompat.state.compiled import CompiledPlan
 
 
 @runtime_checkable

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Self
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import CompiledPlan
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.compiled_plans import compile_plans
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
@@ -35,6 +34,7 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.state.compiled import CompiledPlan
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import read_plan
 from airflow_flinkcompat.deploy import (
     Endpoint,
     PlansUnavailable,
@@ -26,6 +25,7 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.secrets import Placeholder
+from airflow_flinkcompat.state.compiled import read_plan
 
 PLAN = json.dumps(
     json.loads(files("airflow_flinkcompat.compat.compiled").joinpath("examples.json").read_text())["plan-equal"][0]

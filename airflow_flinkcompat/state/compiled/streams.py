@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.compat.compiled.nodes import Node
-from airflow_flinkcompat.compat.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
+from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat what inputs say, or what is handed up and not kept."""

@@ -13,8 +13,6 @@ from typing import Any
 _KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
 _DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
 _WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
-VIRTUAL = frozenset({"exchange", "union"})
-"""Nodes that become edges of the job, not operators."""
 
 
 class PlanError(ValueError):

@@ -6,14 +6,15 @@ that was restored right one way and wrong the other says neither.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from airflow_flinkcompat.compat.compiled.nodes import CompiledPlan, Node
-from airflow_flinkcompat.compat.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
-from airflow_flinkcompat.compat.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
+from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
 
 AGGREGATIONS = frozenset(("group-aggregate", "global-group-aggregate", "group-window-aggregate", "window-aggregate",
                           "global-window-aggregate"))  # fmt: skip
@@ -137,10 +138,38 @@ def keeps_rows(sink: Node) -> bool:
 
 def enforcers(sink: Node, input_types: Sequence[str]) -> tuple[Hashable, ...]:
     """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
-    schema = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
-    types = [column.get("dataType") for column in schema.get("columns", ())]
-    not_null = any(not _nullable(kind) for kind in types)
-    return not_null, frozen(schema.get("primaryKey")), any("ROWTIME" in kind for kind in input_types)
+    schema = _schema(sink)
+    return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
+
+
+def enforces(sink: Node) -> bool:
+    """Whether an operator in front of the sink holds rows against NOT NULL columns or declared lengths."""
+    schema = _schema(sink)
+    lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
+    return _has_not_null(schema) or (lengths and any(_LIMITED.search(str(kind)) for kind in _physical(schema)))
+
+
+def has_rowtime(types: Sequence[str]) -> bool:
+    """Whether rows of these types carry an event time, which is set on what the sink is handed."""
+    return any("ROWTIME" in kind for kind in types)
+
+
+_LIMITED = re.compile(r"\b(?:VAR)?(?:CHAR|BINARY)\((?!2147483647\))")
+
+
+def _schema(sink: Node) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
+    return found
+
+
+def _physical(schema: Mapping[str, Any]) -> list[Any]:
+    return [
+        column.get("dataType") for column in schema.get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
+    ]
+
+
+def _has_not_null(schema: Mapping[str, Any]) -> bool:
+    return any(not _nullable(kind) for kind in _physical(schema))
 
 
 def _nullable(kind: Any) -> bool:
@@ -151,8 +180,7 @@ def _sink(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Fa
     """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
     facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **_aside(node)}
     if keeps:
-        schema = node.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
-        facets[Aspect.OTHER, "declaration"] = frozen(schema)
+        facets[Aspect.OTHER, "declaration"] = frozen(_schema(node))
         facets[Aspect.OTHER, "input"] = resolved(own(node, "dynamicTableSink"), rows, symbols)
     if keeps_rows(node):
         facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}

@@ -1,0 +1,151 @@
+"""The operators that Flink makes of a compiled plan, and what each of them keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError
+from airflow_flinkcompat.state.compiled.states import (
+    CompiledOperator,
+    enforces,
+    has_rowtime,
+    keeps_rows,
+    operators,
+    sink_identifier,
+)
+from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
+
+ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
+    "constraint-enforcer", "sink-materializer", "timestamp-inserter", "sink", "committer",
+)  # fmt: skip
+"""What a sink may be made of, in this order, in front of and behind the writer."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledGraph:
+    """The operators of a compiled plan.
+
+    Attributes:
+        graph: All of them.
+        of: For each node of the plan the places of its operators; none for what becomes an edge.
+    """
+
+    graph: StreamGraph
+    of: tuple[tuple[int, ...], ...]
+
+    def id_of(self, node: Node) -> str:
+        """The id under which the state of a node is stored.
+
+        Args:
+            node: A node of the plan that is an operator.
+
+        Returns:
+            The id of the operator that keeps the node's state: of a sink the materializer, where there is one, else the
+            writer.
+        """
+        places = self.of[node.place]
+        kinds = [self.graph.nodes[place].kind for place in places]
+        held = next((kinds.index(kind) for kind in (MATERIALIZER, WRITER) if kind in kinds), -1)
+        return self.graph.ids[places[held]]
+
+
+def compiled_graph(plan: CompiledPlan, stateless_sinks: Set[str] = frozenset()) -> CompiledGraph:
+    """The operators of a compiled plan, in the order in which Flink creates them.
+
+    Args:
+        plan: What Flink compiled.
+        stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
+            writer that keeps state, and one operator behind it.
+
+    Returns:
+        The graph.
+    """
+    made: list[StreamNode] = []
+    of: list[tuple[int, ...]] = []
+    out: list[tuple[tuple[int, bool], ...]] = []
+    for node in plan.nodes:
+        edges = tuple(edge for place in node.inputs for edge in out[place])
+        first = len(made)
+        for kind, chained in _operators(plan, node, stateless_sinks):
+            if len(made) > first:
+                made.append(StreamNode(kind, (len(made) - 1,), chained))
+            else:
+                inputs = tuple(place for place, _ in edges)
+                made.append(StreamNode(kind, inputs, len(edges) == 1 and edges[0][1]))
+        of.append(tuple(range(first, len(made))))
+        if len(made) > first:
+            out.append(((len(made) - 1, True),))
+        else:  # it becomes edges
+            out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
+    return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
+
+
+def _operators(plan: CompiledPlan, node: Node, stateless_sinks: Set[str]) -> Iterator[tuple[str, bool]]:
+    """The kinds of the operators that a node becomes, and whether each is chained to the one before it."""
+    if node.kind in ("exchange", "union") or is_sort_by_arrival(node):
+        return
+    if node.kind == "match":
+        if _by_event_time(node, plan.nodes[node.inputs[0]]):
+            yield INSERTER, True
+        yield node.kind, True
+    elif node.kind == "sink":
+        if enforces(node):
+            yield ENFORCER, True
+        if keeps_rows(node):
+            yield MATERIALIZER, False
+        if has_rowtime(plan.nodes[node.inputs[0]].types):
+            yield INSERTER, True
+        yield WRITER, True
+        if sink_identifier(node) not in stateless_sinks:
+            yield COMMITTER, True
+    else:
+        yield node.kind, True
+
+
+def _by_event_time(match: Node, below: Node) -> bool:
+    order: Any = match.config.get("matchSpec", {}).get("orderKeys", {}).get("fields") or ()
+    return bool(order) and "ROWTIME" in below.types[order[0]["index"]]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledState:
+    """What a job keeps, of its compiled plan.
+
+    Attributes:
+        graph: All its operators.
+        operators: Those that keep state, and all sinks, with their ids, in the order in which Flink hashes them.
+    """
+
+    graph: StreamGraph
+    operators: tuple[tuple[str, CompiledOperator], ...]
+
+
+def compiled_state(
+    plan: CompiledPlan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: Set[str]
+) -> CompiledState:
+    """What a job keeps, of its compiled plan.
+
+    Args:
+        plan: What Flink compiled.
+        symbols: The table of meanings; one for both sides makes them comparable.
+        tables: The name under which a table's identifier is known to both sides.
+        stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
+
+    Returns:
+        The operators with their ids.
+
+    Raises:
+        PlanError: An operator is not written as the measured versions write it.
+    """
+    try:
+        made = compiled_graph(plan, stateless_sinks)
+        found = operators(plan, symbols, tables, frozenset(stateless_sinks))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
+    hashed = {place: number for number, place in enumerate(made.graph.order)}
+    found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
+    return CompiledState(made.graph, tuple((made.id_of(operator.node), operator) for operator in found))

@@ -1,0 +1,137 @@
+"""The ids by which Flink finds state again: its hash over the graph of operators.
+
+A job's SQL sets no ids of its own, so Flink computes them (``StreamGraphHasherV2``, the same in 1.20 to 2.3): an
+operator's id follows from how many operators were hashed before it, from how many readers are chained to it, and from
+the ids of its inputs. Nothing else takes part: no name, no expression, no table.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_MASK = 2**64 - 1
+_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+
+
+@dataclass(frozen=True)
+class StreamNode:
+    """One operator of a job.
+
+    Attributes:
+        kind: What it is, in the words of compiled plans.
+        inputs: Places, in the graph, of what it reads, an edge each, in order.
+        chained: Whether it runs in one task with its input, without an exchange in between. An operator of several
+            inputs never is.
+    """
+
+    kind: str
+    inputs: tuple[int, ...] = ()
+    chained: bool = False
+
+
+@dataclass(frozen=True)
+class StreamGraph:
+    """The operators of a job in the order in which Flink creates them: each after its inputs, sink by sink."""
+
+    nodes: tuple[StreamNode, ...]
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For every node the places of those that read it, once for each edge."""
+        readers: list[list[int]] = [[] for _ in self.nodes]
+        for place, node in enumerate(self.nodes):
+            for each in node.inputs:
+                readers[each].append(place)
+        return tuple(map(tuple, readers))
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The order in which Flink hashes: breadth first from the sources, a node once all its inputs have come."""
+        waiting = deque(place for place, node in enumerate(self.nodes) if not node.inputs)
+        visited, hashed = set(waiting), dict[int, None]()
+        while waiting:
+            place = waiting.popleft()
+            if not all(each in hashed for each in self.nodes[place].inputs):
+                visited.discard(place)  # an input that comes later brings it back
+                continue
+            hashed[place] = None
+            for reader in self.readers[place]:
+                if reader not in visited:
+                    visited.add(reader)
+                    waiting.append(reader)
+        return tuple(hashed)
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The id of every node, 32 hex digits each, as Flink names it where it refuses a savepoint."""
+        hashes: dict[int, bytes] = {}
+        for number, place in enumerate(self.order):
+            chained = sum(self.nodes[reader].chained for reader in self.readers[place])
+            found = murmur3_128(struct.pack("<i", number) * (1 + chained))
+            for each in self.nodes[place].inputs:
+                found = bytes((one * 37 & 0xFF) ^ other for one, other in zip(found, hashes[each], strict=True))
+            hashes[place] = found
+        return tuple(hashes[place].hex() for place in range(len(self.nodes)))
+
+
+def kinds_in_order(graph: StreamGraph) -> Sequence[str]:
+    """The kinds of the operators in the order in which they are hashed.
+
+    Args:
+        graph: The operators of a job.
+
+    Returns:
+        A kind for each operator.
+    """
+    return [graph.nodes[place].kind for place in graph.order]
+
+
+def murmur3_128(data: bytes) -> bytes:
+    """MurmurHash3 for x64, 128 bits, seed 0, as guava writes it: both halves little endian.
+
+    Args:
+        data: What is hashed.
+
+    Returns:
+        16 bytes.
+    """
+    h1 = h2 = 0
+    whole = len(data) // 16 * 16
+    for place in range(0, whole, 16):
+        k1, k2 = struct.unpack_from("<QQ", data, place)
+        h1 = (_rotated(h1 ^ _first(k1), 27) + h2) & _MASK
+        h1 = (h1 * 5 + 0x52DCE729) & _MASK
+        h2 = (_rotated(h2 ^ _second(k2), 31) + h1) & _MASK
+        h2 = (h2 * 5 + 0x38495AB5) & _MASK
+    rest = data[whole:]
+    h1 ^= _first(int.from_bytes(rest[:8], "little"))
+    h2 ^= _second(int.from_bytes(rest[8:], "little"))
+    h1, h2 = h1 ^ len(data), h2 ^ len(data)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1, h2 = _mixed(h1), _mixed(h2)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    return struct.pack("<QQ", h1, h2)
+
+
+def _first(k: int) -> int:
+    return _rotated(k * _C1 & _MASK, 31) * _C2 & _MASK
+
+
+def _second(k: int) -> int:
+    return _rotated(k * _C2 & _MASK, 33) * _C1 & _MASK
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> 64 - bits) & _MASK
+
+
+def _mixed(h: int) -> int:
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return h ^ h >> 33

@@ -1,0 +1,52 @@
+"""The operators of compiled plans against how restores with them ended."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_graph, compiled_state
+from tests.measured_plans import pairs, planned
+
+SINKS = frozenset(
+    f"`default_catalog`.`default_database`.`{table}`"
+    for table in ("flinkcompat_query", "S1", "S2", "S3", "MySink", "Sink2", "Result")
+)
+BESIDE_THE_GRAPH = {"x-maxparallelism-change"}
+"""Refused for what is no matter of ids."""
+
+
+@cache
+def ids(name: str, side: int) -> frozenset[str]:
+    """The ids of what keeps state; the sinks of the measured pairs keep nothing, but for files in some."""
+    return frozenset(
+        number
+        for plan in planned()[name][side]
+        for number, operator in compiled_state(plan, Symbols(), {}, SINKS).operators
+        if operator.keeps
+    )
+
+
+@cache
+def all_ids(name: str, side: int) -> frozenset[str]:
+    return frozenset(number for plan in planned()[name][side] for number in compiled_graph(plan, SINKS).graph.ids)
+
+
+@pytest.mark.slow
+def test_a_restore_is_refused_at_submit_where_an_id_is_gone() -> None:
+    told = [name for name, sides in planned().items() if all(len(side) == 1 for side in sides)]
+    gone = {name for name in told if ids(name, 0) - all_ids(name, 1)}
+    refused = {name for name in told if pairs()[name].outcome == "refused_at_submit"}
+    assert len(told) > 450
+    assert refused - gone <= BESIDE_THE_GRAPH
+    assert not gone - refused
+
+
+@pytest.mark.slow
+def test_every_operator_has_an_id_of_its_own() -> None:
+    for sides in planned().values():
+        for plan in (*sides[0], *sides[1]):
+            made = compiled_graph(plan)
+            assert len(set(made.graph.ids)) == len(made.graph.nodes) == len(made.graph.order)
