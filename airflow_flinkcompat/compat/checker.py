@@ -11,7 +11,10 @@ from airflow_flinkcompat.compat import not_covered
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.naming import differing, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.column_findings import one_for_each_table
+from airflow_flinkcompat.compat.deployable import UNENDED
 from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.planner import Explained, Plans
@@ -104,6 +107,7 @@ def check(
             for side in sides
             for secret in side.secrets
         )
+        + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
         + (() if explained is None else explained.warnings),
         tool_version=tool_version(),
@@ -176,7 +180,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
         if rule.level is Level.UNCHANGED:
             continue
         for target in _targets(rule.scope, change):
-            for match in rule.find(target):
+            for match in one_for_each_table(rule.find(target), rule, change):
                 claimed.update(match.claims)
                 if engine.name not in rule.not_applicable:
                     yield (
@@ -185,7 +189,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
                     )
     for difference in change.differences:
         if difference.key not in claimed:
-            yield not_covered.RULE, _unclaimed(difference)
+            yield not_covered.RULE, _unclaimed(difference, change)
 
 
 def _certain(change: Change) -> set[tuple[str, str | None]]:
@@ -244,14 +248,15 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
     )
 
 
-def _unclaimed(difference: Difference) -> Finding:
+def _unclaimed(difference: Difference, change: Change) -> Finding:
+    before, after = differing(difference)
     return Finding(
         rule=not_covered.RULE.code,
         title=not_covered.RULE.title,
         outcome=Outcome.UNKNOWN,
-        message=f"{difference.key}: no rule covers this difference",
-        before=format_value(difference.before),
-        after=format_value(difference.after),
+        message=f"{name_difference(difference, change)}, which no rule covers",
+        before=format_value(before),
+        after=format_value(after),
         basis=Basis.INFERRED,
         reason=Reason.NOT_COVERED,
         before_span=difference.before_span,

@@ -19,6 +19,7 @@ from airflow_flinkcompat.secrets import (
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 
+UNENDED = "a ; is missing in front of this statement, and without it Flink reads neither"
 _DIALECT = "table.sql-dialect"
 _REMEDIES = {
     "sql": "put it into a connection and write ${conn.<connection id>.password} in its place",
@@ -80,6 +81,10 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect reads this; {remedy}")
         if statement.malformed:
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")
+        if statement.unended is not None:
+            yield Obstacle(
+                ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the one before"
+            )
 
 
 def _other_dialect(statement: Statement) -> bool:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from airflow_flinkcompat.frontends import read
 from airflow_flinkcompat.frontends.programs import Note
-from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model import InputError, JobSpec, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import Program, build_program
 from airflow_flinkcompat.plan.lineage import resolve_operators
@@ -56,6 +56,11 @@ class Side(JobSpec):
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None
         return read(self, catalog, like)
+
+    @property
+    def unended(self) -> tuple[Span, ...]:
+        """The places in the script where the ``;`` of the statement before is missing."""
+        return tuple(each.unended for each in self.parsed.statements if each.unended is not None)
 
     @cached_property
     def secrets(self) -> tuple[Secret, ...]:

@@ -266,7 +266,18 @@ class _Builder:
         names = sorted(("temporary " if path in self.temporary else "") + dotted(path) for path in declared)
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
-        self.other_statements.append(OtherStatement(kind, name, text, after, statement.span))
+        self.other_statements.append(OtherStatement(kind, name, text, after, statement.span, self._subject(tree)))
+
+    def _subject(self, tree: exp.Expr) -> tuple[str, str]:
+        """What a statement creates, alters or drops, and its path."""
+        match tree:
+            case nodes.HiveTable():
+                return "TABLE", dotted(self.environment.path(tree.this))
+            case nodes.Drop() | nodes.Alter() if tree.args["kind"] in ("TABLE", "VIEW"):
+                return str(tree.args["kind"]), dotted(self.environment.path(tree.this))
+            case nodes.Drop() | nodes.Alter() | nodes.CreateNamespace():
+                return str(tree.args["kind"]), tree.this.name
+        return "", ""
 
     def _declared_before(
         self, tree: exp.Expr, known: bool, text: Text | NormalForm | str | None, statement: Statement
@@ -283,8 +294,14 @@ class _Builder:
                 )
             return True
         if text is not None:
+            path = self.environment.path(tree.this)
+            # A temporary table hides another one of its name, whichever stands first.
+            plain = (
+                isinstance(tree, nodes.CreateTable) and not tree.args.get("temporary") and path not in self.temporary
+            )
+            subject = ("TABLE", dotted(path)) if plain else ("", "")
             self.other_statements.append(
-                OtherStatement("replaced", "", _normal(text), (len(self.pipelines),), statement.span)
+                OtherStatement("replaced", "", _normal(text), (len(self.pipelines),), statement.span, subject)
             )
         return False
 

@@ -23,7 +23,8 @@ class OtherStatement:
     """A statement that takes part in no pipeline by itself (ADD JAR, CREATE CATALOG, ALTER TABLE …), kept whole.
 
     ``after`` is what it stands behind: the number of queries, and for ALTER and DROP the names declared so far, because
-    they change what those mean.
+    they change what those mean. ``subject`` is what it is about, where that has a name: ``TABLE``, ``CATALOG`` … and
+    the path.
     """
 
     kind: str
@@ -31,6 +32,20 @@ class OtherStatement:
     text: str | NormalForm
     after: tuple[int | str, ...] = ()
     span: Span | None = field(default=None, compare=False)
+    subject: tuple[str, str] = field(default=("", ""), compare=False)
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+    @property
+    def queries_before(self) -> int:
+        """How many queries stand in front of it."""
+        return int(self.after[0]) if self.after else 0
+
+    @property
+    def declared_before(self) -> frozenset[str]:
+        """The tables and views declared in front of it, for ALTER and DROP."""
+        return frozenset(str(name).removeprefix("temporary ") for name in self.after[1:])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Span
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
-from airflow_flinkcompat.sql.statement_parser import FlinkParser
+from airflow_flinkcompat.sql.statement_parser import BEHIND_THE_END, FlinkParser
 
 _DIALECT = "table.sql-dialect"
 _WITHOUT_GRAMMAR = frozenset(
@@ -41,6 +41,10 @@ _WITHOUT_GRAMMAR = frozenset(
     }
 )
 """How statements begin that Flink or its SQL client has and this grammar lacks."""
+_BEGINNINGS = r"\b(?:ALTER|BEGIN|CREATE|DROP|EXECUTE|INSERT|SELECT|SET)"
+"""Words that Flink reserves and that can follow no whole statement: behind one its ``;`` is missing."""
+_BEGINS_ANOTHER = re.compile(rf"{_BEGINNINGS}\b", re.IGNORECASE)
+_AS_AN_ALIAS = re.compile(rf"{_BEGINNINGS}\s+\Z", re.IGNORECASE)
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
@@ -65,6 +69,7 @@ class Statement:
     like: Statement | None = field(default=None, compare=False, repr=False)
     placed: bool = True
     malformed: bool = False
+    unended: Span | None = None
 
     @cached_property
     def nodes(self) -> Sequence[exp.Expr]:
@@ -165,7 +170,8 @@ def decode_script(content: bytes, source: str, program: bool = False) -> str:
 def parse_script(text: str, source: str = "<script>", like: Script | None = None) -> Script:
     """Split ``text`` into statements and parse each of them; a byte order mark is dropped.
 
-    A statement that does not parse is kept without a tree.
+    A statement that does not parse is kept without a tree. Where a ``;`` is missing for sure, because a word follows
+    that can only begin a statement, the text is split there, and the statement says so.
 
     Args:
         text: The script.
@@ -190,10 +196,12 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
     dialect = Flink()
     statements: list[Statement] = []
     hive = False
-    for chunk in lexer.split(text):
-        statement = _statement(text, chunk, places, {} if hive else known, dialect, hive)
-        hive = _sets_hive(statement.tree, hive)
-        statements.append(statement)
+    for whole in lexer.split(text):
+        chunk: lexer.Chunk | None = whole
+        while chunk is not None:
+            statement, chunk = _statement(text, chunk, places, {} if hive else known, dialect, hive)
+            hive = _sets_hive(statement.tree, hive)
+            statements.append(statement)
     if not statements:
         raise ScriptError(f"{source}: holds no SQL statement")
     return Script(source, text, tuple(statements))
@@ -312,33 +320,56 @@ def _sets_hive(tree: exp.Expr | None, before: bool) -> bool:
 
 def _statement(
     text: str, chunk: lexer.Chunk, places: Places, known: Mapping[str, Statement], dialect: Flink, hive: bool
-) -> Statement:
+) -> tuple[Statement, lexer.Chunk | None]:
+    """The statement at the start of a chunk, and the rest of the chunk where the ``;`` between them is missing."""
     body = text[chunk.start : chunk.end]
     span = places.span(chunk.start, chunk.end)
     if not chunk.unclosed and (same := known.get(body)) is not None:
-        return Statement(body, span, same.tree, like=same)
+        return Statement(body, span, same.tree, like=same), None
     if chunk.unclosed:
         place = places.span(chunk.unclosed_at, chunk.unclosed_at + 1)
-        return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed", malformed=True)
+        return Statement(body, span, error=f"{place}: {chunk.unclosed} is never closed", malformed=True), None
     if body.startswith("/*+"):
-        return Statement(
-            body, span, error=f"{span}: A hint may only follow SELECT or the name of a table", malformed=True
-        )
+        why = "A hint may only follow SELECT or the name of a table"
+        return Statement(body, span, error=f"{span}: {why}", malformed=True), None
     try:
         tokens = dialect.tokenize(body)
         parser = FlinkParser(dialect=dialect)
         tree = (parser.parse_hive if hive else parser.parse)(tokens, body)[0]
     except ParseError as error:
+        if (cut := _cut(error, body, chunk)) is not None:
+            first, rest = cut
+            statement, _ = _statement(text, first, places, known, dialect, hive)
+            return replace(statement, unended=places.span(rest.start, rest.start + 1)), rest
         malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR
-        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed)
+        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed), None
     except SqlglotError:
-        return Statement(body, span, error=f"{span}: a literal of this statement cannot be read")
+        return Statement(body, span, error=f"{span}: a literal of this statement cannot be read"), None
     except RecursionError:
-        return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read")
+        return Statement(body, span, error=f"{span}: this statement is nested too deeply to be read"), None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         # sqlglot's parser stumbles over some text it does not expect, such as a join without a relation.
-        return Statement(body, span, error=f"{span}: this statement cannot be read")
-    return Statement(body, span, tree)
+        return Statement(body, span, error=f"{span}: this statement cannot be read"), None
+    return Statement(body, span, tree), None
+
+
+def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk, lexer.Chunk] | None:
+    """A chunk in two, where a whole statement is followed by a word that can only begin another one."""
+    first = error.errors[0] if error.errors else {}
+    if first.get("description") != BEHIND_THE_END:
+        return None
+    offset = _error_offset(first, body)
+    if _BEGINS_ANOTHER.match(body, offset) is None:
+        # The parser takes such a word for the alias of a table, and stumbles over the next one.
+        alias = _AS_AN_ALIAS.search(body, 0, offset)
+        if alias is None:
+            return None
+        offset = alias.start()
+    (before,) = lexer.split(body[:offset])
+    return (
+        lexer.Chunk(chunk.start, chunk.start + before.end),
+        lexer.Chunk(chunk.start + offset, chunk.end),
+    )
 
 
 def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: Places) -> str:
@@ -347,8 +378,12 @@ def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: Places) 
     description = str(first.get("description") or "cannot be read").rstrip(".")
     if description.startswith("Required keyword"):
         description = "Something is missing here"
-    offset = max(_offset(body, first.get("line"), first.get("col")) - len(first.get("highlight") or ""), 0)
+    offset = _error_offset(first, body)
     return f"{places.span(chunk.start + offset, chunk.start + offset + 1)}: {description}"
+
+
+def _error_offset(first: Mapping[str, Any], body: str) -> int:
+    return max(_offset(body, first.get("line"), first.get("col")) - len(first.get("highlight") or ""), 0)
 
 
 def _offset(body: str, line: int | None, column: int | None) -> int:

@@ -15,6 +15,7 @@ from airflow_flinkcompat.sql.base_parser import by_first_word
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS, DdlParser
 from airflow_flinkcompat.sql.grammar import unknown_parts
 
+BEHIND_THE_END = "Unexpected text after the end of the statement"
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONFLICT_ACTIONS = ("DEDUPLICATE", "ERROR", "NOTHING")
 _EXPLAIN_DETAILS = ("CHANGELOG_MODE", "ESTIMATED_COST", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
@@ -124,7 +125,7 @@ class FlinkParser(DdlParser):
         while self._match(TokenType.SEMICOLON):
             pass
         if self._curr:
-            self.fail("Unexpected text after the end of the statement")
+            self.fail(BEHIND_THE_END)
         return [self.place(nodes.HiveTable(this=table, kind=" ".join(words), expressions=rest), start)]
 
     def _parse_hive_part(self) -> exp.Expr:
@@ -153,7 +154,7 @@ class FlinkParser(DdlParser):
         while self._match(TokenType.SEMICOLON):
             pass
         if self._curr:
-            self.fail("Unexpected text after the end of the statement")
+            self.fail(BEHIND_THE_END)
         for part in unknown_parts(tree):
             self.fail("This clause is not part of Flink SQL", self._token_of(part))
         return tree

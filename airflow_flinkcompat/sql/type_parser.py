@@ -34,6 +34,8 @@ _BY_FIRST_WORD = by_first_word(TYPE_NAMES)
 
 #: Types with element types in angle brackets.
 _ELEMENT_TYPES = frozenset({"ARRAY", "MAP", "MULTISET"})
+_TEXTS = frozenset({"CHAR", "VARCHAR"})
+CHARSET = "UTF-16LE"
 _ZONED = frozenset({"TIME", "TIMESTAMP"})
 #: Written after a type: ``INT ARRAY``.
 _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
@@ -76,6 +78,8 @@ class TypeParser(BaseParser):
         if name in _ELEMENT_TYPES:
             return nodes.FlinkType(this=name, expressions=self._parse_element_types())
         parameters = self._parse_type_parameters()
+        if name in _TEXTS and self.match_words("CHARACTER", "SET"):
+            self._parse_charset()
         if name in _ZONED:
             if self.match_words("WITH", "LOCAL", "TIME", "ZONE"):
                 name = f"{name}_LTZ"
@@ -98,6 +102,12 @@ class TypeParser(BaseParser):
         if not parameters or not all(each.is_string or each.name.isdecimal() for each in parameters):
             self.fail("Expected whole numbers in the parentheses", self._prev)
         return parameters
+
+    def _parse_charset(self) -> None:
+        """The character set of a text, as Flink's planner writes it out; it has this one alone."""
+        start = self._curr
+        if self.require_identifier().name.upper() != CHARSET:
+            self.fail(f"Expected `{CHARSET}`, the character set of every text", start)
 
     def _parse_element_types(self) -> list[nodes.FlinkType]:
         self.expect(TokenType.LT, "< after the collection type")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.sql import ScriptError
 
@@ -101,3 +101,17 @@ def test_a_text_that_is_no_script_is_an_error() -> None:
         obstacles(Side("  -- nothing\n"))
     with pytest.raises(ScriptError):
         obstacles(Side("def f(:\n", language="python"))
+
+
+def test_a_missing_semicolon_is_named_where_the_next_statement_begins() -> None:
+    script = GOOD.replace(";\n", "\n") + INSERT
+    assert shown(script) == [
+        (
+            "syntax",
+            "orders.sql:2:1: a ; is missing in front of this statement, and without it Flink reads neither; "
+            "write it at the end of the one before",
+        )
+    ]
+    report = check(Side(script, source="old.sql"), Side(script, source="new.sql"), "flink")
+    assert report.outcome is Outcome.COMPATIBLE
+    assert [warning.partition(": ")[0] for warning in report.warnings] == ["old.sql:2:1", "new.sql:2:1"]

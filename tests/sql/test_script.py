@@ -291,3 +291,43 @@ def test_a_place_nobody_looked_at_is_a_place_like_any_other() -> None:
     assert repr(span_of(column, statement)) == repr(plain)
     assert pickle.loads(pickle.dumps(span_of(column, statement))) == plain
     assert not hasattr(span_of(column, statement), "colour")
+
+
+# --- a missing semicolon ---------------------------------------------------------------------------------------------
+
+
+def test_a_statement_that_can_only_begin_there_ends_the_one_before() -> None:
+    script = parse_script(
+        "CREATE TABLE t (a INT) WITH ('k' = 'v') -- no end\n"
+        "insert into t select a from u\n\n-- another\nCREATE VIEW v AS SELECT a FROM t\nSELECT a FROM v;\nSELECT 1",
+        "x",
+    )
+    assert [type(each.tree) for each in script.statements] == [
+        *(nodes.CreateTable, nodes.InsertInto, nodes.CreateView, exp.Select, exp.Select),
+    ]
+    assert [str(each.unended or "") for each in script.statements] == ["x:2:1", "x:5:1", "x:6:1", "", ""]
+    assert script.statements[0].text == "CREATE TABLE t (a INT) WITH ('k' = 'v')"
+    assert not any(each.malformed for each in script.statements)
+
+
+def test_behind_a_missing_semicolon_an_error_has_its_own_place() -> None:
+    first, second = parse_script("CREATE TABLE t (a INT)\nINSERT INTO t SELECT a, FROM u", "x").statements
+    assert first.tree is not None
+    assert second.tree is None
+    assert str(second.error).startswith("x:2:25: Expected something on both sides")
+
+
+@pytest.mark.parametrize("text", ["SELECT a FROM t UPDATE", "SELECT a FROM t x SHOW TABLES", "SELECT a FROM t b c"])
+def test_a_word_that_flink_does_not_reserve_ends_nothing(text: str) -> None:
+    (statement,) = parse_script(text, "x").statements
+    assert statement.unended is None
+
+
+def test_the_character_set_that_flink_writes_out_says_nothing() -> None:
+    text = "CREATE TABLE t (a VARCHAR(3) CHARACTER SET `UTF-16LE` NOT NULL, b CHAR CHARACTER SET `{}`)"
+    (statement,) = parse_script(text.format("UTF-16LE")).statements
+    (plain,) = parse_script("CREATE TABLE t (a VARCHAR(3) NOT NULL, b CHAR)").statements
+    assert statement.tree == plain.tree
+    (other,) = parse_script(text.format("latin1")).statements
+    assert other.error is not None
+    assert "UTF-16LE" in other.error

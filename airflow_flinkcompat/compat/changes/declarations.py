@@ -76,11 +76,14 @@ def _statements(a: Program, b: Program) -> list[Difference]:
     found = []
     old, new = ([(f.kind, f.text, f.after) for f in p.other_statements] for p in (a, b))
     if old != new:
+        facts = {(f.kind, f.text, f.after): f for p in (a, b) for f in p.other_statements}
         gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        for kind, text, _ in gone:
-            found.append(Difference(f"statement/-{kind} {text}", "statement", text, None))
-        for kind, text, _ in come:
-            found.append(Difference(f"statement/+{kind} {text}", "statement", None, text))
+        for each in gone:
+            key = f"statement/-{each[0]} {each[1]}"
+            found.append(Difference(key, "statement", facts[each], None, facts[each].span))
+        for each in come:
+            key = f"statement/+{each[0]} {each[1]}"
+            found.append(Difference(key, "statement", None, facts[each], None, facts[each].span))
         if not gone and not come:
             found.append(Difference("statement/order", "statement", "the same statements", "in another order"))
     problems_old, problems_new = ([(q.reason, q.text) for q in p.problems] for p in (a, b))

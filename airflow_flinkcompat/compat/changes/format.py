@@ -72,6 +72,12 @@ def format_group_by(operator: AggregateOperator) -> str:
     return "GROUP BY " + ", ".join(parts) if parts else "no GROUP BY"
 
 
+def shortened(text: str, length: int = 80) -> str:
+    """A text on one line, cut where it is longer. Secrets are masked before, while it is known where they end."""
+    line = " ".join(mask_secrets(text).split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
 def format_value(value: Any) -> str:
     """Any part's value as text, for differences nobody has a better name for."""
     match value:

@@ -1,10 +1,12 @@
-"""What the resolved expressions of a pipeline refer to."""
+"""What the resolved expressions of a pipeline refer to, and what unresolved text may refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall
 from airflow_flinkcompat.plan.operators import (
     Output,
@@ -52,3 +54,22 @@ def stateless_expressions(output: Output) -> Iterable[Any]:
         for window in segment.windows:
             yield window.time
             yield from window.partition_by
+
+
+def words(*texts: object) -> frozenset[str]:
+    """Every word of some texts in lower case: no name stands in them that is not made of these."""
+    spelled = (f"{text.form} {text.text}" if isinstance(text, NormalForm) else str(text) for text in texts)
+    return frozenset(word for text in spelled for word in re.findall(r"\w+", text.lower()))
+
+
+def with_views(found: frozenset[str], views: Mapping[str, object]) -> frozenset[str]:
+    """Words together with those of the views that they may name, and of the views these may name."""
+    left = {name: words(text) for name, text in views.items()}
+    while reached := [name for name in left if may_name(found, name)]:
+        found = found.union(*(left.pop(name) for name in reached))
+    return found
+
+
+def may_name(found: frozenset[str], name: str) -> bool:
+    """Whether words may name an object: its catalog and database may be left out, so the last part counts."""
+    return words(name.replace("`", "").rpartition(".")[2]) <= found

@@ -39,11 +39,15 @@ KINDS: Mapping[Value, Mapping[str, str]] = {
         "table.exec.async-state.enabled": "false",
         "table.exec.mini-batch.enabled": "false",
         "table.exec.sink.require-on-conflict": "true",
+        "table.dynamic-table-options.enabled": "true",
         "table.exec.source.cdc-events-duplicate": "false",
         "table.optimizer.distinct-agg.split.enabled": "false",
         "table.optimizer.multi-join.enabled": "false",
+        "table.sql-dialect": "default",
     },
     str.upper: {
+        "execution.runtime-mode": "STREAMING",
+        "table.exec.sink.not-null-enforcer": "ERROR",
         "table.exec.sink.type-length-enforcer": "IGNORE",
         "table.exec.sink.upsert-materialize": "AUTO",
         "table.exec.uid.generation": "PLAN_ONLY",
@@ -79,6 +83,11 @@ DEFAULTS: Mapping[str, Mapping[str, str]] = {
 RENAMED: Mapping[str, str] = {
     "pipeline.operator-chaining": "pipeline.operator-chaining.enabled",
     "state.backend": "state.backend.type",
+    "state.backend.incremental": "execution.checkpointing.incremental",
+    "state.checkpoint-storage": "execution.checkpointing.storage",
+    "state.checkpoints.dir": "execution.checkpointing.dir",
+    "state.checkpoints.num-retained": "execution.checkpointing.num-retained",
+    "state.savepoints.dir": "execution.checkpointing.savepoint-dir",
 }
 """Older names of keys that Flink still reads."""
 

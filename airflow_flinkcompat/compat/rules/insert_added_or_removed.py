@@ -1,6 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,
     Example,
@@ -81,10 +82,10 @@ def find(change: Change) -> Iterable[RuleMatch]:
     for output, own in zip(change.removed, change.own_jobs[0], strict=True):
         note = ": its job is started no more, and what it stored is left behind"
         on_vvr = TABLES_TOO if declared else checked
-        yield match(f"the query into {output.sink} is gone", note, on_vvr, own, gone=output)
+        yield match(f"{into(output.sink)} is gone", note, on_vvr, own, gone=output)
     for output, own in zip(change.added, change.own_jobs[1], strict=True):
         stateful = bool(operators(output))
-        said = f"a query into {output.sink} with{'' if stateful else 'out'} state is new"
+        said = f"{into(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
         note = ": it is a new job, which starts without state"
         yield match(said, note, STATEFUL if stateful else checked, own, come=output)
 

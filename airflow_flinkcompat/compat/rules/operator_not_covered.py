@@ -1,24 +1,47 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.changes.format import shortened
+from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
+from airflow_flinkcompat.plan.operators import OtherKind
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if not pair.others or not pair.changed:
         return
-    kinds = ", ".join(sorted({operator.kind for operator in pair.others}))
     claims = [difference.key for difference in pair.differences if difference.part != "sink"]
     for operators in pair.operators:
         if operators.old in pair.others or operators.new in pair.others:
             claims += [difference.key for difference in operators.differences]
-    first = pair.others[0]
-    yield RuleMatch(
-        f"something changed in a pipeline with {kinds}, for which there are no rules yet",
-        tuple(claims),
-        before_span=first.span,
+    unresolved = [_unresolved(pipeline.sink) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
+    spans = [None if node is None else node.span for node in unresolved]
+    if not any(unresolved):
+        spans[0] = pair.others[0].span
+    yield RuleMatch(_message(pair, unresolved), tuple(claims), before_span=spans[0], after_span=spans[1])
+
+
+def _message(pair: PipelinePair, unresolved: list[Opaque | None]) -> str:
+    query = into(pair.sink)
+    if any(unresolved):
+        sides = zip(("deployed", "proposed"), unresolved, strict=True)
+        why = {side: node.reason.partition(": ")[2] or node.reason for side, node in sides if node is not None}
+        if len(set(why.values())) == 1 and len(why) == 2:
+            return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
+        return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())
+    kinds = " and ".join(sorted({str(operator.kind) for operator in pair.others}))
+    parts = sorted({difference.part for each in pair.operators for difference in each.differences} | pair.parts)
+    return shortened(
+        f"{query} changed ({', '.join(parts)}) with {kinds} in it, which was not restored across changes", 200
     )
+
+
+def _unresolved(node: object) -> Opaque | None:
+    """The query of one side where its names could not be resolved, so that it is kept whole."""
+    found = (each for each in walk_nodes(node) if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)  # type: ignore[arg-type]
+    return next(found, None)
 
 
 RULE = Rule(

@@ -17,6 +17,8 @@ VVR: Mapping[str, Verdict] = {
     "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
     "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
 }
+TUNED = inferred(Outcome.COMPATIBLE, "it takes part in neither the plan nor what is stored")
+BATCHED = ("table.exec.mini-batch.size", "table.exec.mini-batch.allow-latency")
 NOTES: Mapping[str, str] = {
     emission.TTL: "; what is stored keeps its old time to live until it is next touched",
     "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
@@ -34,8 +36,16 @@ def find(change: Change) -> Iterable[RuleMatch]:
             (difference.key,),
             format_setting(key, difference.before),
             format_setting(key, difference.after),
-            verdicts={"vvr": VVR.get(key, ON_VVR), "flink": on_flink or ON_FLINK},
+            verdicts={"vvr": _on_vvr(key, on_flink), "flink": on_flink or ON_FLINK},
         )
+
+
+def _on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
+    """What no page speaks of, and what takes part in no plan of Flink's either, does nothing to state there."""
+    if key in VVR:
+        return VVR[key]
+    tunes = key.startswith(flink_settings.INFERRED) or key in BATCHED
+    return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else ON_VVR
 
 
 RULE = Rule(

@@ -9,7 +9,9 @@ from airflow_flinkcompat.plan.program import REFUSED
 
 def find(change: Change) -> Iterable[RuleMatch]:
     for i, program in enumerate(change.programs):
-        for problem in (problem for problem in program.problems if problem.reason != REFUSED):
+        for problem in program.problems:
+            if problem.reason == REFUSED or problem.message in change.unread_alike:
+                continue
             spans = (problem.span, None) if i == 0 else (None, problem.span)
             yield RuleMatch(
                 f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import UNCHANGED, Example, Level, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.python_aggregate import aggregates_in
 from airflow_flinkcompat.model import Outcome, Reason
@@ -47,9 +47,13 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
             (),
             format_expressions(old),
             format_expressions(new),
+            verdicts={} if pair.changed else {"flink": CALLED_AS_BEFORE},
         )
 
 
+CALLED_AS_BEFORE = inferred(
+    Outcome.COMPATIBLE, "its query is the same on both sides, so it keeps what it kept", ids=UNCHANGED
+)
 RULE = Rule(
     code="undeclared-aggregate",
     title="An aggregate function nobody declares",
@@ -62,4 +66,5 @@ RULE = Rule(
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
     find=find,
     level=Level.OPAQUE,
+    case_dependent=("flink",),
 )

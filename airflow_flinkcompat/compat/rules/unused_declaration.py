@@ -9,12 +9,13 @@ FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were mea
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
-    if change.opaque or any(program.problems for program in change.programs):
-        return  # what was not read may use anything
     for difference in change.script_differences:
         place, _, name = difference.key.partition("/")
-        if place == "table" and name.rpartition("/")[0] not in change.used_tables:
-            yield RuleMatch(f"table {name.rpartition('/')[0]} is declared but not used", (difference.key,))
+        table = name.rpartition("/")[0]
+        if change.may_be_used_unseen(table if place == "table" else name):
+            continue
+        if place == "table" and table not in change.used_tables:
+            yield RuleMatch(f"table {table} is declared but not used", (difference.key,))
         elif place == "function" and not any(change.uses_function(name)):
             yield RuleMatch(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
 

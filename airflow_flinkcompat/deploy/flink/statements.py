@@ -95,6 +95,8 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
         parsed = parse_script(script, source)
     except ScriptError as error:
         raise ScriptRefused(str(error)) from None
+    if unended := next((each.unended for each in parsed.statements if each.unended is not None), None):
+        raise ScriptRefused(f"{unended}: a ; is missing in front of this statement")
     if secrets := find_secrets(parsed):
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
         raise ScriptRefused(

@@ -136,17 +136,31 @@ def _ttl_on_older(changed: Changed) -> bool:
     return changed.change.new.version == "1.20" and one_sided and _plain_aggregation(changed)
 
 
-def _rescaled(changed: Changed) -> bool:
-    """Aggregations into sinks without state, nothing with a parallelism of its own."""
+def _free_to_rescale(changed: Changed) -> bool:
+    """Every table is declared, sinks keep no state, and nothing has a parallelism of its own."""
     small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
+    known = {table.name for _, table in declared(changed.change)}
     own = any("parallelism" in key for _, table in declared(changed.change) for key, _ in table.options)
     quiet = all(
         table.option("connector") in STATELESS_SINKS
         for output, table in declared(changed.change)
         if table.name == output.sink
     )
+    whole = changed.change.used_tables - {""} <= known
+    return small and quiet and whole and not own and changed.materialized == {Materialized.NO}
+
+
+def _rescaled(changed: Changed) -> bool:
+    """Aggregations into sinks without state, nothing with a parallelism of its own."""
     aggregated = bool(_kinds(changed)) and _kinds(changed) <= {"window aggregation", AggregateKind.GROUP}
-    return small and quiet and not own and aggregated and changed.materialized == {Materialized.NO}
+    return aggregated and _free_to_rescale(changed)
+
+
+def _rescaled_without_state(changed: Changed) -> bool:
+    """Queries that keep nothing themselves, between Kafka and sinks without state."""
+    read = {source.table for output in changed.outputs for source in sources(output)}
+    from_kafka = {t.name for _, t in declared(changed.change) if t.option("connector") == "kafka"}
+    return not changed.operators and read <= from_kafka and _free_to_rescale(changed)
 
 
 ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
@@ -173,6 +187,21 @@ def _value(*values: str) -> Condition:
 def _within(*values: str | None) -> Condition:
     """Both sides among the values."""
     return lambda changed: {*changed.values} <= {*values}
+
+
+def _positive(changed: Changed) -> bool:
+    """Both sides say a number greater than zero, as Flink asks for where mini-batch is on."""
+    return all(value is not None and (_number(value) or 0) > 0 for value in changed.values)
+
+
+def _number(value: str) -> int | None:
+    """The leading number of a value; None where there is none."""
+    digits = value[: len(value) - len(value.lstrip("0123456789"))]
+    return int(digits) if digits else None
+
+
+def _aggregated_only(changed: Changed) -> bool:
+    return _kinds(changed) <= {AggregateKind.GROUP, AggregateKind.WINDOW}
 
 
 def _stateful(changed: Changed) -> bool:
@@ -233,19 +262,32 @@ IDLE_OPTION: Rows = (
         inferred(Outcome.COMPATIBLE, "read only where mini-batch is on", ids=("settings-mini-batch-latency",)),
     ),
 )
+BATCHED_ON = _all_of(_switched(MINI_BATCH, "true"), _positive)
+BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
+BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
+BATCHED = "how many rows or for how long an operator gathers; what it gathered is worked off before every savepoint"
 TABLE: Mapping[str, Rows] = {
     "pipeline.name": ((anything, right("x-pipeline-name")),),
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
     "pipeline.auto-watermark-interval": ((anything, right("settings-watermark-interval")),),
     "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
+    "execution.checkpointing.mode": ((anything, right("ps-group-checkpoint", "ps-tumble-checkpoint")),),
+    "execution.checkpointing.incremental": ((anything, right("ps-tumble-rocksdb-both")),),
+    "table.exec.sink.not-null-enforcer": ((_within("ERROR", "DROP"), right("ps-group-not-null")),),
     "state.backend.type": (
         (
             _within("hashmap", "rocksdb", None),
             right("settings-backend-rocksdb", "settings-backend-hashmap", note="canonical savepoint"),
         ),
     ),
-    "parallelism.default": ((_rescaled, right("x-parallelism-1to2-idle")),),
+    "parallelism.default": (
+        (_rescaled, right("x-parallelism-1to2-idle")),
+        (
+            _rescaled_without_state,
+            right("ps-stateless-par-1-2", "ps-stateless-par-2-3", "ps-stateless-par-1-2-one-partition"),
+        ),
+    ),
     TTL: (
         (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
@@ -260,10 +302,16 @@ TABLE: Mapping[str, Rows] = {
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
     MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
-    "table.exec.mini-batch.size": IDLE_OPTION,
+    "table.exec.mini-batch.size": (
+        *IDLE_OPTION,
+        (_all_of(BATCHED_ON, _aggregated_only), right(*BATCH_SIZES)),
+        (BATCHED_ON, inferred(Outcome.COMPATIBLE, BATCHED, ids=BATCH_SIZES)),
+    ),
     "table.exec.mini-batch.allow-latency": (
         *IDLE_OPTION,
         (_all_of(_switched(MINI_BATCH, "true"), _only_plain_aggregations), right("settings-mini-batch-latency")),
+        (_all_of(BATCHED_ON, _aggregated_only), right(*BATCH_TIMES)),
+        (BATCHED_ON, inferred(Outcome.COMPATIBLE, BATCHED, ids=BATCH_TIMES)),
     ),
     "table.optimizer.agg-phase-strategy": (
         (_all_of(_within("AUTO", "ONE_PHASE"), _one_phase_already), right("settings-one-phase-group")),
@@ -298,20 +346,55 @@ TABLE: Mapping[str, Rows] = {
 
 INFERRED: tuple[str, ...] = (
     "restart-strategy",
+    "execution.checkpointing.dir",
+    "execution.checkpointing.externalized-checkpoint-retention",
     "execution.checkpointing.interval",
+    "execution.checkpointing.max-concurrent-checkpoints",
     "execution.checkpointing.min-pause",
+    "execution.checkpointing.num-retained",
+    "execution.checkpointing.savepoint-dir",
+    "execution.checkpointing.storage",
     "execution.checkpointing.timeout",
     "execution.checkpointing.tolerable-failed-checkpoints",
+    "execution.attached",
+    "execution.target",
+    "kubernetes.",
+    "metrics.",
+    "rest.",
     "sql-client.",
+    "table.display.",
+    "table.dml-sync",
+    "table.dynamic-table-options.enabled",
     "table.optimizer.state-compatibility.",
+    "yarn.",
 )
-"""Beginnings of keys that say when snapshots are taken, how often a job is tried, how a client shows rows, or that
-another engine alone reads."""
+"""Beginnings of keys that say when and where snapshots are taken, how often a job is tried, where and by whom it is
+run, how a client shows rows, whether OPTIONS hints may be written, or that another engine alone reads."""
 HARMLESS = inferred(
     Outcome.COMPATIBLE,
     "takes part in neither the plan nor what is stored, as these do not",
     ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
 )
+
+
+WHATEVER_THE_TABLES = (
+    *INFERRED,
+    "execution.checkpointing.",
+    "pipeline.auto-watermark-interval",
+    "pipeline.name",
+    "pipeline.object-reuse",
+    "state.backend.type",
+    "table.exec.mini-batch.allow-latency",
+    "table.exec.mini-batch.size",
+    "table.exec.source.idle-timeout",
+    "table.sql-dialect",
+)
+"""Beginnings of keys whose verdict holds whatever the tables are that the queries read and write."""
+
+
+def asks_for_tables(key: str) -> bool:
+    """Whether what a key's change means may depend on the declarations of tables."""
+    return not key.startswith(WHATEVER_THE_TABLES)
 
 
 def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdict | None:
