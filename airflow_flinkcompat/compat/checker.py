@@ -250,15 +250,17 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
 
 def _unclaimed(difference: Difference, change: Change) -> Finding:
     before, after = differing(difference)
+    undeclared = difference.part == "declared"
+    remedy = "and what it is there is not known; pass it with --catalog" if undeclared else "which no rule covers"
     return Finding(
         rule=not_covered.RULE.code,
         title=not_covered.RULE.title,
         outcome=Outcome.UNKNOWN,
-        message=f"{name_difference(difference, change)}, which no rule covers",
+        message=f"{name_difference(difference, change)}, {remedy}",
         before=format_value(before),
         after=format_value(after),
         basis=Basis.INFERRED,
-        reason=Reason.NOT_COVERED,
+        reason=Reason.UNDECLARED if undeclared else Reason.NOT_COVERED,
         before_span=difference.before_span,
         after_span=difference.after_span,
     )

@@ -399,7 +399,7 @@ class OtherKind(StrEnum):
     SORT_LIMIT = "ORDER BY with LIMIT"
     TEMPORAL_SORT = "temporal sort"
     MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
-    QUERY = "query"
+    QUERY = "unresolved query"
     """A query that could not be taken apart."""
 
 

@@ -80,7 +80,7 @@ def _part(difference: Difference) -> str:
 
 def _table(name: str, difference: Difference) -> str:
     if difference.part == "declared":
-        return f"table {name} is {'declared now' if difference.before is None else 'not declared any more'}"
+        return f"the {'deployed' if difference.before is None else 'proposed'} script does not declare table {name}"
     return f"{_part(difference)} of table {name} changed"
 
 

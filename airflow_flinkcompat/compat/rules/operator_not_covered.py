@@ -6,7 +6,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
-from airflow_flinkcompat.plan.operators import OtherKind
+from airflow_flinkcompat.plan.operators import JoinForm, OtherKind
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
@@ -31,11 +31,14 @@ def _message(pair: PipelinePair, unresolved: list[Opaque | None]) -> str:
         if len(set(why.values())) == 1 and len(why) == 2:
             return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
         return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())
-    kinds = " and ".join(sorted({str(operator.kind) for operator in pair.others}))
+    kinds = " and ".join(sorted({_LABELS.get(operator.kind, operator.kind) for operator in pair.others}))
     parts = sorted({difference.part for each in pair.operators for difference in each.differences} | pair.parts)
     return shortened(
         f"{query} changed ({', '.join(parts)}) with {kinds} in it, which was not restored across changes", 200
     )
+
+
+_LABELS: dict[str, str] = {JoinForm.JOIN: "a join that is of no known kind"}
 
 
 def _unresolved(node: object) -> Opaque | None:

@@ -18,7 +18,6 @@ VVR: Mapping[str, Verdict] = {
     "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
 }
 TUNED = inferred(Outcome.COMPATIBLE, "it takes part in neither the plan nor what is stored")
-BATCHED = ("table.exec.mini-batch.size", "table.exec.mini-batch.allow-latency")
 NOTES: Mapping[str, str] = {
     emission.TTL: "; what is stored keeps its old time to live until it is next touched",
     "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
@@ -44,7 +43,7 @@ def _on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
     """What no page speaks of, and what takes part in no plan of Flink's either, does nothing to state there."""
     if key in VVR:
         return VVR[key]
-    tunes = key.startswith(flink_settings.INFERRED) or key in BATCHED
+    tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
     return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else ON_VVR
 
 

@@ -80,7 +80,9 @@ def _declared_anew(fact: OtherStatement, program: Program) -> bool:
 
 def _declared_by_options(program: Program, name: str) -> bool:
     """Whether a table is one that its options describe, so that dropping it drops no data."""
-    return any(table.name == name and table.option("connector") for table in program.tables)
+    return any(
+        table.name == name and (table.option("connector") or table.option("connector.type")) for table in program.tables
+    )
 
 
 def _uses_catalog(name: str, change: Change) -> bool:

@@ -20,7 +20,7 @@ SECRET = "CREATE CATALOG lake WITH ('type' = 'hive', 'password' = 'hunter2-plain
     ("old", "new", "words"),
     [
         (TABLES + QUERY, TABLES.replace("'o'", "'p'") + QUERY, "the options of table orders changed"),
-        (TABLES + QUERY, TABLES.splitlines()[1] + QUERY, "table orders is not declared any more"),
+        (TABLES + QUERY, TABLES.splitlines()[1] + QUERY, "the proposed script does not declare table orders"),
         (TABLES + QUERY, TABLES + "CREATE VIEW v AS SELECT 1;" + QUERY, "view v was added"),
         (TABLES + QUERY, "SET 'a' = 'b';" + TABLES + QUERY, "setting a was added"),
         (TABLES + QUERY, TABLES + "DROP TABLE orders;" + QUERY, "the statement DROP TABLE orders was added"),
