@@ -13,7 +13,7 @@ from collections import Counter
 from sqlglot import exp
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.sql import Flink, Statement, lexer, nodes, parse_script
+from airflow_flinkcompat.sql import Flink, Statement, nodes, parse_script
 from tests.lexemes import TOKEN, Token
 
 _PIECE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}|\{%.*?%\}|\$[\w$]+|[^\W\d][\w$]*|" + TOKEN.pattern, re.DOTALL)
@@ -52,9 +52,12 @@ def reformatted(text: str, seed: str) -> str:
     text = text.removeprefix("\ufeff")
     done: list[str] = []
     end = 0
-    for chunk, statement in zip(lexer.split(text), parse_script(text).statements, strict=True):
-        done += [text[end : chunk.start], _Layout(chance, statement).written()]
-        end = chunk.end
+    lines = text.split("\n")
+    for statement in parse_script(text).statements:
+        start = sum(len(line) + 1 for line in lines[: statement.span.line - 1]) + statement.span.column - 1
+        # Where no semicolon stands, something must stand between two statements.
+        done += [text[end:start] or " ", _Layout(chance, statement).written()]
+        end = start + len(statement.text)
     return "".join([*done, text[end:]])
 
 

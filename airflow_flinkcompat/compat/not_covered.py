@@ -15,4 +15,5 @@ RULE = Rule(
     "state, so it is named and left to a person: silence never means compatible.",
     example=Example(SINK + "INSERT INTO totals\n" + TOTAL, SINK + "INSERT OVERWRITE totals\n" + TOTAL),
     find=lambda change: (),
+    beside_operators=True,
 )

@@ -169,6 +169,12 @@ class OperatorReport:
         kinds = [side.kind for side in (self.before, self.after) if side is not None]
         return " → ".join(dict.fromkeys(kinds))
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether the operator itself is the same, and only something around it is in doubt."""
+        fates = [fate for _, fate in (*self.metrics, *self.rows)]
+        return bool(fates) and all(fate is Fate.SAME for fate in fates)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "path": mask_secrets(self.path),

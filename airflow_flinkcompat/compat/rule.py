@@ -59,12 +59,13 @@ class Remedy(StrEnum):
 
 
 class Fate(StrEnum):
-    """What becomes of one metric's stored value."""
+    """What becomes of one metric's stored value. ``same``: the metric is, and what is in doubt is something else."""
 
     KEPT = "kept"
     FROM_ZERO = "starts from zero"
     DROPPED = "dropped"
     UNCLEAR = "cannot be told"
+    SAME = "same"
 
     def under(self, outcome: Outcome) -> Fate:
         """What becomes of the metric where that is the outcome: nothing can be told where the outcome cannot.
@@ -199,6 +200,8 @@ class Rule:
         table_api_cover: Where it holds of queries through the Table API.
         yields_to: The code of the rule that decides over it where both speak in one pipeline, because its page does; ""
             where the worse one decides.
+        beside_operators: It is about tables or settings alone: where it is in doubt, an operator in which nothing
+            changed is still the same.
     """
 
     code: str
@@ -214,6 +217,7 @@ class Rule:
     plan_cover: PlanCover = PlanCover.NEVER
     table_api_cover: TableApiCover = TableApiCover.NEVER
     yields_to: str = ""
+    beside_operators: bool = False
 
     def headline(self, engine: str) -> str:
         """The outcome in a word, for lists: no rule is shown as safe that is so in some cases only, or says nothing."""

@@ -10,6 +10,7 @@ from airflow_flinkcompat.compat import ENGINES, Consequence, Outcome, Report, Si
 from airflow_flinkcompat.compat.pages import judged
 from airflow_flinkcompat.compat.report import OperatorReport
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
+from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.rule import EXAMPLE_TABLES, Fate, KeyFate, Rule
 
 TABLES = EXAMPLE_TABLES + "".join(
@@ -51,13 +52,40 @@ def test_no_metric_is_kept_where_the_state_may_not_be_used(rule: Rule, engine: s
     for operator in judged(rule.code, engine).operators:
         fates = {fate for _, fate in operator.metrics}
         if operator.outcome is Outcome.UNKNOWN:
-            assert fates <= {Fate.UNCLEAR}
+            assert fates <= {Fate.SAME if operator.unchanged else Fate.UNCLEAR}
         else:
-            assert Fate.UNCLEAR not in fates
+            assert not {Fate.UNCLEAR, Fate.SAME} & fates
         if operator.outcome is Outcome.INCOMPATIBLE:
             assert Fate.KEPT not in fates
         assert operator.consequence is None or engine == "flink"
         assert not operator.resumed or operator.consequence is Consequence.SILENTLY_WRONG
+
+
+PULSAR = """\
+SET 'my.own.setting' = '1';
+CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('connector' = 'pulsar', 'topic' = 'orders');
+SELECT customer, SUM(amount) FROM orders GROUP BY customer;
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (("'topic' = 'orders'", "'topic' = 'others'"), True),
+        (("'my.own.setting' = '1'", "'my.own.setting' = '2'"), True),
+        (("SUM(amount)", "MAX(amount)"), False),
+        (("GROUP BY", "WHERE amount > 0 GROUP BY"), False),
+    ],
+)
+def test_an_operator_is_the_same_where_only_a_table_or_a_setting_is_in_doubt(
+    change: tuple[str, str], same: bool
+) -> None:
+    report = check(PULSAR, PULSAR.replace(*change), "flink")
+    (operator,) = report.operators
+    assert operator.unchanged is same
+    assert ("unchanged itself" in render_text(report)) is same
+    assert report.outcome is Outcome.UNKNOWN or not same
+    assert Report.from_dict(report.to_dict()).operators == report.operators
 
 
 def test_a_report_without_sinks_and_operators_still_reads() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_flinkcompat.compat import not_covered
 from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
@@ -13,6 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.precedence import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
+from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import WindowField
@@ -35,6 +37,8 @@ _SHOWN_OTHERWISE = frozenset(
     | {"kind", "aggregates", "keys", "window keys", "key order"}
 )
 """Parts of an aggregation that its kind, window, keys and metrics show already; the rest are listed by name."""
+
+_BESIDE = frozenset(rule.code for rule in (*BY_CODE.values(), not_covered.RULE) if rule.beside_operators)
 
 
 def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
@@ -79,7 +83,7 @@ class _About:
 
     def __init__(self, fired: Fired) -> None:
         of_script = [(level, finding) for level, finding in fired if finding.sink is None]
-        kinds = {(level, finding.outcome, finding.consequence): (level, finding) for level, finding in of_script}
+        kinds = {(level, f.rule, f.outcome, f.consequence): (level, f) for level, f in of_script}
         self._of_script = list(kinds.values())
         self._of_sinks: dict[tuple[str, str], list[tuple[Level, Finding]]] = {}
         self._paths: dict[str, dict[str, None]] = {}
@@ -134,6 +138,8 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
     old, new = _held(pair.old), _held(pair.new)
+    doubts = {finding.rule for _, finding in group if finding.outcome is Outcome.UNKNOWN}
+    same = outcome is Outcome.UNKNOWN and not pair.differences and doubts <= _BESIDE
     return OperatorReport(
         path=pair.path,
         sink=pair.pipeline.sink,
@@ -144,8 +150,11 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
             [*old.keys, *(sorted(sides[0].window_keys - sides[1].window_keys) if sides else ())],
             [*new.keys, *(sorted(sides[1].window_keys - sides[0].window_keys) if sides else ())],
         ),
-        metrics=tuple((metric, fate.under(outcome)) for metric, fate in Fates(old.metrics, new.metrics).table()),
-        rows=_rows(old.rows, new.rows, outcome),
+        metrics=tuple(
+            (metric, Fate.SAME if same else fate.under(outcome))
+            for metric, fate in Fates(old.metrics, new.metrics).table()
+        ),
+        rows=tuple((which, Fate.SAME if same else fate) for which, fate in _rows(old.rows, new.rows, outcome)),
         parts=tuple(
             (difference.part, format_value(difference.before), format_value(difference.after))
             for difference in pair.differences

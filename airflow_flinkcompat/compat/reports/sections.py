@@ -76,7 +76,8 @@ def _sections(report: Report) -> Iterator[Section]:
         alone = of_sink[operator.sink] == 1
         found = take(operator.sink, None if alone else operator.path)
         place = operator.sink or "query" if alone else operator.path
-        heading = f"{format_inline(place)}, {_kind(operator)}: {_FIT[operator.outcome]}"
+        fit = _UNCHANGED if operator.unchanged else _FIT[operator.outcome]
+        heading = f"{format_inline(place)}, {_kind(operator)}: {fit}"
         yield Section(heading, operator.outcome, operator, found)
     for sink in dict.fromkeys(f.sink for f in left):
         found = take(sink)
@@ -93,6 +94,9 @@ _FIT = {
     Outcome.UNKNOWN: "it cannot be told whether its state fits",
     Outcome.INCOMPATIBLE: "its state does not fit",
 }
+
+
+_UNCHANGED = "unchanged itself, the doubt is elsewhere"
 
 
 def _kind(operator: OperatorReport) -> str:

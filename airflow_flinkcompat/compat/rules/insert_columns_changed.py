@@ -32,6 +32,7 @@ RULE = Rule(
         SINK + " (total, customer)\n" + windowed("SUM(amount), customer"),
     ),
     find=find,
+    beside_operators=True,
     case_dependent=("flink",),
     plan_cover=PlanCover.ALWAYS,
 )

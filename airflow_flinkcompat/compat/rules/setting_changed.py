@@ -60,4 +60,5 @@ RULE = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=find,
+    beside_operators=True,
 )

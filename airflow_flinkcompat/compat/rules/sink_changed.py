@@ -99,5 +99,6 @@ RULE = Rule(
     rationale="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((SINK + QUERY).format("totals"), (SINK + QUERY).format("sums")),
     find=find,
+    beside_operators=True,
     case_dependent=("vvr", "flink"),
 )

@@ -102,6 +102,7 @@ RULE = Rule(
         + windowed("customer, SUM(amount), window_start"),
     ),
     find=find,
+    beside_operators=True,
     case_dependent=("vvr", "flink"),
     plan_cover=PlanCover.COLUMNS_OF_STATELESS_SINKS,
     table_api_cover=TableApiCover.ONE_WINDOW,

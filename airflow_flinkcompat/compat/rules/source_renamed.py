@@ -57,5 +57,6 @@ RULE = Rule(
         outcomes={"flink": Outcome.UNKNOWN},
     ),
     find=find,
+    beside_operators=True,
     case_dependent=("flink",),
 )

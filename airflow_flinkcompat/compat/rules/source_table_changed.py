@@ -235,4 +235,5 @@ RULE = Rule(
         outcomes={"vvr": Outcome.COMPATIBLE, "flink": Outcome.UNKNOWN},
     ),
     find=find,
+    beside_operators=True,
 )

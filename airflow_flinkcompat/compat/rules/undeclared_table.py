@@ -49,4 +49,5 @@ RULE = Rule(
     rationale="Layout depends on types. VVR's rules compare names and expressions, open-source Flink compares layouts.",
     example=Example(QUERY.format("") + KEYS, QUERY.format(", window_start") + KEYS),
     find=find,
+    beside_operators=True,
 )
