@@ -18,7 +18,6 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
 from airflow_flinkcompat.compat.refusals import refusals
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
@@ -259,39 +258,6 @@ class Change:
             found |= with_views(found, {name: text.normal for name, text in program.views}) if found else found
         return found
 
-    @cached_property
-    def unread_alike(self) -> frozenset[str]:
-        """Messages of what neither side could be read of, written alike on both, that nothing which changed can reach.
-
-        It is a query, a declaration or no SQL at all; whatever it is, it is the same after the change.
-        """
-        a, b = ([(p.reason, p.text) for p in program.problems] for program in self.programs)
-        texts = [problem for problem in self.programs[0].problems if problem.reason == "statement"]
-        if a != b or len(texts) != len(a) or any(map(_sets_something, texts)) or not self._changed_names:
-            return frozenset()
-        found = words(*(problem.text for problem in texts))
-        for program in self.programs:
-            found |= with_views(found, {name: text.normal for name, text in program.views})
-        if any(may_name(found, name) for name in self._changed_names):
-            return frozenset()
-        return frozenset(problem.message for program in self.programs for problem in program.problems)
-
-    @property
-    def _changed_names(self) -> frozenset[str]:
-        """Names of all that changed and of all that changed queries use; empty where a change has no name."""
-        names: set[str] = set()
-        for difference in self.script_differences:
-            place, _, rest = difference.key.partition("/")
-            if place not in ("table", "view", "function"):
-                return frozenset()
-            names.add(rest.rpartition("/")[0] if place == "table" else rest)
-        for pair in self.pipelines:
-            if pair.changed:
-                for output in (pair.old, pair.new):
-                    names |= {output.sink, *(source.table for source in sources(output))}
-                    names |= set(function_names(tuple(expressions(output))))
-        return frozenset(names - {""})
-
     def may_be_used_unseen(self, name: str) -> bool:
         """Whether something that was kept whole or not read, on either side, may use what has this name."""
         return may_name(self._unresolved, name)
@@ -342,15 +308,6 @@ class Change:
     def parts(self, part: str) -> tuple[Difference, ...]:
         """The script differences of one part."""
         return tuple(d for d in self.script_differences if d.part == part)
-
-
-_SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
-
-
-def _sets_something(problem: Problem) -> bool:
-    """Whether an unread statement may change what others mean, or hold them."""
-    text = problem.text.text if isinstance(problem.text, NormalForm) else problem.text
-    return text.lstrip().upper().startswith(_SETS)
 
 
 def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Difference]:

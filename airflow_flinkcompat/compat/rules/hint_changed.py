@@ -8,11 +8,18 @@ from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materia
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Consequence, Outcome
-from airflow_flinkcompat.plan.operators import JoinForm
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, JoinForm
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
 TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL put on a regular join")
+GROUPED = ("ps-group-hint-ttl-add", "ps-group-hint-ttl-change")
+GROUPED_TTL = measured(Outcome.COMPATIBLE, *GROUPED, note="STATE_TTL put on a group aggregation, or of another length")
+GROUPED_TTL_GONE = inferred(
+    Outcome.COMPATIBLE,
+    "a time to live is taken from a group aggregation, as by its setting",
+    ids=(*GROUPED, "ga-ttl-unset"),
+)
 RETRIED = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint")
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
 OPTION = re.compile(r"([\w-]+)='")
@@ -37,7 +44,7 @@ def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[st
 
 
 def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> Verdict:
-    """A time to live on a regular join, retries of a lookup, and a sink's conflict clause were measured.
+    """A time to live on a join or aggregation, retries of a lookup, and a sink's conflict clause were measured.
 
     ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
     """
@@ -45,6 +52,8 @@ def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> V
     names = {name for name, _ in (*gone, *come)}
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
+    if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
+        return GROUPED_TTL if come else GROUPED_TTL_GONE
     if names == {"LOOKUP"} and not gone and {key for _, text in come for key in OPTION.findall(text)} <= RETRY:
         return RETRIED
     if names == {CONFLICT}:
@@ -57,7 +66,10 @@ def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> V
 def _places(change: Change) -> Iterator[tuple[Difference, set[str], bool]]:
     for pipeline in change.pipelines:
         kept = Materialized.YES in materialized(pipeline)
-        kinds = {side.kind for pair in pipeline.operators for side in (pair.old, pair.new)}
+        sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
+        kinds = {str(side.kind) for side in sides}
+        if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
+            kinds.add("DISTINCT")  # what they keep besides was not restored across a hint
         below = (difference for pair in pipeline.operators for difference in pair.differences)
         yield from ((difference, kinds, kept) for difference in (*pipeline.differences, *below))
 

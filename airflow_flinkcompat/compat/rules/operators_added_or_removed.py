@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import JoinForm, Operator, OtherKind
 
-NOT_UNDERSTOOD = frozenset({"query", JoinForm.JOIN})
+NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
 """Operators that stand for what could not be taken apart: whether they keep anything is not known."""
 REFUSED = Consequence.REFUSED_AT_SUBMIT
 GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)

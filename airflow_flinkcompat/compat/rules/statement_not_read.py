@@ -3,14 +3,16 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.unread import unread_alike
 from airflow_flinkcompat.model import Outcome, Reason
 from airflow_flinkcompat.plan.program import REFUSED
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
+    alike = unread_alike(change)
     for i, program in enumerate(change.programs):
         for problem in program.problems:
-            if problem.reason == REFUSED or problem.message in change.unread_alike:
+            if problem.reason == REFUSED or problem.message in alike:
                 continue
             spans = (problem.span, None) if i == 0 else (None, problem.span)
             yield RuleMatch(
