@@ -4,7 +4,8 @@ A corpus is a folder with ``real-changes.jsonl.gz`` (``id, old, new, cosmetic, j
 ``pyflink-programs.jsonl.gz`` (``id, path, text``), one JSON object a line. The texts belong to others: they are read
 where they lie, and no report quotes more of them than findings do.
 
-Printed are the shares of outcomes on every engine and, for what is unknown or incompatible, the rules that decide.
+Printed are the shares of outcomes on every engine, how many of each the command line refuses as bad input instead,
+and, for what is unknown or incompatible, the rules that decide.
 ``--list unknown`` lists the changes of one outcome with what decides over each.
 A program is read whole where a check of it against itself is compatible.
 
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Finding, InputError, Outcome, Side, check
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.model import ENGINES, language_of
 from airflow_flinkcompat.sql import ScriptError
 
@@ -35,7 +37,10 @@ NO_QUERY = "no query"
 
 @dataclass(frozen=True)
 class Told:
-    """What is said of one change on one engine. ``deciding`` are the findings that make the outcome."""
+    """What is said of one change on one engine. ``deciding`` are the findings that make the outcome.
+
+    ``bad_input``: a side is no SQL that could be deployed, so the command line answers with exit code 2 instead.
+    """
 
     id: str
     engine: str
@@ -43,6 +48,7 @@ class Told:
     deciding: tuple[Finding, ...] = ()
     stateful: bool = False
     cosmetic: bool = False
+    bad_input: bool = False
     judgement: str = ""
 
     @property
@@ -84,7 +90,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _tell(change: dict[str, Any]) -> Iterator[Told]:
-    about = {"cosmetic": bool(change.get("cosmetic")), "judgement": str(change.get("judgement") or "")}
+    about: dict[str, Any] = {"cosmetic": bool(change.get("cosmetic")), "judgement": str(change.get("judgement") or "")}
     for engine in ENGINES:
         old, new = (Side(change[name], engine=engine, source=f"{name}.sql") for name in ("old", "new"))
         try:
@@ -97,6 +103,7 @@ def _tell(change: dict[str, Any]) -> Iterator[Told]:
             for finding in report.findings
             if not finding.overruled_by and finding.outcome is report.outcome is not Outcome.COMPATIBLE
         )
+        about["bad_input"] = any(each.kind is ObstacleKind.SYNTAX for side in (old, new) for each in obstacles(side))
         yield Told(change["id"], engine, report.outcome.value, deciding, bool(report.operators), **about)
 
 
@@ -106,7 +113,7 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iter
         told = [each for each in changes if each.engine == engine and each.outcome != NO_QUERY]
         yield f"\n## Changes on engine {engine}\n"
         yield from _table(
-            ("outcome", "changes", "share", "without a stateful operator", "only format or comments"),
+            ("outcome", "changes", "share", "without a stateful operator", "only format or comments", "bad input"),
             (
                 (
                     outcome,
@@ -114,6 +121,7 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iter
                     f"{len(of) / len(told):.0%}" if told else "",
                     sum(not each.stateful for each in of),
                     sum(each.cosmetic for each in of),
+                    sum(each.bad_input for each in of),
                 )
                 for outcome in (each.value for each in Outcome)
                 if (of := [each for each in told if each.outcome == outcome])

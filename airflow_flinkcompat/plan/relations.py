@@ -314,7 +314,10 @@ class QueryBinder(OrderBinder):
     def _table_function(self, tree: nodes.TableFunction) -> Relation:
         if not is_window_function(tree):
             empty = Relation(Values(((),), (), self.span(tree)), Scope((), ()))
-            if any(isinstance(arg, nodes.TableArgument | nodes.NamedArgument) for arg in tree.expressions):
+            if any(
+                isinstance(arg, nodes.TableArgument | nodes.ModelArgument | nodes.NamedArgument)
+                for arg in tree.expressions
+            ):
                 raise BindError("construct", f"table function {tree.this.name} is not understood", self.span(tree))
             return self._correlate(empty, tree, tree.expressions, False, exp.Join(this=tree))
         kind = tree.this.name.upper()

@@ -332,6 +332,7 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
     nodes.TableFunction: _table_function,
     nodes.NamedArgument: lambda gen, node: f"{gen.sql(node, 'this')} => {gen.sql(node, 'expression')}",
     nodes.TableArgument: _table_argument,
+    nodes.ModelArgument: lambda gen, node: f"MODEL {gen.sql(node, 'this')}",
     nodes.Descriptor: lambda gen, node: f"DESCRIPTOR({gen.list_of(node)})",
     nodes.SystemTime: lambda gen, node: f"FOR SYSTEM_TIME AS OF {gen.sql(node, 'this')}",
     nodes.HintCall: lambda gen, node: (

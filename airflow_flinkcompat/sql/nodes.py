@@ -201,6 +201,10 @@ class TableArgument(exp.Expression):
     arg_types = {"this": True, "partition_by": False, "order": False}
 
 
+class ModelArgument(exp.Expression):
+    """``MODEL m`` as an argument of a table function. ``this``: exp.Table (the name)."""
+
+
 class Descriptor(exp.Expression):
     """``DESCRIPTOR(ts)``. ``expressions``: list of Identifier."""
 

@@ -14,7 +14,9 @@ from airflow_flinkcompat.sql.call_parser import CallParser
 _QUERY_STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 
 #: Words behind a relation or a column that begin a clause, at least in Flink's own grammar.
-_NO_ALIASES = frozenset({"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "SET", "TABLESAMPLE", "UNPIVOT"})
+STATEMENT_WORDS = frozenset({"ALTER", "BEGIN", "CREATE", "DROP", "EXECUTE", "INSERT", "SELECT", "SET"})
+"""Words that Flink reserves and that only begin a statement, or stand behind its first word."""
+_NO_ALIASES = STATEMENT_WORDS | {"BY", "GROUP", "MINUS", "ORDER", "PIVOT", "TABLESAMPLE", "UNPIVOT"}
 
 #: Tokens that may be a name without back-ticks.
 _NAMES = {
@@ -206,6 +208,9 @@ class QueryParser(CallParser):
         if start.text.upper() == "DESCRIPTOR" and self._next.token_type == TokenType.L_PAREN:
             self._advance()
             return self.place(nodes.Descriptor(expressions=self.wrapped_list(self.require_identifier)), start)
+        if start.text.upper() == "MODEL" and self._next.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+            self._advance()
+            return self.place(nodes.ModelArgument(this=self.parse_name()), start)
         relation = self._parse_argument_relation()
         if relation is None:
             return self._parse_lambda() or self.fail("Expected an argument")

@@ -20,6 +20,7 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Span
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
+from airflow_flinkcompat.sql.query_parser import STATEMENT_WORDS
 from airflow_flinkcompat.sql.statement_parser import BEHIND_THE_END, FlinkParser
 
 _DIALECT = "table.sql-dialect"
@@ -40,11 +41,10 @@ _WITHOUT_GRAMMAR = frozenset(
         "UPSERT",
     }
 )
-"""How statements begin that Flink or its SQL client has and this grammar lacks."""
-_BEGINNINGS = r"\b(?:ALTER|BEGIN|CREATE|DROP|EXECUTE|INSERT|SELECT|SET)"
-"""Words that Flink reserves and that can follow no whole statement: behind one its ``;`` is missing."""
-_BEGINS_ANOTHER = re.compile(rf"{_BEGINNINGS}\b", re.IGNORECASE)
-_AS_AN_ALIAS = re.compile(rf"{_BEGINNINGS}\s+\Z", re.IGNORECASE)
+"""How statements begin that Flink or its SQL client has and this grammar lacks; materialized tables as well."""
+_BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
+"""Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
+_MATERIALIZED = re.compile(r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE)
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
@@ -341,7 +341,7 @@ def _statement(
             first, rest = cut
             statement, _ = _statement(text, first, places, known, dialect, hive)
             return replace(statement, unended=places.span(rest.start, rest.start + 1)), rest
-        malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR
+        malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR and _MATERIALIZED.match(body) is None
         return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed), None
     except SqlglotError:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read"), None
@@ -360,11 +360,7 @@ def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk,
         return None
     offset = _error_offset(first, body)
     if _BEGINS_ANOTHER.match(body, offset) is None:
-        # The parser takes such a word for the alias of a table, and stumbles over the next one.
-        alias = _AS_AN_ALIAS.search(body, 0, offset)
-        if alias is None:
-            return None
-        offset = alias.start()
+        return None
     (before,) = lexer.split(body[:offset])
     return (
         lexer.Chunk(chunk.start, chunk.start + before.end),

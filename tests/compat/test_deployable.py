@@ -46,6 +46,7 @@ def test_an_error_of_syntax_is_named_with_its_place(statement: str, place: str, 
         "TRUNCATE TABLE t;\n" + GOOD + INSERT,
         "COMPILE PLAN '/plans/p.json' FOR INSERT INTO s SELECT a FROM t;\n" + GOOD + INSERT,
         "ANALYZE TABLE t COMPUTE STATISTICS;\n" + GOOD + INSERT,
+        "CREATE OR ALTER MATERIALIZED TABLE m FRESHNESS = INTERVAL '1' MINUTE AS SELECT a FROM t;\n" + GOOD + INSERT,
         "SET 'table.sql-dialect' = 'hive';\nCREATE TABLE h (a STRING) STORED AS parquet TBLPROPERTIES ('k' = 'v');\n",
     ],
 )

@@ -107,6 +107,14 @@ def test_a_window_function_keeps_its_parts() -> None:
     assert (slide.this.name, slide.args["unit"].name) == ("1", "HOUR")
 
 
+@pytest.mark.parametrize("argument", ["MODEL m", "MODEL => MODEL c.d.m"])
+def test_a_model_is_an_argument_by_its_name(argument: str) -> None:
+    call = relation(f"TABLE(ML_PREDICT(TABLE t, {argument}, DESCRIPTOR(a)))")
+    (model,) = call.find_all(nodes.ModelArgument)
+    assert model.this.name == "m"
+    assert "MODEL " in call.sql(dialect="flink")
+
+
 @pytest.mark.parametrize("keys", ["a", "(a)", "(a, b)"])
 def test_a_table_argument_keeps_its_partition_keys(keys: str) -> None:
     window = relation(f"TABLE(SESSION(TABLE t PARTITION BY {keys}, DESCRIPTOR(ts), INTERVAL '1' DAY))")

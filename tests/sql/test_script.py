@@ -299,7 +299,7 @@ def test_a_place_nobody_looked_at_is_a_place_like_any_other() -> None:
 def test_a_statement_that_can_only_begin_there_ends_the_one_before() -> None:
     script = parse_script(
         "CREATE TABLE t (a INT) WITH ('k' = 'v') -- no end\n"
-        "insert into t select a from u\n\n-- another\nCREATE VIEW v AS SELECT a FROM t\nSELECT a FROM v;\nSELECT 1",
+        "insert into t select a from u\n\n-- another\nCREATE VIEW v AS SELECT 1 b\nSELECT a FROM v;\nSELECT 1",
         "x",
     )
     assert [type(each.tree) for each in script.statements] == [

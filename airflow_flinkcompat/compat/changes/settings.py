@@ -27,6 +27,12 @@ def _length(text: str) -> str:
     return str(int(match[1]) * _UNITS[match[2]])
 
 
+def _dialect(text: str) -> str:
+    """The SQL dialect; what tools call ``flink`` is Flink's own, which Flink calls ``default``."""
+    name = text.lower()
+    return "default" if name == "flink" else name
+
+
 EARLY_FIRE = "table.exec.emit.early-fire.enabled"
 LATE_FIRE = "table.exec.emit.late-fire.enabled"
 Value = Callable[[str], str]
@@ -43,8 +49,8 @@ KINDS: Mapping[Value, Mapping[str, str]] = {
         "table.exec.source.cdc-events-duplicate": "false",
         "table.optimizer.distinct-agg.split.enabled": "false",
         "table.optimizer.multi-join.enabled": "false",
-        "table.sql-dialect": "default",
     },
+    _dialect: {"table.sql-dialect": "default"},
     str.upper: {
         "execution.runtime-mode": "STREAMING",
         "table.exec.sink.not-null-enforcer": "ERROR",
