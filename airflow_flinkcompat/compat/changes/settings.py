@@ -27,10 +27,13 @@ def _length(text: str) -> str:
     return str(int(match[1]) * _UNITS[match[2]])
 
 
+_DIALECTS = {"flink": "default"}
+"""Flink's own dialect as tools call it that read scripts, by its name in Flink."""
+
+
 def _dialect(text: str) -> str:
-    """The SQL dialect; what tools call ``flink`` is Flink's own, which Flink calls ``default``."""
-    name = text.lower()
-    return "default" if name == "flink" else name
+    """The SQL dialect by Flink's name for it."""
+    return _DIALECTS.get(text.lower(), text.lower())
 
 
 EARLY_FIRE = "table.exec.emit.early-fire.enabled"
