@@ -324,7 +324,8 @@ def split_shared_operators(pipelines: Iterable[PipelinePair]) -> Iterable[Differ
 
 
 def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
-    return pair.path if pair is first else f"{pair.path}, the same as {first.path}"
+    own, other = (f"{each.new.kind} into {each.pipeline.sink or 'a bare SELECT'}" for each in (pair, first))
+    return own if pair is first else f"{own}, the same as {other}"
 
 
 def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:

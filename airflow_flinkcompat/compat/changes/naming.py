@@ -7,6 +7,7 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import shortened
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.plan import OtherStatement
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -68,6 +69,11 @@ def into(sink: str, article: str = "the") -> str:
     return f"{article} query into {sink}" if sink else f"{article} bare SELECT"
 
 
+def within(pair: OperatorPair) -> str:
+    """An operator by its kind and its query."""
+    return f"the {pair.new.kind} in {into(pair.pipeline.sink)}"
+
+
 def _how(difference: Difference) -> str:
     if difference.before is None:
         return "was added"
@@ -101,5 +107,5 @@ def _owner(difference: Difference, change: Change) -> str:
             return into(pipeline.sink)
         for pair in pipeline.operators:
             if difference in pair.differences:
-                return f"the {pair.new.kind} in {into(pipeline.sink)}"
+                return within(pair)
     return "a query"

@@ -72,12 +72,14 @@ def _sections(report: Report) -> Iterator[Section]:
         return tuple(found)
 
     of_sink = Counter(operator.sink for operator in report.operators)
+    seen = Counter[str]()
     for operator in report.operators:
+        seen[operator.sink] += 1
         alone = of_sink[operator.sink] == 1
         found = take(operator.sink, None if alone else operator.path)
-        place = operator.sink or "query" if alone else operator.path
+        which = "" if alone else f", {seen[operator.sink]} of {of_sink[operator.sink]} from the sink"
         fit = _UNCHANGED if operator.unchanged else _FIT[operator.outcome]
-        heading = f"{format_inline(place)}, {_kind(operator)}: {fit}"
+        heading = f"{format_inline(operator.sink or 'query')}, {_kind(operator)}{which}: {fit}"
         yield Section(heading, operator.outcome, operator, found)
     for sink in dict.fromkeys(f.sink for f in left):
         found = take(sink)

@@ -19,6 +19,12 @@ ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 """Parts that rules of their own speak of: another table, hints, functions."""
 
 
+SHOWN = {
+    "row of input 1": "the columns that wait for an answer",
+    "row of input 2": "the columns that are looked up",
+}
+
+
 def on_vvr(pair: OperatorPair) -> Verdict:
     if dict(pair.pipeline.new_pipeline.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
@@ -63,7 +69,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     for difference in pair.differences:
         if difference.part.partition(" of input ")[0] not in ELSEWHERE:
             yield RuleMatch(
-                f"lookup join: its {difference.part} changed",
+                f"lookup join: {SHOWN.get(difference.part, f'its {difference.part}')} changed",
                 (difference.key,),
                 format_value(difference.before),
                 format_value(difference.after),

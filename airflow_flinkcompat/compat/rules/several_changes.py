@@ -2,6 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.naming import within
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Basis, Outcome, Reason
@@ -25,9 +26,9 @@ def items(change: Change) -> list[str]:
     found: dict[str, None] = {}
     for pair in change.operators:
         if pair.fates is not None and pair.fates.changed:
-            found[f"the metrics of {pair.path}"] = None
+            found[f"the metrics of {within(pair)}"] = None
         if pair.parts & {"filters", "window filters"}:
-            found[f"a condition below {pair.path}"] = None
+            found[f"a condition below {within(pair)}"] = None
     for difference in change.differences:
         target = _target(difference, change)
         if target is not None:
