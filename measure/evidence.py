@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import evidence
+from airflow_flinkcompat.compat.engines.flink.upgrade import traits as upgrade_traits
 from measure import results
 from measure.flinks import VERSIONS
-from tests.measured import CONNECTORS
+from tests import measured
+from tests.measured import CONNECTORS, Restore
 from tests.measured import FOLDER as MEASURED
 from tests.sections import FixtureError
 
 TABLE = Path(evidence.__file__).parent / evidence.FILE
+UPGRADES = TABLE.with_name(evidence.UPGRADES)
 
 
 def sources() -> tuple[Path, ...]:
@@ -26,7 +29,7 @@ def sources() -> tuple[Path, ...]:
     """
     newest = (results.newest(line, name) for line in sorted(VERSIONS) for name in ("flink", "programs"))
     elsewhere = (*sorted(MEASURED.glob("flink-*.json")), *(MEASURED / name for name in CONNECTORS))
-    return (*elsewhere, *(path for path in newest if path is not None))
+    return (*elsewhere, *(path for path in newest if path is not None), *results.upgrades())
 
 
 def build(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
@@ -63,6 +66,24 @@ def _outcomes(path: Path) -> Iterator[tuple[str, str, str]]:
         yield pair["id"], f"{_line(taken)} to {line}" if taken else line, pair["outcome"]
 
 
+def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
+    """What was restored on another line than its own, and what it was made of.
+
+    Args:
+        restores: Restores of any kind; those of one line are left out.
+
+    Returns:
+        Outcome and traits by id, by lines such as ``1.20 to 2.3``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for each in restores:
+        if each.old_version:
+            lines = f"{_line(each.old_version)} to {_line(each.version)}"
+            traits = sorted(upgrade_traits.traits(*each.sides()))
+            found.setdefault(lines, {})[each.id] = {"outcome": each.outcome, "traits": traits}
+    return {lines: dict(sorted(found[lines].items())) for lines in sorted(found)}
+
+
 def text(table: Mapping[str, Mapping[str, str]]) -> str:
     """The table as it is shipped.
 
@@ -85,7 +106,20 @@ def write() -> Path:
         FixtureError: Two files say different things of the same restore.
     """
     TABLE.write_text(text(build(sources())), encoding="utf-8")
+    UPGRADES.write_text(upgrades_text(), encoding="utf-8")
     return TABLE
+
+
+def upgrades_text() -> str:
+    """The table of upgrades as it is shipped.
+
+    Returns:
+        JSON with one restore a line.
+    """
+    ours = (restore for path in results.upgrades() for restore in measured.load(str(path)))
+    table = upgrades((*measured.connectors(), *ours))
+    parts = (f" {json.dumps(lines)}: {text(table[lines]).rstrip()}" for lines in table)
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _line(version: str) -> str:

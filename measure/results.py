@@ -149,6 +149,12 @@ def newest(line: str, name: str = "flink") -> Path | None:
     return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
 
 
+def upgrades() -> tuple[Path, ...]:
+    """The newest results file of each pair of lines, one of which took the savepoint and the other restored it."""
+    found = sorted(FOLDER.glob("upgrade-*-to-*.json"))
+    return tuple({path.name.rsplit("-", 3)[0]: path for path in found}.values())
+
+
 def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The old file with the new results in place of its own; each pair holds the date on which it was run."""
     again = {entry["id"] for entry in new["pairs"]}

@@ -57,7 +57,10 @@ def load(name: str, wrap: bool = False, only: Container[str] | None = None) -> l
     """The pairs of a file; ``wrap`` puts bare queries in front of a declared print sink, as they were run."""
     data = json.loads((FOLDER / name).read_text(encoding="utf-8"))
     pairs = [pair for pair in data["pairs"] if only is None or pair["id"] in only]
-    return [_restore(pair, data, data["flink"], pair["outcome"], wrap) for pair in pairs]
+    return [
+        replace(_restore(pair, data, data["flink"], pair["outcome"], wrap), old_version=pair.get("flink_old", ""))
+        for pair in pairs
+    ]
 
 
 @cache

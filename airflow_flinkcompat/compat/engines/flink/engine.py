@@ -22,6 +22,8 @@ from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
 """What was measured on the Table API: on its over windows too, as a restore of SQL is called, and on its keys."""
+NEWLY_ASKED = frozenset({"sm-clause-dropped"})
+"""What concerns a demand that the newer line alone makes, so that no older one can show it."""
 _UID_GENERATION = "table.exec.uid.generation"
 
 
@@ -38,8 +40,17 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
 
 
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """Nothing is safe that was not run on the line of Flink that is judged."""
-    return verdict.on_line(change.new.version)
+    """Nothing is safe that was not run on the line of Flink that is judged.
+
+    Where the line changes too, what was run between both lines holds; what else changes has to be safe on each of them.
+    """
+    old, new = change.versions
+    if old == new or change.old.engine != change.new.engine:
+        return verdict.on_line(new)
+    if f"{old} to {new}" in verdict.versions:
+        return verdict
+    found = verdict.on_line(new)
+    return found if NEWLY_ASKED.issuperset(verdict.evidence) else found.on_line(old)
 
 
 def table_api_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:

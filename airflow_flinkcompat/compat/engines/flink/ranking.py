@@ -35,8 +35,8 @@ NOT_AT_ONE = replace(
     remedy=Remedy.PARALLELISM_ONE,
 )
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
-_APPENDING_CONNECTORS = frozenset({"kafka", "filesystem", "datagen", "kinesis"})
-_APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", "parquet", "orc", "protobuf"})
+APPENDING_CONNECTORS = frozenset({"kafka", "filesystem", "datagen", "kinesis"})
+APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", "parquet", "orc", "protobuf"})
 
 
 def unmeasured(why: str) -> Verdict:
@@ -232,7 +232,7 @@ def appends_only(segment: StatelessSegment, program: Program) -> bool:
     if not isinstance(origin, Source) or origin.hints or segment.functions:
         return False
     table = next((each for each in program.tables if each.name == origin.table), None)
-    if table is None or table.primary_key or table.option("connector") not in _APPENDING_CONNECTORS:
+    if table is None or table.primary_key or table.option("connector") not in APPENDING_CONNECTORS:
         return False
     formats = {table.option(key) for key in ("format", "value.format")} - {None}
-    return formats <= _APPENDING_FORMATS
+    return formats <= APPENDING_FORMATS

@@ -174,13 +174,13 @@ def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Mater
         return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
     if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
         return Materialized.MAYBE
-    held, keys = _held(output, sink), set(top.keys)
+    held, keys = held_in_key(output, sink), set(top.keys)
     if held == keys:
         return Materialized.NO
     return Materialized.MAYBE if held & keys else Materialized.YES
 
 
-def _held(output: Output, sink: Table) -> set[Expression | None]:
+def held_in_key(output: Output, sink: Table) -> set[Expression | None]:
     """What the columns of a sink's primary key hold: a grouping key as itself."""
     names = (column.name for column in sink.columns if column.name not in dict(sink.computed))
     columns = dict(zip(names, output.columns, strict=False))

@@ -1,0 +1,201 @@
+"""An upgrade of Flink under a script: what was restored from one line on another decides, part by part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side, check, evidence
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.engines.flink.upgrade import verdict
+from airflow_flinkcompat.compat.engines.flink.upgrade.traits import told, traits
+from airflow_flinkcompat.compat.rule import SAFE
+from measure import evidence as made
+from tests.measured import RIGHT, Restore, connectors
+
+SOURCE = """
+CREATE TABLE trips (rider STRING, fare BIGINT, city STRING, tip DOUBLE, day_of DATE, at TIMESTAMP(3),
+  now_at AS PROCTIME(), WATERMARK FOR at AS at)
+WITH ('connector' = 'filesystem', 'path' = 'file:///trips', 'format' = 'csv', 'source.monitor-interval' = '1 s');
+"""
+PRINT = "CREATE TABLE result ({}) WITH ('connector' = '{}');\n"
+TOTAL = SOURCE + PRINT.format("rider STRING, n BIGINT", "print") + "INSERT INTO result\n"
+COUNTED = TOTAL + "SELECT rider, SUM(fare) FROM trips GROUP BY rider;"
+FIRST = (
+    SOURCE
+    + PRINT.format("rider STRING, fare BIGINT", "print")
+    + "INSERT INTO result\nSELECT rider, fare FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY rider ORDER BY at) AS n "
+    "FROM trips) WHERE n = 1;"
+)
+UPGRADES = [pair for pair in connectors() if pair.old_version]
+
+
+def upgraded(
+    script: str, old: str = "1.20", new: str = "2.3", changed: str = "", settings: Mapping[str, str] | None = None
+) -> Report:
+    given = dict(settings or {})
+    return check(
+        Side(script, given, engine="flink", engine_version=old),
+        Side(changed or script, given, engine="flink", engine_version=new),
+    )
+
+
+def messages(report: Report) -> str:
+    return "\n".join(finding.message for finding in report.findings)
+
+
+# ------------------------------------------------------------------------------------------------------- the table
+def test_the_shipped_table_is_what_the_results_say() -> None:
+    assert made.UPGRADES.read_text(encoding="utf-8") == made.upgrades_text(), "run `python -m measure --evidence`"
+
+
+def test_what_went_wrong_differs_from_all_that_went_right() -> None:
+    """Else the words say too little: no restore could be told from one that ended otherwise."""
+    for lines, run in evidence.upgrades().items():
+        right = {trait for each in run.values() if each.outcome == RIGHT for trait in each.traits}
+        for name, each in run.items():
+            assert each.outcome not in verdict.ENDINGS or each.traits - right, (lines, name)
+
+
+# ------------------------------------------------------------------------------------------------ what was measured
+@pytest.mark.parametrize("pair", UPGRADES, ids=str)
+def test_what_was_measured_is_said(pair: Restore) -> None:
+    report = check(*pair.sides())
+    if pair.outcome == RIGHT:
+        opaque = any(not told(trait) for trait in traits(*pair.sides()))
+        assert report.outcome is (Outcome.UNKNOWN if opaque else Outcome.COMPATIBLE)
+    else:
+        assert report.outcome is Outcome.INCOMPATIBLE
+        assert verdict.ENDINGS[pair.outcome] in {finding.consequence for finding in report.findings}
+
+
+@pytest.fixture
+def left_out(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Restore:
+    """A restore that is not in the table."""
+    pair: Restore = request.param
+    rest = {
+        lines: {name: each for name, each in run.items() if name != pair.id}
+        for lines, run in evidence.upgrades().items()
+    }
+    monkeypatch.setattr(verdict, "upgrades", lambda: rest)
+    return pair
+
+
+@pytest.mark.parametrize("left_out", UPGRADES, ids=str, indirect=True)
+def test_without_its_own_restore_nothing_wrong_is_compatible_and_nothing_right_incompatible(left_out: Restore) -> None:
+    said = {each.verdict.outcome for each in verdict.judged(Change(*left_out.sides()))}
+    assert not said & {*SAFE} if left_out.outcome != RIGHT else Outcome.INCOMPATIBLE not in said
+
+
+# ------------------------------------------------------------------------------------------------------ by the part
+def test_parts_of_several_restores_go_together_by_inference() -> None:
+    script = TOTAL + "SELECT city, COUNT(DISTINCT fare) FROM trips GROUP BY city HAVING COUNT(*) > 3;"
+    report = upgraded(script, settings={"state.backend.type": "rocksdb", "table.exec.state.ttl": "7 d"})
+    assert report.outcome is Outcome.COMPATIBLE
+    (finding,) = report.findings
+    assert finding.basis is Basis.INFERRED
+    assert len(finding.evidence) > 1
+    assert all(evidence.restores()[name]["1.20 to 2.3"] == RIGHT for name in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "named"),
+    [
+        (COUNTED.replace("SUM", "APPROX_COUNT_DISTINCT"), {}, "APPROX_COUNT_DISTINCT of integers in a group aggr"),
+        (COUNTED.replace("'print'", "'mongodb'"), {}, "mongodb as a sink"),
+        (COUNTED.replace("'connector' = 'filesystem'", "'connector' = 'pulsar'"), {}, "pulsar as a source"),
+        (COUNTED.replace("SUM(fare)", "mine(fare)"), {}, "the aggregate function mine"),
+        (COUNTED.replace("SELECT rider,", "SELECT scrub(rider),"), {}, "the function scrub"),
+        (COUNTED.replace("GROUP BY rider", "GROUP BY GROUPING SETS ((rider), ())"), {}, "grouping sets in a group"),
+        (COUNTED, {"table.exec.async-state.enabled": "true"}, "the setting table.exec.async-state.enabled = true"),
+        (COUNTED.split(";", 1)[1], {}, "the table trips, which is not declared,"),
+        (SOURCE + "SELECT rider, SUM(fare) FROM trips GROUP BY rider;", {}, "a query without INSERT"),
+        (TOTAL + "SELECT rider, fare FROM trips WHERE rider IN (SELECT city FROM trips);", {}, "not taken apart"),
+    ],
+)
+def test_what_was_not_run_is_named(script: str, settings: Mapping[str, str], named: str) -> None:
+    report = upgraded(script, settings=settings)
+    assert report.outcome is Outcome.UNKNOWN
+    assert named in messages(report)
+
+
+@pytest.mark.parametrize(("old", "new"), [("1.18", "2.3"), ("2.3", "1.20"), ("2.3", "2.4"), ("1.20", "2.7")])
+def test_lines_between_which_nothing_was_run_are_unknown(old: str, new: str) -> None:
+    report = upgraded(COUNTED, old, new)
+    assert report.outcome is Outcome.UNKNOWN
+    assert f"Flink {old} to {new}: no restore was run between these lines" in messages(report)
+
+
+@pytest.mark.parametrize("old", ["1.20", "2.0"])
+def test_keep_first_by_event_time_forgets_what_it_saw(old: str) -> None:
+    report = upgraded(FIRST, old)
+    (finding,) = report.findings
+    assert (finding.outcome, finding.consequence) == (Outcome.INCOMPATIBLE, Consequence.SILENTLY_WRONG)
+    assert re.search("keeps the first row: the new line does not find the keys .* start without state", finding.message)
+
+
+def test_keep_last_and_processing_time_do_not() -> None:
+    for script in (FIRST.replace("ORDER BY at", "ORDER BY at DESC"), FIRST.replace("ORDER BY at", "ORDER BY now_at")):
+        assert upgraded(script).outcome is Outcome.COMPATIBLE
+
+
+def test_an_accumulator_that_was_refused_is_refused_in_every_aggregation_that_stores_it() -> None:
+    group = TOTAL.replace("n BIGINT", "n DOUBLE") + "SELECT rider, STDDEV_POP(tip) FROM trips GROUP BY rider;"
+    window = group.replace("FROM trips GROUP BY rider", "FROM trips GROUP BY rider, SESSION(at, INTERVAL '1' MINUTE)")
+    for script in (group, window):
+        report = upgraded(script)
+        assert report.outcome is Outcome.INCOMPATIBLE
+        assert Consequence.REFUSED_AT_RESTORE in {finding.consequence for finding in report.findings}
+    over = "STDDEV_POP(tip) OVER (PARTITION BY rider ORDER BY at ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    assert upgraded(TOTAL.replace("n BIGINT", "n DOUBLE") + f"SELECT rider, {over} FROM trips;").outcome in SAFE
+
+
+KEYED = """
+CREATE TABLE kept (rider STRING, city STRING, n BIGINT, PRIMARY KEY (city) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO kept{} SELECT rider, MAX(city), SUM(fare) FROM trips GROUP BY rider{};
+"""
+
+
+def test_a_key_that_is_not_the_querys_own_is_asked_for_by_the_new_line() -> None:
+    script = SOURCE + KEYED.format("", "")
+    report = upgraded(script)
+    assert (report.outcome, report.findings[0].consequence) == (Outcome.INCOMPATIBLE, Consequence.REFUSED_AT_SUBMIT)
+    assert "set table.exec.sink.require-on-conflict = false" in messages(report)
+    off = Side(script, {"table.exec.sink.require-on-conflict": "false"}, engine="flink", engine_version="2.3")
+    assert check(Side(script, engine="flink", engine_version="1.20"), off).outcome is Outcome.COMPATIBLE
+
+
+# ----------------------------------------------------------------------------------------- a change on top of it
+def changes() -> Iterator[tuple[str, str, Outcome]]:
+    filtered = COUNTED.replace("FROM trips", "FROM trips WHERE fare > 3")
+    yield COUNTED, COUNTED.replace("INSERT INTO result", "INSERT INTO `result` /* as before */"), Outcome.COMPATIBLE
+    yield filtered, filtered.replace("> 3", "> 4"), Outcome.INCOMPATIBLE
+    yield (
+        COUNTED,
+        COUNTED.replace("SUM(fare)", "SUM(fare), COUNT(*)").replace("n B", "n BIGINT, m B"),
+        Outcome.INCOMPATIBLE,
+    )
+
+
+@pytest.mark.parametrize(("old", "new", "outcome"), [*changes()])
+def test_a_change_with_the_upgrade_is_judged_on_both_lines(old: str, new: str, outcome: Outcome) -> None:
+    assert upgraded(old, changed=new).outcome is outcome
+
+
+def test_a_change_that_is_right_on_one_of_the_lines_alone_is_not_safe() -> None:
+    """A time to live on a group aggregation: added on 2.3 it is right, on 1.20 refused."""
+    old, new = (
+        Side(COUNTED, given, engine="flink", engine_version=line)
+        for given, line in (({}, "1.20"), ({"table.exec.state.ttl": "1 h"}, "2.3"))
+    )
+    assert (
+        check(old.on("flink"), Side(new.script, new.settings, engine="flink", engine_version="2.3")).outcome not in SAFE
+    )
+    assert check(Side(COUNTED, engine="flink", engine_version="2.3"), new).outcome is Outcome.COMPATIBLE
+
+
+def test_another_script_is_upgraded_as_it_is_first() -> None:
+    report = upgraded(COUNTED, "1.18", changed=COUNTED.replace("SUM", "MAX"))
+    assert "upgrade with the script as it is first" in messages(report)
