@@ -1,0 +1,68 @@
+"""What a job keeps, whoever tells it: the plan of its script or one that Flink compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.state.operator_ids import StreamGraph
+
+
+class StateKind(StrEnum):
+    """Who keeps a state."""
+
+    POSITIONS = "positions of a source"
+    OPERATOR = "state of an operator"
+    SINK = "state of a sink"
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """What one operator of a job keeps.
+
+    Attributes:
+        kind: Who keeps it.
+        name: The operator in the words of compiled plans; of a source or sink its table.
+        id: The id under which Flink stores it; "" where it cannot be told.
+        layout: How it is laid out, None where nobody said. Equal values restore into each other.
+        meaning: What it says, None where nobody said.
+    """
+
+    kind: StateKind
+    name: str
+    id: str = ""
+    layout: Hashable = None
+    meaning: Hashable = None
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What a job keeps.
+
+    Attributes:
+        graphs: Its operators. Several where it is not certain which of them Flink plans.
+        specs: What they keep, sources first.
+    """
+
+    graphs: tuple[StreamGraph, ...]
+    specs: tuple[StateSpec, ...]
+
+    def has(self, number: str) -> bool | None:
+        """Whether an operator of the job has an id.
+
+        Args:
+            number: The id.
+
+        Returns:
+            None where it cannot be told.
+        """
+        found = {number in graph.ids for graph in self.graphs}
+        return found.pop() if len(found) == 1 else None
+
+
+@dataclass(frozen=True)
+class NotPredicted:
+    """What a job keeps cannot be told from its script; ``reason`` says why, as the end of a sentence."""
+
+    reason: str
