@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Start
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -221,8 +223,8 @@ class Bench:
                 wait_running(self._jobs, job_id)
                 wait_read(self._jobs, job_id, arrival(new.script, "after"), _filling(new, old.folder, "after"))
                 return None, None, _without(self._rows(run, old.folder), old.written)
-        except TargetError as error:
-            if "checkpoint/savepoint" not in str(error):
+        except StateRefused as error:
+            if error.fault is not StateFault.MISFIT:
                 raise
             return outcomes.REFUSED_AT_SUBMIT, _lasting(error), None
         except Ended as ended:
@@ -253,7 +255,7 @@ class Bench:
         try:
             (job_id,) = self._pyflink.submit(script, "pair.py", {**settings, **start.options, **self._cluster})
         except ProgramRefused as refused:
-            raise TargetError(str(refused)) from None
+            raise refusal(str(refused), str(refused)) from None
         return job_id
 
     def _rows(self, run: int, folder: Path) -> tuple[str, ...]:

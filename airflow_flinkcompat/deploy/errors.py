@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
 
 _LIMIT = 600
 
@@ -42,6 +43,29 @@ class SubmissionUnknown(TargetError):
     @property
     def unanswered(self) -> bool:
         return True
+
+
+class StateFault(StrEnum):
+    """What is wrong with a savepoint or checkpoint that no job starts from.
+
+    ``MISFIT``: it does not fit the job. ``GONE``: it is not where it was. ``DAMAGED``: it cannot be read.
+    """
+
+    MISFIT = "misfit"
+    GONE = "gone"
+    DAMAGED = "damaged"
+
+
+class StateRefused(TargetError):
+    """The target does not start the job from the state it was given, for what ``fault`` says."""
+
+    def __init__(self, message: str, fault: StateFault) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+class SnapshotGone(TargetError):
+    """A savepoint is not where it was."""
 
 
 class StopFailed(TargetError):

@@ -1,4 +1,4 @@
-"""The Airflow connection ``flink``: one SQL Gateway, its JobManager, and the ledger of what runs there."""
+"""The Airflow connection ``flink``: one target, by default a SQL Gateway and its JobManager, and its ledger."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class FlinkHook(BaseHook):
         return {**self._extra, "login": self.connection.login, "password": self.connection.password}
 
     def engine(self) -> tuple[str, str]:
-        """Engine and version that the Gateway names: ``("flink", "2.3.0")``. Raises GatewayError."""
+        """Engine and version that the target names: ``("flink", "2.3.0")``. Raises DeployError."""
         with self.get_conn() as target:
             found = target.engine()
         return found.engine, found.version
@@ -215,7 +215,7 @@ class FlinkHook(BaseHook):
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
         runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, Flink"
-        known = "" if jobs is None else f"; JobManager knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
+        known = "" if jobs is None else f"; it knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
         return True, f"{runs} {version}{known}"
 
 

@@ -120,7 +120,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         Args:
             context: Airflow's context of the task.
             event: What the trigger said: ``until``, seconds since the epoch after which the task fails, and ``silent``,
-                whether the Gateway did not answer the triggerer either, at least once.
+                whether the target did not answer the triggerer either, at least once.
 
         Returns:
             What :meth:`execute` returns.
@@ -129,15 +129,15 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self._check_or_wait(context, float(event["until"]), may_wait=event["silent"])
 
     def _check_or_wait(self, context: Context, until: float, *, may_wait: bool = True) -> Any:
-        """Branches, or waits in the triggerer, until that second of the epoch, for a Gateway that does not answer."""
-        from airflow_flinkcompat.deploy import ApiError, SubmissionUnknown
+        """Branches, or waits in the triggerer, until that second of the epoch, for a target that does not answer."""
+        from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
         with readable_errors():
             try:
                 return self._check_and_branch(context)
-            except (ApiError, SubmissionUnknown) as error:
-                if not (self.deferrable and may_wait) or (isinstance(error, ApiError) and not error.unanswered):
+            except DeployError as error:
+                if not (self.deferrable and may_wait and error.unanswered):
                     raise
                 silence = masked_text(str(error))
         if time.time() >= until:

@@ -225,7 +225,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     hand_over=hand_over,
                     offsets=self.source_offsets,
                     options=options,
-                    resumed=Wait(**wait) if wait else None,
+                    resumed=Wait.from_dict(wait) if wait else None,
                     # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
                     asked_at=getattr(context.get("dag_run"), "start_date", None),
                     log=self._note,

@@ -10,7 +10,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, StopFailed, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import (
+    DeployError,
+    SavepointFailed,
+    StateFault,
+    StateRefused,
+    StopFailed,
+    SubmissionUnknown,
+    TargetError,
+)
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare, prepare_job
 from airflow_flinkcompat.deploy.target import (
     Deployed,
@@ -94,13 +102,19 @@ class FakeTarget:
         self.validate(job, start)
         if request_id not in self.server.starts:
             if start.savepoint is not None and start.savepoint not in self.server.savepoints.values():
-                raise TargetError(f"there is no savepoint {start.savepoint}")
+                raise StateRefused(f"there is no savepoint {start.savepoint}", StateFault.GONE)
             name = prepare(job.script, job.source).job_name or job.settings.get(JOB_NAME, "")
             ref = JobRef(f"job-{len(self.server.jobs) + 1}")
             status = JobStatus(ref, name, "RUNNING", True, None)
             if name in self.server.refuses and start.savepoint is not None:
                 self.server.refuses.discard(name)
-                status = replace(status, state="FAILED", tasks_running=False, failure="the state does not fit")
+                status = replace(
+                    status,
+                    state="FAILED",
+                    tasks_running=False,
+                    failure="the state does not fit",
+                    fault=StateFault.MISFIT,
+                )
             self.server.jobs[ref] = FakeJob(status, job, start.savepoint)
             self.server.starts[request_id] = ref
         self.server.answered("start", request_id, SubmissionUnknown)

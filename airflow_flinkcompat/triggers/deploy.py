@@ -73,7 +73,7 @@ class FlinkJobTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         from airflow_flinkcompat.deploy import Wait
 
-        wait = Wait(**self.wait)
+        wait = self._wait()
         self.log.info("waiting for %s", self.what(wait))
         while time.time() < wait.until:
             found = await asyncio.to_thread(self._look, wait)
@@ -83,6 +83,11 @@ class FlinkJobTrigger(BaseTrigger):
             wait = wait if found is None else replace(wait, proven_since=found)
             await asyncio.sleep(self.poll_interval)
         yield TriggerEvent({"wait": asdict(wait)})
+
+    def _wait(self) -> Wait:
+        from airflow_flinkcompat.deploy import Wait
+
+        return Wait.from_dict(self.wait)
 
     def what(self, wait: Wait) -> str:
         """What is waited for, in words."""
@@ -94,7 +99,7 @@ class FlinkJobTrigger(BaseTrigger):
 
         try:
             with self.hook.get_conn() as target:
-                return self._stop(target, wait) if wait.trigger_id else self._start(target, wait)
+                return self._stop(target, wait) if wait.request_id else self._start(target, wait)
         except DeployError as error:
             if error.unanswered:
                 self.log.info("%s", error)
@@ -112,7 +117,7 @@ class FlinkJobTrigger(BaseTrigger):
     def _stop(target: Target, wait: Wait) -> Wait | None:
         from airflow_flinkcompat.deploy.target import Operation, Verb
 
-        asked = target.poll(Operation(Verb(wait.verb), str(wait.trigger_id), wait.job_id))
+        asked = target.poll(Operation(Verb(wait.verb), str(wait.request_id), wait.job_id))
         return None if asked.snapshot is None else wait
 
     def _start(self, target: Target, wait: Wait) -> Wait | float | None:
@@ -169,9 +174,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     async def killed(self) -> None:
         """A person ended, cleared or marked the task."""
-        from airflow_flinkcompat.deploy import Wait
-
-        wait = Wait(**self.wait)
+        wait = self._wait()
         try:
             state = await asyncio.wait_for(asyncio.to_thread(self._state, wait.job_id), _STATE_SECONDS)
         except TimeoutError:
@@ -191,7 +194,7 @@ class FlinkJobTrigger(BaseTrigger):
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import InterruptedEntry
 
-        entry = InterruptedEntry(job_id=wait.job_id, trigger_id=wait.trigger_id, message=message, owner=self.owner)
+        entry = InterruptedEntry(job_id=wait.job_id, request_id=wait.request_id, message=message, owner=self.owner)
         try:
             self.hook.ledger(self.deployment, self.ledger).append(entry)
         except (DeployError, AirflowException) as error:
@@ -199,13 +202,13 @@ class FlinkJobTrigger(BaseTrigger):
 
 
 def _what(wait: Wait) -> str:
-    stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.trigger_id})"
-    return stops if wait.trigger_id else f"job {wait.job_id} to prove that it runs"
+    stops = f"the stop of job {wait.job_id} with a savepoint (request {wait.request_id})"
+    return stops if wait.request_id else f"job {wait.job_id} to prove that it runs"
 
 
 def _left(wait: Wait, state: str) -> str:
     """What is left, and how to go on, in words."""
-    if wait.trigger_id:
+    if wait.request_id:
         return (
             f"It waited for {_what(wait)}, which goes on by itself; the job is {state}, and nothing is started after "
             "it. Clear this task, or deploy again: it finds that stop, not a second one, and starts from its savepoint"

@@ -1,4 +1,4 @@
-"""Waits, in the triggerer, for a SQL Gateway to answer again. What it answers is for the task to judge."""
+"""Waits, in the triggerer, for a target to answer again. What it answers is for the task to judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST, _LAST = 5.0, 60.0
 
 
 class SqlGatewayTrigger(BaseTrigger):
-    """Fires once the SQL Gateway answers, whatever it says, or ``until`` (seconds of the epoch) is over.
+    """Fires once the target answers, whatever it says, or ``until`` (seconds of the epoch) is over.
 
     The event is ``{"until": …, "silent": bool}``; ``silent``: whether it did not answer here either, at least once.
     """
@@ -43,13 +43,13 @@ class SqlGatewayTrigger(BaseTrigger):
         yield TriggerEvent({"until": self.until, "silent": bool(said)})
 
     def _silence(self) -> str | None:
-        """How the Gateway does not answer; None once it does, or where something else is wrong."""
-        from airflow_flinkcompat.deploy import ApiError
+        """How the target does not answer; None once it does, or where something else is wrong."""
+        from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.hooks.flink import FlinkHook
 
         try:
             FlinkHook(self.flink_conn_id).engine()
-        except ApiError as error:
+        except DeployError as error:
             return str(error) if error.unanswered else None
         except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard
             self.log.info("there is something to judge (%s): going on in a worker", type(error).__name__)

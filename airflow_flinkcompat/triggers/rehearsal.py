@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger
@@ -43,8 +44,12 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         super().__init__(flink_conn_id, wait, settle_seconds, poll_interval)
         self.state = state
 
+    def _wait(self) -> Wait:
+        # One of an earlier release does not say which it waits for. Asked for as a savepoint, that of a stop is found.
+        return super()._wait() if "verb" in self.wait else replace(super()._wait(), verb="savepoint")
+
     def what(self, wait: Wait) -> str:
-        if wait.trigger_id:
+        if wait.request_id:
             return f"a savepoint of job {wait.job_id}"
         return f"job {wait.job_id} to {'go on' if wait.proven_since else 'come up'} beside the live one"
 

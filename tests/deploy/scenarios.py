@@ -317,7 +317,7 @@ class Case:
         entries = self.ledger.entries()
         assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
         assert not [entry for entry in entries if entry.passes_over]
-        stops = {each.stop.trigger_id for each in entries if isinstance(each, StoppingEntry)} - {None}
+        stops = {each.stop.request_id for each in entries if isinstance(each, StoppingEntry)} - {None}
         assert len(stops) == self.scenario.stops, f"{len(stops)} stops"
         savepoints = list((self.flink.work_dir / "savepoints" / self.name).glob("*/savepoint-*/_metadata"))
         assert len(savepoints) == self.scenario.stops, f"{len(savepoints)} savepoints"

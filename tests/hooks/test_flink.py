@@ -148,7 +148,7 @@ def test_both_servers_are_reached_with_what_the_connection_holds(
         }
         fields = {"host": "localhost", "port": gateway.port, "schema": "https", "login": "me"}
         right = hook(monkeypatch, **fields, password="planted-pw", extra=json.dumps(extra))
-        assert right.test_connection() == (True, "SQL Gateway 2.3.0; JobManager knows 0 jobs")
+        assert right.test_connection() == (True, "SQL Gateway 2.3.0; it knows 0 jobs")
         assert [line for line, _ in proxy.seen] == [f"CONNECT localhost:{s.port}" for s in (gateway, jobmanager)]
         wrong = hook(monkeypatch, **fields, password="planted-other", extra=json.dumps(extra))
         good, message = wrong.test_connection()
@@ -163,7 +163,7 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         extra = json.dumps({"target": "jobmanager", "jobmanager_url": server.url})
         found = hook(monkeypatch, extra=extra)
         assert found.engine() == ("flink", "2.3.0")
-        assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; JobManager knows 0 jobs")
+        assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; it knows 0 jobs")
         with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
             _ = cluster.stage
         assert cluster.location.addresses == {"jobmanager": server.url}

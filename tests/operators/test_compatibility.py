@@ -26,6 +26,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
@@ -262,6 +263,15 @@ def test_the_check_waits_in_the_triggerer_while_the_gateway_does_not_answer(
     assert again.value.trigger.until == trigger.until
     monkeypatch.setattr(deployed.cluster, "engine", answering)
     assert run.complete(tasks["check"], {"until": trigger.until, "silent": True}) == ["approve", "first", "resume"]
+
+
+def test_a_target_of_others_is_waited_for_by_its_own_word(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> Any:
+        raise AnswerLost("the platform did not answer")
+
+    monkeypatch.setattr(deployed.cluster, "engine", lost)
+    with pytest.raises(TaskDeferred):
+        deployed.checked(script(size=5))
 
 
 def test_a_gateway_that_stays_away_fails_the_check_in_time_and_for_good(

@@ -36,8 +36,8 @@ def told() -> Iterator[Callable[[], str]]:
         yield lambda: "\n".join(record["event"] % record.get("positional_args", ()) for record in records)
 
 
-def wait(trigger_id: str | None = None, seconds: float = 20) -> Wait:
-    return Wait("job-1", time.time(), time.time() + seconds, trigger_id)
+def wait(request_id: str | None = None, seconds: float = 20) -> Wait:
+    return Wait("job-1", time.time(), time.time() + seconds, request_id)
 
 
 def fired(cluster: Pretended, wait: Wait, settle: float = 0, after: Any = None) -> tuple[dict[str, Any], int]:
@@ -60,13 +60,13 @@ def fired(cluster: Pretended, wait: Wait, settle: float = 0, after: Any = None) 
 
 def test_it_waits_for_the_savepoint(cluster: Pretended) -> None:
     found, looks = fired(cluster, wait("stop-1"), after=lambda: cluster.stops.update({"stop-1": "file:/sp"}))
-    assert (found["trigger_id"], found["proven_since"]) == ("stop-1", None)
+    assert (found["request_id"], found["proven_since"]) == ("stop-1", None)
     assert looks > 1
 
 
 def test_a_stop_that_failed_is_for_the_task_to_judge(cluster: Pretended) -> None:
     cluster.fail = "result"
-    assert fired(cluster, wait("stop-1"))[0]["trigger_id"] == "stop-1"
+    assert fired(cluster, wait("stop-1"))[0]["request_id"] == "stop-1"
 
 
 def test_a_silent_cluster_is_asked_again(cluster: Pretended) -> None:
@@ -90,7 +90,7 @@ def test_a_job_that_failed_needs_no_more_waiting(cluster: Pretended) -> None:
 
 def test_the_time_is_over(cluster: Pretended) -> None:
     begin = time.monotonic()
-    assert fired(cluster, wait("stop-1", seconds=0.3))[0]["trigger_id"] == "stop-1"
+    assert fired(cluster, wait("stop-1", seconds=0.3))[0]["request_id"] == "stop-1"
     assert time.monotonic() - begin < 10
 
 
@@ -122,7 +122,7 @@ def killed(trigger: FlinkJobTrigger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trigger_id", "state", "words"),
+    ("request_id", "state", "words"),
     [
         ("stop-1", "RUNNING", "the stop of job job-1 with a savepoint (request stop-1), which goes on by itself"),
         (None, "RUNNING", "job job-1 to prove that it runs; the job is RUNNING and is neither ended nor verified"),
@@ -130,7 +130,7 @@ def killed(trigger: FlinkJobTrigger) -> None:
     ],
 )
 def test_a_kill_stops_nothing_and_is_told(
-    cluster: Pretended, tmp_path: Path, trigger_id: str | None, state: str | None, words: str, told: Callable[[], str]
+    cluster: Pretended, tmp_path: Path, request_id: str | None, state: str | None, words: str, told: Callable[[], str]
 ) -> None:
     cluster.run("job-1")
     if state is None:
@@ -139,7 +139,7 @@ def test_a_kill_stops_nothing_and_is_told(
     ledger = Ledger(tmp_path, "orders")
     ledger.append(StartedEntry(job=JobSpec("SELECT"), start=JobStart(job_id="job-1"), owner="airflow:d/r/t"))
     before = Progress.of(ledger.entries())
-    killed(FlinkJobTrigger("flink_default", asdict(wait(trigger_id)), 60, 0.02, **held))
+    killed(FlinkJobTrigger("flink_default", asdict(wait(request_id)), 60, 0.02, **held))
     last = ledger.entries()[-1]
     assert (last.kind, last.job_id, last.owner) == ("interrupted", "job-1", "airflow:d/r/t")
     assert words in last.message
@@ -188,4 +188,4 @@ def test_a_connection_that_cannot_be_read_is_for_the_task_to_tell(
     cluster: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: (_ for _ in ()).throw(AirflowNotFoundException("none")))
-    assert fired(cluster, wait("stop-1"))[0]["trigger_id"] == "stop-1"
+    assert fired(cluster, wait("stop-1"))[0]["request_id"] == "stop-1"

@@ -1,4 +1,4 @@
-"""The trigger asks a silent SQL Gateway again, less and less often, and judges nothing."""
+"""The trigger asks a silent target again, less and less often, and judges nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy import GatewayError
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers import gateway
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 
@@ -38,9 +39,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], Any], *, seco
     return times, until - time.time()
 
 
-def test_it_fires_once_the_gateway_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("silence", [SILENT, AnswerLost("nothing came")])
+def test_it_fires_once_the_target_answers(monkeypatch: pytest.MonkeyPatch, silence: Exception) -> None:
     with capture_logs() as records:
-        times, left = asked(monkeypatch, lambda time: SILENT if time < 4 else ("flink", "2.3.0"))
+        times, left = asked(monkeypatch, lambda time: silence if time < 4 else ("flink", "2.3.0"))
     assert times == 4
     assert left > 0
     assert len(records) == 1, "silence is said once"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.flink.rest import RestClient
+from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import relocate, resolve_settings
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import (
@@ -23,7 +24,12 @@ from airflow_flinkcompat.sql import ScriptError, Statement
 
 _log = logging.getLogger(__name__)
 _FAILED = 500  # what the SQL Gateway answers where a statement failed
+_SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
 _GONE = re.compile(r"(Session|Operation)\b.*(does not exist|not be found|can not find|cannot find)", re.IGNORECASE)
+
+
+class SubmittedBefore(TargetError):
+    """The cluster has taken a job of this id already."""
 
 
 class ScriptRunner:
@@ -46,7 +52,8 @@ class ScriptRunner:
     ) -> Result:
         """Run ``sql``, which was made of ``statement`` by putting ``prefix`` characters before its first line.
 
-        Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came.
+        Raises TargetError with the statement's place; SubmissionUnknown when no answer to it came. Of a submission it
+        raises StateRefused and SubmittedBefore, too.
         """
         try:
             resolved = resolve_placeholders(sql, self.resolve)
@@ -59,7 +66,10 @@ class ScriptRunner:
             if error.unanswered or (submits and (error.status != _FAILED or _GONE.search(error.reason))):
                 raise SubmissionUnknown(f"{statement.span}: {error}") from None
             reason = relocate(error.reason, statement.span, prefix=prefix)
-            raise TargetError(f"{statement.span}: the SQL Gateway refused the statement: {reason}") from None
+            refused = f"{statement.span}: the SQL Gateway refused the statement: {reason}"
+            if submits and _SUBMITTED_BEFORE.search(error.reason):
+                raise SubmittedBefore(refused) from None
+            raise refusal(refused, error.reason) if submits else TargetError(refused) from None
 
     def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Settings with their placeholders resolved. Raises ScriptRefused, TargetError."""

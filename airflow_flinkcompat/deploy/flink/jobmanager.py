@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_flinkcompat.deploy.errors import condense
+from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, condense
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
+from airflow_flinkcompat.deploy.flink.state_faults import fault_of
 from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, JobStatus
 
 _OK, _NOT_FOUND = 200, 404
@@ -143,6 +144,7 @@ class JobManager(RestClient):
             raise JobManagerError(f"{self.endpoint.place} answers, but is no JobManager") from None
         states = [vertex["status"] for vertex in job.get("vertices", ())]
         history = (exceptions.get("exceptionHistory") or {}).get("entries") or []
+        failure = condense(str(history[0].get("stacktrace", "")), self.redactor) or None if history else None
         return JobStatus(
             JobRef(job_id),
             job["name"],
@@ -150,7 +152,8 @@ class JobManager(RestClient):
             # A task that has finished (a bounded source, say) restored long ago.
             tasks_running=bool(states) and all(state in ("RUNNING", "FINISHED") for state in states),
             completed_checkpoints=int((checkpoints.get("counts") or {}).get("completed", 0)),
-            failure=condense(str(history[0].get("stacktrace", "")), self.redactor) or None if history else None,
+            failure=failure,
+            fault=fault_of(failure),
         )
 
     def restored_from(self, job_id: str) -> str | None:
@@ -318,11 +321,17 @@ class JobManager(RestClient):
             timeout: Seconds the deletion may take.
 
         Raises:
-            JobManagerError: The savepoint is not there or not the cluster's to delete, or the deletion took longer.
+            SnapshotGone: The savepoint is not there.
+            JobManagerError: It is not the cluster's to delete, or the deletion took longer.
         """
         body = {"savepoint-path": path, "triggerId": uuid.uuid4().hex}
-        request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
-        self._operation(f"savepoint-disposal/{request}", "the disposal of the savepoint", timeout)
+        try:
+            request = self.call("POST", "savepoint-disposal", body, idempotent=True)["request-id"]
+            self._operation(f"savepoint-disposal/{request}", "the disposal of the savepoint", timeout)
+        except JobManagerError as error:
+            if fault_of(str(error)) is StateFault.GONE:
+                raise SnapshotGone(str(error)) from None
+            raise
 
     def wait_terminal(self, job_id: str, *, timeout: float) -> str:
         """Wait until the job ended.

@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.target import JobRef, Snapshot, TakenState
 from airflow_flinkcompat.model import JobSpec
 
 SCHEMA = "flinkcompat-ledger/1"
+_STOP_REQUEST = "trigger_id"
 
 
 def _absent() -> dict[str, Any]:
@@ -97,14 +98,14 @@ class JobStart(_Keys):
 class JobStop(_Keys):
     """What is known of a stop.
 
-    ``trigger_id``: what it is asked for under, so that asking again is the same stop; None where the job is cancelled
+    ``request_id``: what it is asked for under, so that asking again is the same stop; None where the job is cancelled
     and goes on from its last checkpoint. ``checkpoint``: the last one before the stop, as ``offsets``, the next offset
     by source partition. ``directory``: where the savepoint is asked to go. Once the job has ended, ``savepoint`` is
     what it left, and ``state`` what the statistics show of that.
     """
 
     job_id: JobRef
-    trigger_id: str | None = None
+    request_id: str | None = None
     checkpoint: Snapshot | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
     directory: str | None = None
@@ -116,13 +117,16 @@ class JobStop(_Keys):
         state = {**(self.state.to_dict() if self.state else {}), "offsets": row.pop("offsets")}
         if (directory := row.pop("directory")) is not None:
             state["directory"] = directory
+        # Under a key of its own: an entry's request_id is that of a start.
+        row[_STOP_REQUEST] = row.pop("request_id")
         return {**row, "state": _ordered(state)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
         state = dict(row.get("state", {}))
         beside = {key: state.pop(key) for key in ("offsets", "directory") if key in state}
-        return super().from_dict({**row, "offsets": {}, **beside, "state": TakenState.from_dict(state)})
+        given = {**row, "request_id": row.get(_STOP_REQUEST), "offsets": {}, **beside}
+        return super().from_dict({**given, "state": TakenState.from_dict(state)})
 
 
 def _read_job(row: Mapping[str, Any]) -> JobSpec:
@@ -464,12 +468,25 @@ class FailedVersionEntry(VersionEntry):
 
 @dataclass(frozen=True, kw_only=True)
 class InterruptedEntry(LedgerEntry):
-    """A person ended the task that waited for a stop (``trigger_id``), or for the proof of a start."""
+    """A person ended the task that waited for a stop (``request_id``), or for the proof of a start."""
 
     KIND = "interrupted"
 
     job_id: JobRef
-    trigger_id: str | None = None
+    request_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as it is stored, the request by the key that a stop has.
+
+        Returns:
+            JSON values, by every key of the schema.
+        """
+        row = super().to_dict()
+        return {**row, _STOP_REQUEST: row["request_id"], "request_id": None}
+
+    @classmethod
+    def _read(cls, row: Mapping[str, Any]) -> Self:
+        return super()._read({**row, "request_id": row.get(_STOP_REQUEST)})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ def compare_state(saved: TakenState | None, first: TakenState | None) -> tuple[t
     therefore looked for by the names of its operators, and compared with the vertices they are in now.
     """
     if saved is None or first is None or not saved.vertices or not first.vertices:
-        return ("state sizes: not compared, the JobManager does not show them",), ""
+        return ("state sizes: not compared, the target does not show them",), ""
     lines = [f"state: {first.bytes:,} bytes in the first checkpoint, {saved.bytes:,} in the savepoint"]
     kept = [(before, first.vertices[key]) for key, before in saved.vertices.items() if key in first.vertices]
     missing = [before for key, before in saved.vertices.items() if before.bytes and key not in first.vertices]

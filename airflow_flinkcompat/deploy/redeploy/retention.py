@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from contextlib import suppress
+
+from airflow_flinkcompat.deploy.errors import DeployError, SnapshotGone
 from airflow_flinkcompat.deploy.ledger.entries import DisposedEntry, HeadEntry, LedgerEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot
@@ -21,11 +23,8 @@ def dispose_old(run: Run) -> None:
         return
     try:
         for savepoint in surplus(run.ledger.entries(), keep):
-            try:
+            with suppress(SnapshotGone):  # an earlier run died before it wrote it down
                 run.target.dispose(savepoint)
-            except DeployError as error:
-                if "FileNotFound" not in str(error):  # gone already: an earlier run died before it wrote it down
-                    raise
             run.append(DisposedEntry(savepoint=savepoint, owner=run.owner))
             run.log(f"disposed of the savepoint {savepoint}: the latest {keep} are kept")
     except DeployError as error:
@@ -36,7 +35,7 @@ def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]
     """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first."""
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
-    taken = dict.fromkeys(stop.savepoint for stop in stops if stop.trigger_id and stop.savepoint)
+    taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)
     head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
     kept = {*gone, *list(taken)[-max(keep, 1) :], head.start.savepoint if head else None}
     return tuple(path for path in taken if path not in kept)

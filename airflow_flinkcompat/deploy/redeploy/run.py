@@ -88,7 +88,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Wait:
-    """A wait that goes on elsewhere: for a stop or a savepoint (``trigger_id``, ``verb``), or for the proof of a start.
+    """A wait that goes on elsewhere: for a stop or a savepoint (``request_id``, ``verb``), or for the proof of a start.
 
     Times are seconds since the epoch; after ``until`` there is nothing more to wait for.
     """
@@ -96,9 +96,22 @@ class Wait:
     job_id: JobRef
     since: float
     until: float
-    trigger_id: str | None = None
+    request_id: str | None = None
     proven_since: float | None = None
     verb: str = str(Verb.STOP)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Wait:
+        """The wait that ``asdict`` made of one, also in an earlier release.
+
+        Args:
+            row: The wait as JSON values; earlier releases name the request ``trigger_id``.
+
+        Returns:
+            The wait.
+        """
+        names = {"trigger_id": "request_id"}
+        return cls(**{names.get(key, key): value for key, value in row.items()})
 
 
 class Waiting(Exception):
@@ -225,7 +238,7 @@ class Run:
     def since(self, wait: Wait) -> float:
         """When this wait began, also where an earlier call began it."""
         resumed = self.resumed
-        same = resumed is not None and (resumed.job_id, resumed.trigger_id) == (wait.job_id, wait.trigger_id)
+        same = resumed is not None and (resumed.job_id, resumed.request_id) == (wait.job_id, wait.request_id)
         return resumed.since if same and resumed is not None else wait.since
 
     def left(self, timeout: float, wait: Wait) -> float:

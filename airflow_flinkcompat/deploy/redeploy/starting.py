@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import DeployError, StateFault
 from airflow_flinkcompat.deploy.flink.statements import set_options
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
@@ -38,18 +38,16 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.model import StartMode
 
-_WHOLE = (
-    " The savepoint cannot be read: put a whole copy of it in its place first, or start stateless with ended jobs "
-    "allowed."
-)
 _NO_STATE = {
-    "FileNotFoundException": (
+    StateFault.GONE: (
         " The savepoint is not where it was: put it back first, or start stateless with ended jobs allowed."
     ),
-    "EOFException": _WHOLE,
-    "Unexpected magic number": _WHOLE,
+    StateFault.DAMAGED: (
+        " The savepoint cannot be read: put a whole copy of it in its place first, or start stateless with ended jobs "
+        "allowed."
+    ),
 }
-"""What Flink says of a savepoint that no job can start from, and what to do then."""
+"""What to do about a savepoint that no job can start from."""
 
 
 def start(
@@ -156,7 +154,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(FailedEntry(**run.way_back(head), start=start, message=message))
         runs = f"{left}, beside it nothing" if left else "Nothing"
-        gone = next((words for reason, words in _NO_STATE.items() if reason in str(error)), "")
+        gone = _NO_STATE.get(error.fault, "") if error.fault else ""
         commands = _commands(run, head, savepoint, start.start_mode)
         return StartFailed(f"{message}.\n{runs} of {run.ledger.deployment} runs now.{gone}\n{commands}")
     message = (

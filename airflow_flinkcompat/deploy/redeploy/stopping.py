@@ -59,8 +59,8 @@ class Stopped:
     def of(cls, entry: StoppedEntry, steps: Sequence[StepEntry]) -> Stopped:
         """As an entry among these steps holds it."""
         left = entry.stop
-        spent = any(step.request_id == left.trigger_id for step in steps)
-        return cls(left.savepoint, left.state, left.offsets, None if spent else left.trigger_id)
+        spent = any(step.request_id == left.request_id for step in steps)
+        return cls(left.savepoint, left.state, left.offsets, None if spent else left.request_id)
 
 
 def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
@@ -75,7 +75,7 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
         run.log(f"entry {stopping.number} began to stop job {job_id}: finding out what became of it")
     else:
         stopping = _intent(run, job_id)
-    if stopping.stop.trigger_id is None:
+    if stopping.stop.request_id is None:
         run.log(f"cancelling job {job_id}: its latest retained checkpoint is what goes on")
         stopped = _cancelled(run, stopping.stop)
     else:
@@ -92,12 +92,12 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
         )
     )
     run.log(f"stopped; its state is in {stopped.savepoint}")
-    return replace(stopped, offsets=stopping.stop.offsets, request_id=stopping.stop.trigger_id)
+    return replace(stopped, offsets=stopping.stop.offsets, request_id=stopping.stop.request_id)
 
 
 def _fits(run: Run, begun: JobStop) -> bool:
     """Whether an earlier intent is one of this run: to cancel a job that still runs takes its start mode."""
-    return begun.trigger_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
+    return begun.request_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
 def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> TakenState:
@@ -125,26 +125,26 @@ def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
     """Write down what is about to be done, under an id by which the cluster can be asked about it."""
     if run.mode is StartMode.CHECKPOINT:
         taken: TakenState | None = last_checkpoint(run, job_id)
-        trigger_id = None
+        request_id = None
     else:
-        taken, trigger_id = taken_state(run, job_id, "completed"), new_id()
+        taken, request_id = taken_state(run, job_id, "completed"), new_id()
     asked = JobStop(
         job_id,
-        trigger_id,
+        request_id,
         checkpoint=(taken.path or None) if taken else None,
         offsets=dict(run.target.source_offsets(job_id)) if isinstance(run.target, OffsetStatistics) else {},
-        directory=_directory(run, trigger_id) if trigger_id else None,
+        directory=_directory(run, request_id) if request_id else None,
     )
     return run.append(StoppingEntry(**run.attempt, start_mode=str(run.mode), stop=asked))
 
 
 def _stopped(run: Run, asked: JobStop, head: HeadEntry) -> Stopped:
-    job_id, trigger_id, directory = asked.job_id, str(asked.trigger_id), asked.directory
-    operation = Operation(Verb.STOP, trigger_id, job_id, directory=directory)
+    job_id, request_id, directory = asked.job_id, str(asked.request_id), asked.directory
+    operation = Operation(Verb.STOP, request_id, job_id, directory=directory)
     try:
         if run.runs(job_id):
-            run.target.stop(job_id, trigger_id, directory)
-        wait = Wait(job_id, time.time(), 0, trigger_id)
+            run.target.stop(job_id, request_id, directory)
+        wait = Wait(job_id, time.time(), 0, request_id)
         timeout = run.options.stop_timeout
         savepoint = run.wait(
             lambda: run.target.poll(operation).snapshot, lambda s: s is None, timeout, wait, _LOOK_SECONDS
@@ -245,7 +245,7 @@ def savepoint_root(run: Run) -> str | None:
     return run.target.savepoint_root() if isinstance(run.target, SavepointStore) else None
 
 
-def _directory(run: Run, trigger_id: str) -> str | None:
+def _directory(run: Run, request_id: str) -> str | None:
     """A folder for this one stop, so that a savepoint found there is its own; None: the cluster names no place."""
     root = savepoint_root(run)
-    return f"{root.rstrip('/')}/{run.ledger.deployment}/{trigger_id}" if root else None
+    return f"{root.rstrip('/')}/{run.ledger.deployment}/{request_id}" if root else None

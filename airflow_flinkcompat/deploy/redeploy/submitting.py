@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefused
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, JobStart, StartEntry
 from airflow_flinkcompat.deploy.redeploy.run import IN_FLIGHT_SECONDS, Run, Wait, Waiting, age_of
@@ -27,12 +26,14 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 
 # Between two submissions of one job; the client itself has tried several times before.
 _PAUSE_SECONDS = 2.0
-# What Flink says where the job does not fit the state: it would say so to every submission of that job.
-_STATE_REFUSED = re.compile(r"Cannot map checkpoint/savepoint state|Max parallelism mismatch")
 
 
 class StartRefused(DeployError):
-    """The job does not run from the state it was given, for certain."""
+    """The job does not run from the state it was given, for certain; ``fault``: what is wrong with that state."""
+
+    def __init__(self, message: str, fault: StateFault | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 class NotYet(StartRefused):
@@ -71,9 +72,11 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
         try:
             started = run.target.start(job, given, operation.request_id).job
         except DeployError as error:
-            over = time.time() >= at_work_until or _STATE_REFUSED.search(str(error))
+            fault = error.fault if isinstance(error, StateRefused) else None
+            # A state that does not fit is refused whenever the job is submitted.
+            over = time.time() >= at_work_until or fault is StateFault.MISFIT
             if not error.unanswered and over and _answers(run):
-                raise StartRefused(f"the job was refused: {error}") from None
+                raise StartRefused(f"the job was refused: {error}", fault) from None
             if error.unanswered:
                 at_work_until = time.time() + IN_FLIGHT_SECONDS
             run.log(f"{'no answer' if error.unanswered else 'an earlier submission may still be at work'}: {error}")
@@ -153,7 +156,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
             str(error), replace(wait, since=run.since(wait), until=until, proven_since=error.proven_since)
         ) from None
     except VerificationFailed as error:
-        raise StartRefused(str(error)) from None
+        raise StartRefused(str(error), error.fault) from None
 
 
 def _start_history(run: Run, job_id: JobRef, given: Start, earlier: StartEntry) -> StartHistory:

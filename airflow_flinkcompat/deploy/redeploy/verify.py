@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import DeployError, StateFault
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.comparison import compare_offsets, compare_state
 from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory
@@ -35,7 +35,11 @@ _BAD_STATES = frozenset({"FAILING", "FAILED", "CANCELLING", "CANCELED", "RESTART
 
 
 class VerificationFailed(DeployError):
-    """The job does not run from the state it was given; the message says what was seen."""
+    """The job does not run from the state it was given; the message says what was seen, ``fault`` what of the state."""
+
+    def __init__(self, message: str, fault: StateFault | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 class Unproven(VerificationFailed):
@@ -205,7 +209,7 @@ class _Watch:
             self.failed_since = self.clock()
         if status.failure or self.clock() - self.failed_since >= _REASON_SECONDS:
             why = status.failure or "no reason is given"
-            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}")
+            raise VerificationFailed(f"the job {self.job_id} is {status.state} after its start: {why}", status.fault)
         self.missing = f"it is {status.state}"
 
     def _lacks(self, status: JobStatus) -> str:

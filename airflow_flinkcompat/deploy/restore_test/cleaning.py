@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
-from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, StopFailed
+from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, SnapshotGone, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.restore_test.stage import Stage
 from airflow_flinkcompat.deploy.restore_test.started import Started
@@ -72,5 +73,6 @@ def _end_savepoint(target: Stage, asked: Operation, _may_come: bool) -> str:
         return ""
     if snapshot is None:
         return f"the savepoint {asked.request_id} of job {asked.job} is still being written"
-    target.dispose(snapshot)
+    with suppress(SnapshotGone):
+        target.dispose(snapshot)
     return ""

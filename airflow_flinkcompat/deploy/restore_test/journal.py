@@ -69,7 +69,7 @@ class Journal:
                 raise
             wait = Wait(JobRef(job_id), since, time.time() + left, proven_since=since if settles else None)
             if asked is not None:
-                wait = replace(wait, trigger_id=asked.request_id, verb=str(asked.verb))
+                wait = replace(wait, request_id=asked.request_id, verb=str(asked.verb))
             raise Waiting(f"waiting: {step}", wait) from None
 
     def begun(self, step: str) -> float:

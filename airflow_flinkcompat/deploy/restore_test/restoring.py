@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefused, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
@@ -180,7 +180,7 @@ class Runner:
         except Overdue:
             raise Unanswered(f"{self._target} did not name the job it was asked to start") from None
         except TargetError as error:
-            if "checkpoint/savepoint" in str(error):
+            if isinstance(error, StateRefused) and error.fault is StateFault.MISFIT:
                 raise RestoreRefused(str(error), "submit") from None
             raise Inconclusive(str(error)) from None
         return str(job)

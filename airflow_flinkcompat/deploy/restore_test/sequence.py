@@ -305,12 +305,12 @@ class _Run:
     def _aside(self, restored: Restored, saved: Iterable[StoredOperator] | None) -> frozenset[str]:
         found = self.target.left_aside(restored.job_id)
         if found is not None:
-            self._rest_on("operators by the JobManager's log")
+            self._rest_on("operators by the cluster's log")
             return found
         own = self._stored(restored.savepoint, restored.job_id)
         if saved is None or own is None:
             raise Inconclusive(
-                "which state was taken cannot be told: the JobManager's log does not say it, and the savepoints' "
+                "which state was taken cannot be told: the cluster's log does not say it, and the savepoints' "
                 "metadata cannot be read from here"
             )
         self._rest_on("operators by the metadata of both savepoints")

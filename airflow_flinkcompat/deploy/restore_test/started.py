@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_flinkcompat.deploy.target import Operation
+from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Started:
         """What these messages announce."""
         started = cls()
         for message in messages:
-            started.take(Operation.from_dict(message))
+            started.take(_operation(message))
         return started
 
     def messages(self) -> list[dict[str, Any]]:
@@ -37,3 +37,14 @@ class Started:
 
     def take(self, operation: Operation) -> None:
         self.operations[operation.request_id] = operation
+
+
+def _operation(message: Mapping[str, Any]) -> Operation:
+    """What a message announces. Earlier releases name a job, or a savepoint and not whether a stop takes it."""
+    if "verb" in message:
+        return Operation.from_dict(message)
+    if "job" in message:
+        return Operation(Verb.START, str(message["job"]), JobRef(message["job"]))
+    job, request = message["savepoint"]
+    path = message.get("path")
+    return Operation(Verb.SAVEPOINT, request, JobRef(job), None if path is None else Snapshot(path))

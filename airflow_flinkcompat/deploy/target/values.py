@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
+from airflow_flinkcompat.deploy.errors import StateFault
 from airflow_flinkcompat.model import StartMode
 
 JobRef = NewType("JobRef", str)
@@ -129,7 +130,7 @@ class JobStatus:
     """One look at a job. ``failure`` is the root cause of its latest failure, also of one it restarted after.
 
     ``tasks_running``: every task runs, so none of them is still restoring its state. ``completed_checkpoints``: None
-    where the target does not show checkpoints.
+    where the target does not show checkpoints. ``fault``: what that failure says of the state the job was given.
     """
 
     job_id: JobRef
@@ -138,6 +139,7 @@ class JobStatus:
     tasks_running: bool = False
     completed_checkpoints: int | None = 0
     failure: str | None = None
+    fault: StateFault | None = None
 
     @property
     def terminal(self) -> bool:

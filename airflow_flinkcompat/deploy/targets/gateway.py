@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Self
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.compiled_plans import compile_plans
-from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
+from airflow_flinkcompat.deploy.flink.execution import ScriptRunner, SubmittedBefore
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.rest import Closing, Endpoint
@@ -40,7 +39,6 @@ from airflow_flinkcompat.state.compiled import CompiledPlan
 _JOB_ID = "$internal.pipeline.job-id"
 # Names the table that carries other options.
 _PRIVATE = "flinkcompat"
-_SUBMITTED_BEFORE = re.compile(r"Duplicate(Application|Job)SubmissionException")
 
 
 class SqlGatewayPlanner(Closing):
@@ -173,11 +171,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
             config = {**options, "table.dml-sync": "false", _JOB_ID: wanted}
             try:
                 accepted = self._runner.run(session, prepared.job, prepared.job_sql, config, submits=True).job_id
-            except SubmissionUnknown:
-                raise
-            except TargetError as error:
-                if not _SUBMITTED_BEFORE.search(str(error)):
-                    raise
+            except SubmittedBefore:
                 accepted = wanted
         if not accepted:
             raise SubmissionUnknown(f"{prepared.job.span}: the SQL Gateway accepted the statement but named no job")

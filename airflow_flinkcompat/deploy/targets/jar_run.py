@@ -12,11 +12,12 @@ import zipfile
 from contextlib import suppress
 from typing import Any, Self
 
-from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
+from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
@@ -85,7 +86,8 @@ class JobManagerTarget(JobManagerJobs):
             if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
             if self.status(ref) is None:  # else it was submitted before
-                raise TargetError(f"{job.source}: the JobManager refused the script: {error.reason}") from None
+                said = f"{job.source}: the JobManager refused the script: {error.reason}"
+                raise refusal(said, error.reason) from None
         return Operation(Verb.START, request_id, ref)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:

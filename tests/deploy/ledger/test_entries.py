@@ -87,7 +87,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "effective_settings": st.dictionaries(texts, mappings, max_size=2),
     "rolls_back_to": st.none() | numbers,
     "job_id": texts,
-    "trigger_id": maybe,
+    "request_id": maybe,
     "savepoint": texts,
 }  # fmt: skip
 entries = st.sampled_from(ENTRY_TYPES).flatmap(

@@ -229,7 +229,7 @@ def test_a_cleared_run_tries_again_what_was_rolled_back(target: Pretended, ledge
 def requests(ledger: Ledger) -> list[tuple[str, str | None]]:
     """What the stops and starts of a ledger were asked for under, in order."""
     return [
-        (entry.kind, entry.stop.trigger_id if isinstance(entry, StoppingEntry) else entry.request_id)
+        (entry.kind, entry.stop.request_id if isinstance(entry, StoppingEntry) else entry.request_id)
         for entry in ledger.entries()
         if isinstance(entry, StoppingEntry | StartingEntry | RollingBackEntry)
     ]

@@ -29,6 +29,7 @@ from airflow_flinkcompat.deploy import (
     TargetError,
     deploy,
 )
+from airflow_flinkcompat.deploy.errors import SnapshotGone, StateFault, StateRefused
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManagerError
 from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
@@ -521,7 +522,9 @@ def test_state_that_does_not_fit_is_refused_at_once_whatever_was_heard_before(
 
     def refused(_message: str) -> DeployError:
         target.fail = ""
-        return DeployError("Cannot map checkpoint/savepoint state for operator a to the new program")
+        return StateRefused(
+            "Cannot map checkpoint/savepoint state for operator a to the new program", StateFault.MISFIT
+        )
 
     target.error = refused
     with pytest.raises(RolledBack, match="Cannot map"):
@@ -587,7 +590,7 @@ def test_statistics_of_another_savepoint_are_not_compared(target: Pretended, led
     run(target, ledger, V1)
     target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
     target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
-    assert "state sizes: not compared, the JobManager does not show them" in run(target, ledger, V2).evidence
+    assert "state sizes: not compared, the target does not show them" in run(target, ledger, V2).evidence
 
 
 def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Pretended, ledger: Ledger) -> None:
@@ -625,6 +628,19 @@ def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended,
     assert head.start.savepoint == "file:/sp/orders/job-5/job-4"
     assert surplus(ledger.entries(), 1) == ("file:/sp/orders/job-4/job-3",)
     assert surplus(ledger.entries(), 0) == ("file:/sp/orders/job-4/job-3",)
+
+
+@pytest.mark.parametrize(("error", "noted"), [(SnapshotGone("gone"), 1), (JobManagerError("full"), 0)])
+def test_a_savepoint_that_is_gone_already_is_not_asked_for_again(
+    target: Pretended, ledger: Ledger, error: Exception, noted: int
+) -> None:
+    def dispose(_savepoint: str) -> None:
+        raise error
+
+    target.dispose = dispose  # type: ignore[method-assign]
+    for number in range(3):
+        run(target, ledger, (V1, V2)[number % 2], options={"keep_savepoints": 1})
+    assert [entry.kind for entry in ledger.entries()].count("disposed") == noted
 
 
 def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretended, ledger: Ledger) -> None:

@@ -226,7 +226,7 @@ def test_a_rehearsal_that_waits_elsewhere_comes_to_the_same(
                 try:
                     found = rehearse(cluster(gateway, jobs), job_id, old, proposed, impatient, said.append, state)
                 except Paused as paused:
-                    waits.append((paused.wait.job_id, paused.wait.trigger_id is not None))
+                    waits.append((paused.wait.job_id, paused.wait.request_id is not None))
                     state = json.loads(json.dumps(paused.state))
                     wait_for(_over(local_flink, paused), f"{paused}")
             assert found.finding is finding, found.lines()

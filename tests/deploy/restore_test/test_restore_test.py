@@ -52,7 +52,7 @@ FINDINGS = {
         claimed=(WINDOW, SOURCE),
         unclaimed=(StoredOperator("4558" * 8, "StreamingFileWriter", True),),
         begun=(StoredOperator("99" * 16, "Deduplicate[4]", True),),
-        basis=("operators by the JobManager's log",),
+        basis=("operators by the cluster's log",),
     ),
     "refused": Rehearsal(
         RehearsalFinding.REFUSED,

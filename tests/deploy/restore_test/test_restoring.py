@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, JobStatus, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test import journal, restoring
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
@@ -99,10 +100,21 @@ def test_all_of_it_is_announced_before_it_is_asked_for(named: bool) -> None:
     assert again == watcher.started
 
 
+def test_what_an_earlier_release_had_announced_is_taken_over() -> None:
+    """It named jobs and savepoints by their ids alone, not what each was to become."""
+    stored = [{"job": "a"}, {"savepoint": ["a", "s1"], "path": None}, {"savepoint": ["live", "s2"], "path": "file:/2"}]
+    assert list(Started.of({"started": stored}).operations.values()) == [
+        Operation(Verb.START, "a", JobRef("a")),
+        Operation(Verb.SAVEPOINT, "s1", JobRef("a")),
+        Operation(Verb.SAVEPOINT, "s2", JobRef("live"), Snapshot("file:/2")),
+    ]
+
+
 FAILED = JobStatus(JobRef("job-7"), "n", "FAILED", failure="it does not fit")
 ENDS = {
     "unanswered": (Place(error=SubmissionUnknown("no answer")), Unanswered, "no answer"),
-    "refused at submit": (Place(error=TargetError("Cannot map checkpoint/savepoint state")), RestoreRefused, "Cannot"),
+    "refused at submit": (Place(error=StateRefused("Cannot map it", StateFault.MISFIT)), RestoreRefused, "Cannot"),
+    "its savepoint is gone": (Place(error=StateRefused("no such file", StateFault.GONE)), Inconclusive, "no such"),
     "refused otherwise": (Place(error=TargetError("no such table")), Inconclusive, "no such table"),
     "failed at restore": (Place(FAILED, at_restore=True), RestoreRefused, "it does not fit"),
     "failed before": (Place(FAILED), Inconclusive, "failed before it ran, not over its state: it does not fit"),
@@ -127,10 +139,10 @@ def test_a_savepoint_that_takes_long_is_waited_for_elsewhere() -> None:
     with pytest.raises(Waiting) as waiting:
         restored(Place(written=False), Watched(), savepoint=600, here=0.0)
     wait = waiting.value.wait
-    assert (wait.job_id, wait.verb, wait.trigger_id is not None) == ("job-7", "stop", True)
+    assert (wait.job_id, wait.verb, wait.request_id is not None) == ("job-7", "stop", True)
     with pytest.raises(Waiting) as waiting:
         restored(Place(JobStatus(JobRef("job-7"), "n", "CREATED")), Watched(), start=600, here=0.0)
-    assert waiting.value.wait.trigger_id is None
+    assert waiting.value.wait.request_id is None
 
 
 def test_a_strict_submission_is_cancelled() -> None:

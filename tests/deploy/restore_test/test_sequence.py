@@ -207,7 +207,7 @@ def test_dropped_state_is_a_refusal_in_flinks_words(log: bool, monkeypatch: pyte
     result = found(world, monkeypatch)
     assert (result.finding, result.at, result.reason) == (RehearsalFinding.REFUSED, "submit", "Cannot map")
     assert result.dropped == (AGGREGATE,)
-    assert result.basis[0].startswith("operators by the JobManager's log" if log else "operators by the metadata")
+    assert result.basis[0].startswith("operators by the cluster's log" if log else "operators by the metadata")
 
 
 def test_operators_without_state_may_go(monkeypatch: pytest.MonkeyPatch) -> None:

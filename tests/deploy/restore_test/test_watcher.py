@@ -82,6 +82,15 @@ def test_cleaning_up_ends_jobs_and_savepoints() -> None:
     assert disposed == {"file:/s/1", "file:/s/2"}
 
 
+def test_a_savepoint_that_is_gone_is_cleaned_up() -> None:
+    gone = ok(status={"id": "COMPLETED"}, operation={"failure-cause": {"stack-trace": "FileNotFoundException: /s/1"}})
+    server = Server(
+        {"POST /savepoint-disposal": [ok(**{"request-id": "r"})], "GET /savepoint-disposal/r": [gone]},
+    )
+    assert clean_up(target(server), started(Operation(Verb.STOP, "t", ONE, "file:/s/1")), timeout=0.5) == []
+    assert server.count("POST /savepoint-disposal") == 1
+
+
 def test_what_cannot_be_cleaned_up_is_told() -> None:
     server = Server(
         {

@@ -7,8 +7,8 @@ import re
 import httpx
 import pytest
 
-from airflow_flinkcompat.deploy import SqlGatewayTarget, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.errors import CannotRehearse
+from airflow_flinkcompat.deploy import SqlGatewayTarget, TargetError
+from airflow_flinkcompat.deploy.errors import CannotRehearse, StateFault, StateRefused
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.flink.test_clients import Server, jobmanager, ok
@@ -97,9 +97,9 @@ def test_what_the_gateway_refuses_and_what_nobody_knows_are_told_apart() -> None
     server = Explaining()
     test = target(server).restore_test(JOB, "private")
     server.refused["INSERT"] = "IllegalStateException: Failed to rollback to checkpoint/savepoint s"
-    with pytest.raises(TargetError, match="checkpoint/savepoint") as refused:
+    with pytest.raises(StateRefused, match="checkpoint/savepoint") as refused:
         test.start("n", Snapshot("s"), REQUEST, ignore_unclaimed=False)
-    assert not isinstance(refused.value, SubmissionUnknown)
+    assert refused.value.fault is StateFault.MISFIT
     server.refused["INSERT"] = "DuplicateJobSubmissionException: Job has already been submitted"
     assert test.start("n", Snapshot("s"), REQUEST, ignore_unclaimed=False).job == REQUEST, "it is the same start"
 
