@@ -574,6 +574,7 @@ def test_help_and_version(run: Run) -> None:
     assert run("nonsense").code == 2
 
 
+@pytest.mark.slow
 def test_the_installed_module_runs(tmp_path: Path) -> None:
     """Through a real process: the exit code and nothing on standard error."""
     for name, text in (("old", V1), ("new", INCOMPATIBLE)):
@@ -585,6 +586,7 @@ def test_the_installed_module_runs(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("check", "old.sql", "old.sql"), ("batch", "pairs.jsonl"), ("rules",)], ids=" ".join)
 def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
     (tmp_path / "old.sql").write_text(V1, encoding="utf-8")
@@ -825,6 +827,7 @@ def test_a_gate_of_batch_is_not_passed_by_what_cannot_be_read(run: Run) -> None:
     assert run("batch", "-", "--engine", "flink", stdin=pairs).code == 0
 
 
+@pytest.mark.slow
 def test_batch_streams(tmp_path: Path) -> None:
     """Each answer comes before the next line is asked for."""
     args = [sys.executable, "-m", "airflow_flinkcompat.cli", "batch", "-"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,18 @@ import pytest
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 PACKAGE = Path(__file__).parents[1] / "airflow_flinkcompat"
-MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its path, read when the first test asks."""
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def classes() -> dict[str, list[tuple[str, frozenset[str]]]]:
     """Every class name → the modules that define it, each with the names of its bases."""
     found: dict[str, list[tuple[str, frozenset[str]]]] = {}
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 bases = frozenset(ast.unparse(base).rpartition(".")[2] for base in node.bases)
@@ -49,7 +55,7 @@ def engine_tests(tree: ast.AST) -> Iterator[int]:
 
 def test_no_code_asks_which_engine_it_has() -> None:
     """What differs from engine to engine is data of :class:`EngineFacts`, or an adjuster of its engine."""
-    found = [f"{module}:{line}" for module, tree in MODULES.items() for line in engine_tests(tree)]
+    found = [f"{module}:{line}" for module, tree in modules().items() for line in engine_tests(tree)]
     assert found == []
 
 

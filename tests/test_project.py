@@ -95,11 +95,13 @@ class TestPackaging:
         jsonschema.validate(get_provider_info(), schema)
 
 
+@pytest.mark.slow
 def test_import_contracts() -> None:
     done = run(BIN / "lint-imports", "--no-cache")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_import_contracts_bite(tmp_path: Path) -> None:
     """The contracts catch each kind of wrong import, also inside a function and for typing only."""
     package = tmp_path / "airflow_flinkcompat"

@@ -176,10 +176,11 @@ def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
 def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
     """What every rule says of its pairs, then the differences that none of them claimed."""
     claimed: set[str] = set()
+    targets = {scope: tuple(_targets(scope, change)) for scope in RuleScope}
     for rule in ALL:
         if rule.level is Level.UNCHANGED:
             continue
-        for target in _targets(rule.scope, change):
+        for target in targets[rule.scope]:
             for match in one_for_each_table(rule.find(target), rule, change):
                 claimed.update(match.claims)
                 if engine.name not in rule.not_applicable:

@@ -54,6 +54,10 @@ class FunctionCall:
     type: DataType
     span: Span | None = field(default=None, compare=False)
 
+    def __post_init__(self) -> None:
+        # Every call is asked for something of it, and the first look at a cached_property takes as long as two calls.
+        self.__dict__["memo"] = {}
+
     @cached_property
     def memo(self) -> dict[str, Any]:
         """What was worked out of this call, by name, and never part of it.
@@ -106,7 +110,9 @@ def placed(value: Expression, span: Span | None) -> Expression:
         return Literal(value.value, value.type, span)
     if isinstance(value, InputRef):
         return InputRef(value.index, value.type, span)
-    return replace(value, span=span) if isinstance(value, FunctionCall) else _leaf_with(value, "span", span)
+    if isinstance(value, FunctionCall):
+        return FunctionCall(value.function, value.args, value.type, span)
+    return _leaf_with(value, "span", span)
 
 
 def untyped(leaf: Leaf) -> Leaf:

@@ -176,6 +176,29 @@ class Output:
     types: tuple[DataType, ...] = field(default=(), compare=False)
     span: Span | None = field(default=None, compare=False)
 
+    @cached_property
+    def _operators(self) -> tuple[Operator, ...]:
+        def below(segment: StatelessSegment) -> tuple[Operator, ...]:
+            if not isinstance(segment.origin, Operator):
+                return ()
+            return (segment.origin, *(found for inner in segment.origin.segments for found in below(inner)))
+
+        return below(self.segment)
+
+    @cached_property
+    def _sources(self) -> tuple[Source, ...]:
+        found: dict[Source, None] = {}
+
+        def below(segment: StatelessSegment) -> None:
+            if isinstance(segment.origin, Source):
+                found[segment.origin] = None
+            elif isinstance(segment.origin, Operator):
+                for inner in segment.origin.segments:
+                    below(inner)
+
+        below(self.segment)
+        return tuple(found)
+
 
 def operators(output: Output) -> tuple[Operator, ...]:
     """All stateful operators below a sink, nearest the sink first.
@@ -186,13 +209,7 @@ def operators(output: Output) -> tuple[Operator, ...]:
     Returns:
         The operators, one entry per path to the sink.
     """
-
-    def below(segment: StatelessSegment) -> tuple[Operator, ...]:
-        if not isinstance(segment.origin, Operator):
-            return ()
-        return (segment.origin, *(found for inner in segment.origin.segments for found in below(inner)))
-
-    return below(output.segment)
+    return output._operators
 
 
 def sources(output: Output) -> tuple[Source, ...]:
@@ -204,17 +221,7 @@ def sources(output: Output) -> tuple[Source, ...]:
     Returns:
         The distinct tables.
     """
-    found: dict[Source, None] = {}
-
-    def below(segment: StatelessSegment) -> None:
-        if isinstance(segment.origin, Source):
-            found[segment.origin] = None
-        elif isinstance(segment.origin, Operator):
-            for inner in segment.origin.segments:
-                below(inner)
-
-    below(output.segment)
-    return tuple(found)
+    return output._sources
 
 
 def segments(output: Output) -> tuple[StatelessSegment, ...]:

@@ -31,6 +31,10 @@ class DataType:
     names: tuple[str, ...] = ()
     nullable: bool = True
 
+    def __hash__(self) -> int:
+        # The name tells most types apart, and a type is hashed with every column and call of it.
+        return hash(self.name)
+
     def __str__(self) -> str:
         if self.name == "UNKNOWN":
             return self.names[0] if self.names else self.name

@@ -34,6 +34,7 @@ def test_calls_of_alternatives_are_known() -> None:
     assert all(lookup(name) is not None for name in BRANCHES)
 
 
+@pytest.mark.slow
 def test_a_check_of_sql_loads_nothing_of_a_backfill_or_of_another_language() -> None:
     code = """
 import sys

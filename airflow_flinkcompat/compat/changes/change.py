@@ -331,6 +331,8 @@ def _format_reader(pair: OperatorPair, first: OperatorPair) -> str:
 def _readers(pipelines: Iterable[PipelinePair]) -> tuple[Sequence[OperatorPair], list[int], list[int]]:
     """Every operator pair, and on both sides the place of the first that is the same operator of the same job."""
     pairs = [operator for pipeline in pipelines for operator in pipeline.operators]
+    if len(pairs) == 1:
+        return pairs, [0], [0]
     old: dict[Any, int] = {}
     new: dict[Any, int] = {}
     places = [

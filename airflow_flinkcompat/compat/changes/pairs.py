@@ -178,11 +178,11 @@ class PipelinePair:
         """The operations of the Table API the query came through on both sides."""
         return self.old_pipeline.steps, self.new_pipeline.steps
 
-    @property
+    @cached_property
     def parts(self) -> frozenset[str]:
         return frozenset(difference.part for difference in self.differences)
 
-    @property
+    @cached_property
     def changed(self) -> bool:
         """Whether anything differs anywhere between source and sink."""
         return bool(self.differences) or any(pair.differences for pair in self.operators)
@@ -191,7 +191,7 @@ class PipelinePair:
     def stateful(self) -> bool:
         return bool(self.operators or self.added or self.removed)
 
-    @property
+    @cached_property
     def others(self) -> tuple[Operator, ...]:
         """Operators of either side that have no rules of their own."""
         every = (*operators(self.old), *operators(self.new))

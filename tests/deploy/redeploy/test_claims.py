@@ -87,6 +87,7 @@ def _stops_for_ever(root: Path) -> None:
     run(Slow(), Ledger(root, "orders"), "one", stop_timeout=3600)
 
 
+@pytest.mark.slow
 def test_a_long_stop_in_another_process_is_not_taken_over(ledger: Ledger, later: Later) -> None:
     """Neither while that process waits for it, nor, before its time is over, when it has died."""
     process = multiprocessing.get_context("spawn").Process(
