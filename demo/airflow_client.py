@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import httpx
 
@@ -64,9 +65,22 @@ class AirflowClient:
         return [f"{row['filename']}: {row['stack_trace']}" for row in answer["import_errors"]]
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
-        """Start a run; its id."""
-        body = {"logical_date": None, "conf": dict(conf or {}), **({"dag_run_id": run_id} if run_id else {})}
-        return str(self._request("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        """Start a run; its id. A busy server is asked again: under one id it makes one run."""
+        made = run_id or f"manual__{uuid4()}"
+        path, body = f"/dags/{dag_id}/dagRuns", {"logical_date": None, "conf": dict(conf or {}), "dag_run_id": made}
+        asked = 0
+
+        def probe() -> str | None:
+            nonlocal asked
+            asked += 1
+            response = self._send("POST", path, json=body)
+            if response.status_code in _TRANSIENT:
+                return None
+            if response.status_code == httpx.codes.CONFLICT and asked > 1:
+                return made
+            return str(_answer("POST", path, response)["dag_run_id"])
+
+        return self._until(probe, 60, f"a run of {dag_id} to be made")
 
     def runs(self, dag_id: str) -> list[str]:
         """Ids of the DAG's runs, oldest first."""
@@ -227,10 +241,7 @@ class AirflowClient:
         return self._send("GET", f"/dags/{dag_id}").status_code == httpx.codes.OK
 
     def _request(self, method: str, path: str, **arguments: Any) -> Any:
-        response = self._send(method, path, **arguments)
-        if response.is_error:
-            raise AirflowApiError(f"{method} {path}: {response.status_code} {response.text[:500]}")
-        return response.json() if response.content else None
+        return _answer(method, path, self._send(method, path, **arguments))
 
     def _send(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         """One request to the public API: signs in where needed; a safe one is repeated while the server is busy."""
@@ -283,3 +294,9 @@ def _log_lines(record: Mapping[str, Any] | str) -> Iterable[str]:
     details = record.get("error_detail") or []
     causes = (f"{part.get('exc_type')}: {part.get('exc_value')}" for part in details)
     return [*(text.splitlines() or [""]), *causes]
+
+
+def _answer(method: str, path: str, response: httpx.Response) -> Any:
+    if response.is_error:
+        raise AirflowApiError(f"{method} {path}: {response.status_code} {response.text[:500]}")
+    return response.json() if response.content else None

@@ -96,8 +96,28 @@ def test_a_busy_server_is_asked_again_but_nothing_is_done_twice() -> None:
     assert seen == ["GET"] * 3
     seen.clear()
     with pytest.raises(AirflowApiError, match="503"):
-        client(busy).trigger("d")
-    assert seen == ["POST"]
+        client(busy).mark_task("d", "r", "t", "success")
+    assert seen == ["PATCH"]
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["it was not made", "it was made"])
+def test_a_run_is_asked_for_again_under_its_id(made: bool) -> None:
+    """SQLite under a busy Airflow is locked now and then: 500, with the run made or not."""
+    asked: list[str] = []
+
+    def locked(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content)["dag_run_id"])
+        if len(asked) == 1:
+            return httpx.Response(500, json={"detail": {"reason": "Database error"}})
+        return httpx.Response(409) if made else httpx.Response(200, json={"dag_run_id": asked[-1]})
+
+    run = client(locked).trigger("d")
+    assert asked == [run, run]
+
+
+def test_a_run_that_is_there_already_is_refused() -> None:
+    with pytest.raises(AirflowApiError, match="409"):
+        client(lambda _: httpx.Response(409)).trigger("d", run_id="r")
 
 
 def test_a_task_that_ended_otherwise_is_told_with_its_log() -> None:
