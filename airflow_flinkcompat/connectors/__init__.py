@@ -11,6 +11,7 @@ from airflow_flinkcompat.connectors.facts import (
     Effect,
     FormatFacts,
     Known,
+    ListedPlaces,
     LookupFacts,
     LookupSupport,
     OptionFact,
@@ -20,13 +21,16 @@ from airflow_flinkcompat.connectors.facts import (
     StoredPositions,
     TableUse,
 )
-from airflow_flinkcompat.connectors.registry import catalogue, lookup, sink, source
+from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.registry import catalogue, format_keys, lookup, option, sink, source
 
 __all__ = [
+    "FORMATS",
     "ConnectorFacts",
     "Effect",
     "FormatFacts",
     "Known",
+    "ListedPlaces",
     "LookupFacts",
     "LookupSupport",
     "OptionFact",
@@ -36,7 +40,9 @@ __all__ = [
     "StoredPositions",
     "TableUse",
     "catalogue",
+    "format_keys",
     "lookup",
+    "option",
     "sink",
     "source",
 ]

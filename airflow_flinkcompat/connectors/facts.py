@@ -7,7 +7,7 @@ evidence, or the connector's document or class where none was run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -68,8 +68,31 @@ class Effect(StrEnum):
     TARGET = "where it is written"
     DECODING = "how bytes become rows, and rows bytes"
     GUARANTEE = "what a reader of the results can rely on"
+    END = "where reading ends"
     STATE = "what is kept, or which operators are planned"
+    IGNORED = "nothing: another use of the table reads it"
     NOT_KNOWN = "nobody said what it does"
+
+
+@dataclass(frozen=True)
+class ListedPlaces:
+    """An option of a source that lists several places, such as topics, each with positions of its own.
+
+    Attributes:
+        separator: What stands between them.
+        reordered: Restores with the same places in another order.
+        added: Restores with more places, which ended right where a start without state reads them from their beginning.
+        from_beginning: The option and the value by which it does; empty where it always does.
+        pattern: The option that gives a regular expression over places in place of a list; "" where there is none.
+        matched: Restores with such an expression that matches the places of before.
+    """
+
+    separator: str
+    reordered: tuple[str, ...]
+    added: tuple[str, ...]
+    from_beginning: tuple[str, str] = ("", "")
+    pattern: str = ""
+    matched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +106,7 @@ class OptionFact:
             is not. None, where none was run.
         document: The page or class that says so, where no restore does.
         says: What a restore does, for a reader, as the end of a sentence about the option.
+        listed: How several places stand in it.
     """
 
     key: str
@@ -90,6 +114,7 @@ class OptionFact:
     ids: tuple[str, ...] = ()
     document: str = ""
     says: str = ""
+    listed: ListedPlaces | None = None
 
     def covers(self, key: str) -> bool:
         """Whether the fact speaks of an option.
@@ -113,8 +138,7 @@ class SourceFacts:
         filters: Whether conditions may be evaluated in it, in place of an operator.
         watermark: Whether it makes watermarks by itself, in place of an operator.
         metadata: Whether it can hand out metadata columns.
-        appends: Whether its rows are only ever added; formats may say otherwise, see ``formats``.
-        formats: Its options that name a format, which decides about the above too.
+        appends: Whether its rows are only ever added, as far as their format does not say otherwise.
         options: What each option does where the table is read.
         document: The page or class that says so.
     """
@@ -125,7 +149,6 @@ class SourceFacts:
     watermark: Known = Known.NOT_KNOWN
     metadata: Known = Known.NOT_KNOWN
     appends: Known = Known.NOT_KNOWN
-    formats: tuple[str, ...] = ()
     options: tuple[OptionFact, ...] = ()
     document: str = ""
 
@@ -137,7 +160,8 @@ class SinkFacts:
     Attributes:
         state: What a savepoint holds of it.
         operators: How many operators stand for it in a job, None where it is not known.
-        upserts: Whether it takes the last row of a key, in place of what it replaces.
+        upserts: Whether it takes the last row of a primary key, in place of what it replaces.
+        updates: Whether it takes results that change without a primary key.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that says so.
@@ -146,6 +170,7 @@ class SinkFacts:
     state: SinkState = SinkState.NOT_KNOWN
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
+    updates: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""
@@ -175,18 +200,43 @@ class ConnectorFacts:
         source: Its source; None where it has none.
         sink: Its sink; None where it has none.
         lookup: How it looks up; None where it does not.
+        formats: Its options that name the format of its values, the first that is given counts.
     """
 
     names: tuple[str, ...]
     source: SourceFacts | None = None
     sink: SinkFacts | None = None
     lookup: LookupFacts | None = None
+    formats: tuple[str, ...] = ()
 
     @property
     def options(self) -> Mapping[TableUse, tuple[OptionFact, ...]]:
         """What each option does, by what a query does with the table."""
         sides = {TableUse.SOURCE: self.source, TableUse.SINK: self.sink, TableUse.LOOKUP: self.lookup}
         return {use: side.options for use, side in sides.items() if side is not None}
+
+    def option(self, use: TableUse, key: str) -> OptionFact | None:
+        """What an option does: by the fact of its whole name, else by the longest beginning that is listed.
+
+        Args:
+            use: What a query does with the table.
+            key: The option.
+
+        Returns:
+            A fact that says "ignored" for what is listed for another use alone; None where nothing is listed.
+        """
+        found = _longest(self.options.get(use, ()), key)
+        if found is not None:
+            return found
+        elsewhere = (other for other in self.options if other is not use and _longest(self.options[other], key))
+        other = next(elsewhere, None)
+        if other is None:
+            return None
+        return OptionFact(key, Effect.IGNORED, document=f"an option of tables that are {other.value}")
+
+
+def _longest(options: tuple[OptionFact, ...], key: str) -> OptionFact | None:
+    return max((each for each in options if each.covers(key)), key=lambda each: len(each.key), default=None)
 
 
 @dataclass(frozen=True)
@@ -202,5 +252,5 @@ class FormatFacts:
 
     name: str
     appends: Known
-    options: tuple[OptionFact, ...] = field(default=())
+    options: tuple[OptionFact, ...] = ()
     document: str = ""

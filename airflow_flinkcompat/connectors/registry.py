@@ -8,7 +8,15 @@ from functools import cache
 from importlib import import_module
 
 from airflow_flinkcompat.connectors import known
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, LookupFacts, SinkFacts, SourceFacts
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    LookupFacts,
+    OptionFact,
+    SinkFacts,
+    SourceFacts,
+    TableUse,
+)
+from airflow_flinkcompat.connectors.formats import format_option
 
 _NO_SOURCE, _NO_SINK, _NO_LOOKUP = SourceFacts(), SinkFacts(), LookupFacts()
 
@@ -73,3 +81,34 @@ def lookup(connector: str | None) -> LookupFacts:
     """
     facts = catalogue().get(connector or "")
     return facts.lookup if facts is not None and facts.lookup is not None else _NO_LOOKUP
+
+
+def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
+    """What an option of a table does, those of its format included.
+
+    Args:
+        connector: The value of the option ``connector``, None for a table without one.
+        use: What a query does with the table.
+        key: The option.
+
+    Returns:
+        The fact; None where nothing is known of it.
+    """
+    facts = catalogue().get(connector or "")
+    if facts is None:
+        return None
+    found = facts.option(use, key)
+    return found if found is not None or not facts.formats else format_option(key)
+
+
+def format_keys(connector: str | None) -> tuple[str, ...]:
+    """The options in which a connector finds the format of its values.
+
+    Args:
+        connector: The value of the option ``connector``, None for a table without one.
+
+    Returns:
+        Their names, the first that is given counts; none where the catalogue lacks the connector.
+    """
+    facts = catalogue().get(connector or "")
+    return () if facts is None else facts.formats

@@ -162,7 +162,7 @@ def _source(job: _Job, source: Source) -> Table:
         raise _Unsure("a source with a parallelism of its own may be chained to nothing")
     if _hinted(source.hints, "format", "connector"):
         raise _Unsure("a hint says in which format a source is read")
-    formats = {options.get(key) for key in facts.formats}
+    formats = {options.get(key) for key in registry.format_keys(table.option("connector"))}
     if not formats <= _APPEND_FORMATS:
         raise _Unsure(f"rows of format {', '.join(map(str, formats))} may be taken back")
     if table.primary_key:

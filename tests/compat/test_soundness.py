@@ -122,7 +122,7 @@ PAIRS = [
     Pair("time attribute", BASE, BASE.replace("DESCRIPTOR(placed)", "DESCRIPTOR(arrived)")),
     # hints, settings and statements
     Pair("state TTL hint", JOIN, JOIN.replace("SELECT a", "SELECT /*+ STATE_TTL('a' = '1d') */ a"), ("vvr",)),
-    Pair("table hint", BASE, BASE.replace("TABLE orders", "TABLE orders /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */")),
+    Pair("table hint", BASE, BASE.replace("TABLE orders", "TABLE orders /*+ OPTIONS('topic' = 'purchases') */")),
     Pair("time zone", BASE, "SET 'table.local-time-zone' = 'Asia/Tokyo';\n" + BASE),
     Pair("RESET", "SET 'table.exec.mini-batch.enabled' = 'true';\n" + BASE, "SET 'table.exec.mini-batch.enabled' = 'true';\nRESET;\n" + BASE),
     Pair("SET behind the first query", "SET 'a.b' = 'c';\n" + BASE + SECOND, BASE + "SET 'a.b' = 'c';\n" + SECOND),

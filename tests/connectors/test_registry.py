@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import pytest
+
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.connectors import (
     Effect,
@@ -9,13 +14,16 @@ from airflow_flinkcompat.connectors import (
     OptionFact,
     SinkState,
     StoredPositions,
+    TableUse,
     catalogue,
+    known,
     lookup,
+    option,
     sink,
     source,
 )
 
-HARMLESS = frozenset(Effect) - {Effect.READ, Effect.STATE, Effect.NOT_KNOWN}
+HARMLESS = frozenset(Effect) - {Effect.READ, Effect.END, Effect.STATE, Effect.NOT_KNOWN}
 
 
 def facts() -> list[tuple[str, OptionFact]]:
@@ -51,3 +59,31 @@ def test_sinks_name_restores_that_ended_right() -> None:
     for facts in {id(each): each for each in catalogue().values()}.values():
         for name in facts.sink.ids if facts.sink else ():
             assert {*restores()[name].values()} == {"restored_right"}, name
+
+
+def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "made_up_family.py").write_text(
+        "from airflow_flinkcompat.connectors import ConnectorFacts, Effect, OptionFact, SinkFacts, SinkState\n"
+        "OPTIONS = (OptionFact('depth', Effect.TARGET, document='its page'),)\n"
+        "CONNECTORS = (ConnectorFacts(('made-up',), sink=SinkFacts(SinkState.NONE, options=OPTIONS)),)\n"
+    )
+    monkeypatch.setattr(known, "__path__", [*known.__path__, str(tmp_path)])
+    try:
+        assert sink("made-up").state is SinkState.NONE
+        found = option("made-up", TableUse.SINK, "depth")
+        assert found is not None
+        assert found.effect is Effect.TARGET
+        assert option("made-up", TableUse.SINK, "height") is None
+    finally:
+        sys.modules.pop(f"{known.__name__}.made_up_family", None)
+
+
+def test_the_longest_beginning_counts_and_other_uses_are_ignored() -> None:
+    assert option("kafka", TableUse.SOURCE, "properties.group.id") != option(
+        "kafka", TableUse.SOURCE, "properties.acks"
+    )
+    ignored = option("kafka", TableUse.SINK, "scan.startup.mode")
+    assert ignored is not None
+    assert ignored.effect is Effect.IGNORED
+    assert option("kafka", TableUse.SOURCE, "value.json.ignore-parse-errors") is not None
+    assert option("print", TableUse.SINK, "json.ignore-parse-errors") is None

@@ -1,14 +1,24 @@
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
+from airflow_flinkcompat.compat.engines.flink import lookups
+from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionVerdict
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Consequence, Outcome
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, JoinForm
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, JoinForm, Operator, Output, Source
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
@@ -20,8 +30,30 @@ GROUPED_TTL_GONE = inferred(
     "a time to live is taken from a group aggregation, as by its setting",
     ids=(*GROUPED, "ga-ttl-unset"),
 )
-RETRIED = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint")
+RETRIED = measured(
+    Outcome.COMPATIBLE,
+    "lj-agg-retry-hint",
+    "sk-group-lookup-hint-retry",
+    "sk-group-lookup-hint-async",
+    note="a synchronous lookup keeps nothing",
+)
+WAITED = measured(
+    Outcome.COMPATIBLE,
+    "al-stateless-pending-hint-retry",
+    "al-stateless-pending-hint-capacity",
+    "al-group-pending-hint-retry",
+    "al-group-pending-hint-capacity",
+    note="rows that wait for an answer are asked for again",
+)
+BECAME_ASYNCHRONOUS = measured(
+    Outcome.COMPATIBLE,
+    "al-stateless-pending-hint-async",
+    "al-group-pending-hint-async",
+    note="a synchronous lookup had kept nothing",
+)
+SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note="nothing else keeps state")
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
+WAITING = {"async", "capacity", "timeout"}
 OPTION = re.compile(r"([\w-]+)='")
 CONFLICT = "ON CONFLICT"
 DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped", note="rows are deduplicated without the clause")
@@ -43,19 +75,51 @@ def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[st
     return old - new, new - old
 
 
-def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> Verdict:
-    """A time to live on a join or aggregation, retries of a lookup, and a sink's conflict clause were measured.
+@dataclass(frozen=True)
+class _Place:
+    """A difference of hints, where it stands."""
+
+    difference: Difference
+    pipeline: PipelinePair
+    operator: OperatorPair | None = None
+
+    @property
+    def tables(self) -> tuple[Table | None, Table | None]:
+        """The table whose hints differ, on both sides."""
+        names = [self._named(output, side) for output, side in self._sides]
+        programs = (self.pipeline.old_program, self.pipeline.new_program)
+        found = [next((t for t in p.tables if t.name == name), None) for p, name in zip(programs, names, strict=True)]
+        return found[0], found[1]
+
+    @property
+    def _sides(self) -> tuple[tuple[Output, Operator | None], tuple[Output, Operator | None]]:
+        pair = self.operator
+        old, new = (None, None) if pair is None else (pair.old, pair.new)
+        return (self.pipeline.old, old), (self.pipeline.new, new)
+
+    def _named(self, output: Output, operator: Operator | None) -> str | None:
+        if self.difference.part == "sink hints":
+            return output.sink
+        place = self.difference.part.rpartition(" of input ")[2]
+        below = (output.segment,) if operator is None else operator.segments
+        number = int(place) - 1 if place.isdecimal() else 0
+        origin = below[number].origin if number < len(below) else None
+        return origin.table if isinstance(origin, Source) else None
+
+
+def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
+    """A time to live on a join or aggregation, hints of a lookup, and a sink's conflict clause were measured.
 
     ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
     """
-    gone, come = _changed(difference)
+    gone, come = _changed(place.difference)
     names = {name for name, _ in (*gone, *come)}
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
     if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
         return GROUPED_TTL if come else GROUPED_TTL_GONE
-    if names == {"LOOKUP"} and not gone and {key for _, text in come for key in OPTION.findall(text)} <= RETRY:
-        return RETRIED
+    if names == {"LOOKUP"}:
+        return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)})
     if names == {CONFLICT}:
         if not come and {strategy.upper() for _, strategy in gone} == {"DEDUPLICATE"}:
             return DROPPED
@@ -63,29 +127,72 @@ def on_flink(difference: Difference, kinds: set[str], kept_once_more: bool) -> V
     return UNMEASURED
 
 
-def _places(change: Change) -> Iterator[tuple[Difference, set[str], bool]]:
+def _options(place: _Place) -> OptionVerdict | None:
+    """What hinted options come to: those of the table under those of the hint, on both sides."""
+    old, new = place.tables
+    if old is None or new is None or old.option("connector") != new.option("connector"):
+        return None
+    difference = place.difference
+    before, after = (
+        {**dict(table.options), **dict(hinted(hints or (), OPTIONS))}
+        for table, hints in ((old, difference.before), (new, difference.after))
+    )
+    written = difference.part == "sink hints"
+    uses = [TableUse.SINK] if written else list(_uses(place.pipeline, old.name))
+    used = [UsedTable(use, place.pipeline) for use in uses]
+    return options_judged(old.name, old.option("connector"), before, after, used)
+
+
+def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
+    found = (use for side in (pipeline.old, pipeline.new) for use in uses_in(side, table))
+    return tuple(dict.fromkeys(use for use in found if use is not TableUse.SINK))
+
+
+def _lookup(place: _Place, keys: set[str]) -> Verdict:
+    """Another LOOKUP hint: how rows are asked for, again and again, and how many may wait."""
+    found = [pair for pair in place.pipeline.operators if lookups.is_lookup(pair.new)]
+    if len(found) != 1 or not keys <= RETRY | WAITING:
+        alone = len(found) == 1 == len(place.pipeline.operators)
+        return SHUFFLED if keys <= {"table", "shuffle"} and alone else UNMEASURED
+    match lookups.modes(found[0]):
+        case (LookupMode.SYNCHRONOUS, LookupMode.SYNCHRONOUS):
+            return RETRIED
+        case (LookupMode.ASYNCHRONOUS, LookupMode.ASYNCHRONOUS):
+            return WAITED
+        case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
+            return BECAME_ASYNCHRONOUS
+    return UNMEASURED
+
+
+def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
     for pipeline in change.pipelines:
         kept = Materialized.YES in materialized(pipeline)
         sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
         kinds = {str(side.kind) for side in sides}
         if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
             kinds.add("DISTINCT")  # what they keep besides was not restored across a hint
-        below = (difference for pair in pipeline.operators for difference in pair.differences)
-        yield from ((difference, kinds, kept) for difference in (*pipeline.differences, *below))
+        own = (_Place(difference, pipeline) for difference in pipeline.differences)
+        below = (_Place(each, pipeline, pair) for pair in pipeline.operators for each in pair.differences)
+        yield from ((each, kinds, kept) for each in (*own, *below))
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
-    for difference, kinds, kept in _places(change):
-        if difference.part.startswith(PLACES):
-            yield RuleMatch(
-                f"the {difference.part} changed",
-                (difference.key,),
-                format_value(difference.before),
-                format_value(difference.after),
-                difference.before_span,
-                difference.after_span,
-                verdicts={"flink": on_flink(difference, kinds, kept)},
-            )
+    for place, kinds, kept in _places(change):
+        difference = place.difference
+        if not difference.part.startswith(PLACES):
+            continue
+        gone, come = _changed(difference)
+        judged = _options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
+        yield RuleMatch(
+            f"the {difference.part} changed",
+            (difference.key,),
+            format_value(difference.before),
+            format_value(difference.after),
+            difference.before_span,
+            difference.after_span,
+            verdicts={"flink": judged.verdict if judged else on_flink(place, kinds, kept)},
+            notes={"flink": f": {judged.says}" if judged else ""},
+        )
 
 
 RULE = Rule(

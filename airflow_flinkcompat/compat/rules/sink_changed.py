@@ -1,40 +1,38 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+    together,
+)
+from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
+from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = Verdict(
     Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page (read in part): {IGNORE} = false", Reason.DOCUMENTED
 )
-MEASURED_OPTIONS = frozenset({"print-identifier", "standard-error", "sink.parallelism"})
-"""Options of a stateless sink that leave the job's topology alone, as long as its parallelism is the job's."""
-STATE_LOST = measured(
-    Outcome.INCOMPATIBLE,
-    "sk-stateless-direct-filesystem-to-print",
-    note="its state is mapped too",
-    consequence=Consequence.REFUSED_AT_SUBMIT,
-)
-
-FILES_RENAMED = measured(Outcome.COMPATIBLE, "file-sinks-renamed", note="the same files under another table's name")
-
-
-def options_changed(old: Mapping[str, str], new: Mapping[str, str]) -> set[str]:
-    """The keys whose values differ."""
-    return {key for key in {*old, *new} if old.get(key) != new.get(key)}
-
-
-def connector_on_flink(pair: PipelinePair) -> Verdict | None:
-    """Refused where a sink's state finds no operator any more; None where both connectors are the same."""
-    old, new = sinks.connectors(pair)
-    if old in flink.SINKS_WITH_KNOWN_CHAIN and new in flink.STATELESS_SINKS:
-        return STATE_LOST
-    return None if old == new else inferred(Outcome.UNKNOWN, "a change between these sink connectors was not measured")
+ALIKE = "the sinks are not declared alike: not measured"
+RENAMED = {
+    "kafka": ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic"),
+    "upsert-kafka": ("sk-group-upsert-renamed",),
+    "jdbc": ("sk-stateless-jdbc-renamed", "sk-group-jdbc-renamed"),
+    "filesystem": ("file-sinks-renamed",),
+}
+"""Sinks under another table's name: nothing that is stored holds it."""
 
 
 def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
@@ -42,18 +40,28 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
         if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
             return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
-    if connector := connector_on_flink(pair):
-        return connector
-    declared = [table_parts(table) for table in sinks.tables(pair) if table is not None]
-    if sinks.connectors(pair)[0] in flink.SINKS_WITH_KNOWN_CHAIN and declared[0] == declared[1]:
-        return FILES_RENAMED
+    if swapped := connector_verdict(pair):
+        return swapped
+    tables = [table for table in sinks.tables(pair) if table is not None]
+    connector = sinks.connectors(pair)[0]
+    if len(tables) < 2:
+        return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
+    before, after = map(table_parts, tables)
+    options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
+    if connector in RENAMED:
+        if any(before[part] != after[part] for part in before if part != "options"):
+            return inferred(Outcome.UNKNOWN, ALIKE)
+        renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
+        return renamed if options is None else together((renamed, options.verdict))
     if reason := sinks.stays(pair):
         return inferred(Outcome.UNKNOWN, reason)
-    before, after = declared
-    same = all(before[part] == after[part] for part in ("metadata", "computed"))
-    if same and options_changed(before["options"], after["options"]) <= MEASURED_OPTIONS:
-        return None
-    return inferred(Outcome.UNKNOWN, "the sinks are not declared alike: not measured")
+    if not all(before[part] == after[part] for part in ("metadata", "computed")):
+        return inferred(Outcome.UNKNOWN, ALIKE)
+    return None if options is None else options.verdict
+
+
+def _written(pair: PipelinePair) -> tuple[UsedTable]:
+    return (UsedTable(TableUse.SINK, pair),)
 
 
 def sink_state_checked(change: Change) -> Verdict | None:

@@ -1,10 +1,14 @@
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict
 from airflow_flinkcompat.compat.rule import (
     Example,
     PlanCover,
@@ -19,15 +23,13 @@ from airflow_flinkcompat.compat.rule import (
     together,
 )
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
-from airflow_flinkcompat.compat.rules.sink_changed import (
-    MEASURED_OPTIONS,
-    connector_on_flink,
-    options_changed,
-    sink_state_checked,
-)
+from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.nodes import Table
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
@@ -35,6 +37,9 @@ FOLLOW = ("columns", "types", "order", "computed", "metadata")
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
+REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
+"""Another primary key that holds the key of the results."""
+SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
@@ -44,8 +49,12 @@ VVR: Mapping[str, Verdict] = {
 
 def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
-    if difference.part == "connector":
-        return connector_on_flink(pair) or UNKNOWN
+    if swapped := connector_verdict(pair):
+        # Another sink of which the front stays takes other columns as well.
+        safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
+        return together((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
+    if difference.part == "primary key" and not sinks.front_stays(pair) and sinks.connectors(pair)[0] in REKEYED:
+        return measured(Outcome.COMPATIBLE, *REKEYED[sinks.connectors(pair)[0] or ""])
     reason = sinks.stays(pair)
     if not reason:
         return _on_stateless(difference)
@@ -60,8 +69,6 @@ def _on_stateless(difference: Difference) -> Verdict:
             return measured(Outcome.COMPATIBLE, *PROJECTED)
         case "primary key":
             return measured(Outcome.COMPATIBLE, *KEYED)
-        case "options" if options_changed(difference.before, difference.after) <= MEASURED_OPTIONS:
-            return measured(Outcome.COMPATIBLE, "x-sink-option")
     return UNKNOWN
 
 
@@ -72,6 +79,15 @@ def find(change: Change) -> Iterable[RuleMatch]:
         if place != "table" or not writers or difference.part == "declared":
             continue
         before, after = format_difference(difference)
+        same = len({sink.option("connector") for sink in _declared(change, table)}) == 1
+        if difference.part == "options" and same:
+            yield from _options(change, table, difference)
+            continue
+        if difference.part == "connector":
+            yield _connector(change, table, difference, writers)
+            continue
+        if difference.part == "options":
+            continue  # what is said of the other connector holds of its options too
         yield RuleMatch(
             f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),
@@ -84,6 +100,50 @@ def find(change: Change) -> Iterable[RuleMatch]:
                 "flink": together(on_flink(pair, difference) for pair in writers),
             },
         )
+
+
+def _declared(change: Change, table: str) -> list[Table]:
+    return [each for program in change.programs for each in program.tables if each.name == table]
+
+
+def _options(change: Change, table: str, difference: Difference) -> Iterable[RuleMatch]:
+    written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
+    vvr = sink_state_checked(change) or VVR["options"]
+    connector = _declared(change, table)[0].option("connector")
+    for match in option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr):
+        if "sink.parallelism" in match.message and sinks.keeps_nothing(connector):
+            spread = together(_spread(used.pair) for used in written)
+            match = replace(match, verdicts={**match.verdicts, "flink": spread})
+        yield match
+
+
+def _spread(pair: PipelinePair) -> Verdict:
+    """A sink that keeps nothing got a parallelism of its own, or lost it."""
+    given = (pair.old_pipeline.settings, pair.new_pipeline.settings)
+    jobs = [settings.effective(dict(each), "parallelism.default", "flink") for each in given]
+    # Behind a Calc alone, and measured where the job's own parallelism was known.
+    projected = None not in jobs and all(map(flink.surely_projected, (pair.old, pair.new)))
+    reason = sinks.front_stays(pair, at_any_parallelism=projected)
+    if reason:
+        return inferred(Outcome.UNKNOWN, reason)
+    return measured(Outcome.COMPATIBLE, *(SPREAD if projected else ("sk-stateless-print-parallelism",)))
+
+
+def _connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:
+    """One sentence for another connector; its options belong to it."""
+    verdict = together(connector_verdict(pair) or UNKNOWN for pair in writers)
+    options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
+    before, after = format_difference(difference)
+    return RuleMatch(
+        f"sink table {table}: another connector",
+        (difference.key, *options),
+        before,
+        after,
+        difference.before_span,
+        difference.after_span,
+        verdicts={"vvr": sink_state_checked(change) or VVR["connector"], "flink": verdict},
+        notes={"flink": f": {verdict.source}" if verdict.source else ""},
+    )
 
 
 SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT INTO totals\n"

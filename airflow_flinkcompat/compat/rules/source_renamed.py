@@ -2,10 +2,25 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, measured
+from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    measured,
+    together,
+)
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionVerdict
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.plan.nodes import Table
 
+RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
 UNLIKE = {
     "flink": Verdict(
         Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED
@@ -22,11 +37,23 @@ def _reads(change: Change) -> Iterator[Difference]:
                 yield difference
 
 
+def _judged(change: Change, old: Table | None, new: Table | None) -> OptionVerdict | None:
+    """What another declaration comes to where only options differ; None where nothing differs."""
+    if old is None or new is None:
+        return OptionVerdict("", UNLIKE["flink"])
+    before, after = table_parts(old), table_parts(new)
+    if any(before[part] != after[part] for part in before if part != "options"):
+        return OptionVerdict("", UNLIKE["flink"])
+    uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
+    found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
+    return found and OptionVerdict(found.says, together((found.verdict, RENAMED)))
+
+
 def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
     for difference in _reads(change):
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
-        alike = old is not None and new is not None and table_parts(old) == table_parts(new)
+        judged = _judged(change, old, new)
         names = (difference.before, difference.after)
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
         yield RuleMatch(
@@ -36,7 +63,8 @@ def find(change: Change) -> Iterable[RuleMatch]:
             str(difference.after),
             difference.before_span,
             difference.after_span,
-            verdicts={} if alike else UNLIKE,
+            verdicts={"flink": judged.verdict} if judged else {},
+            notes={"flink": f": {judged.says}" if judged and judged.says else ""},
         )
 
 
@@ -46,7 +74,7 @@ RULE = Rule(
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
-        "flink": measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name"),
+        "flink": RENAMED,
     },
     rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",
     example=Example(

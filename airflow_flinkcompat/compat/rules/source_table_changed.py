@@ -1,9 +1,11 @@
 import re
 from collections.abc import Iterable, Mapping
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -17,6 +19,8 @@ from airflow_flinkcompat.compat.rule import (
 )
 from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
@@ -25,9 +29,6 @@ from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
 """Parts of a declaration as a reader would say them, where the part's name is too short."""
-
-MEASURED_OPTIONS = frozenset({"source.monitor-interval"})
-"""Source options that were changed across a restore on open-source Flink without harm."""
 
 CONDITIONAL = frozenset(
     {
@@ -89,10 +90,6 @@ PARTS: Mapping[str, Mapping[str, Verdict]] = {
         ),
         "flink": UNKNOWN,
     },
-    "options measured": {
-        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
-        "flink": measured(Outcome.COMPATIBLE, "declarations-monitor-interval"),
-    },
     "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
     "metadata added": {"vvr": UNUSED, "flink": UNKNOWN},
     "primary key": {"vvr": KEYED, "flink": UNKNOWN},
@@ -123,12 +120,6 @@ def refined(change: Change, table: str, difference: Difference) -> str:
             return "primary key joined"
         case "watermark" if old is not None and new is not None and old.column == new.column:
             return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
-        case "options":
-            keys = {key for key in {*old, *new} if old.get(key) != new.get(key)}
-            formats = {str(side.get(key)).lower() for side in (old, new) for key in keys if key.endswith("format")}
-            if {key.lower() for key in keys} & CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats)):
-                return "options conditional"
-            return "options measured" if keys <= MEASURED_OPTIONS else "options"
     return difference.part
 
 
@@ -202,12 +193,69 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
 
+def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
+    """The page's row for an option: the snapshot's key and the changelog mode are compatible on conditions alone."""
+    formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
+    conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
+    return PARTS["options conditional" if conditional else "options"]["vvr"]
+
+
+NORMALIZED = measured(
+    Outcome.INCOMPATIBLE,
+    "ks-group-to-upsert-kafka",
+    note="rows by key are normalised by an operator of its own",
+    consequence=Consequence.REFUSED_AT_SUBMIT,
+)
+
+
+def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
+    """Positions of one connector are given to another one."""
+    stored = connectors.source(difference.before).positions
+    read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
+    kept = any(pair.old.segment.origin and pair.operators for pair in read)
+    if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
+        return "rows by key are normalised by an operator of its own, so that every id behind it changes", NORMALIZED
+    if not read:
+        says = "rows are looked up by another connector"
+        return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
+    old = difference.before or "a table of a catalog"
+    says = f"the savepoint holds what {old} stored ({stored.value}), not what another connector would go on from"
+    return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
+
+
+def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
+    """Whether both sides read the table by one connector, and which."""
+    found = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    return len(found) == 1, next(iter(found), None)
+
+
 def find(change: Change) -> Iterable[RuleMatch]:
     for difference in change.script_differences:
         place, _, table = difference.key.rpartition("/")[0].partition("/")
         if place != "table" or table not in change.source_tables or difference.part == "declared":
             continue
         before, after = format_difference(difference)
+        same, connector = _same_connector(change, table)
+        if difference.part == "options" and same:
+            read = tuple(used for used in uses_of(change, table) if used.use is not TableUse.SINK)
+            yield from option_matches(table, f"source table {table}", connector, difference, read, option_on_vvr)
+            continue
+        if difference.part == "connector":
+            says, verdict = connector_on_flink(change, table, difference)
+            options = (d.key for d in change.parts("options") if d.key == f"table/{table}/options")
+            yield RuleMatch(
+                f"source table {table}: another connector",
+                (difference.key, *options),
+                before,
+                after,
+                difference.before_span,
+                difference.after_span,
+                verdicts={**PARTS["connector"], "flink": verdict},
+                notes={"flink": f": {says}"},
+            )
+            continue
+        if difference.part == "options":
+            continue  # options of another connector: what is said of the connector holds of them too
         yield RuleMatch(
             f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
             (difference.key,),

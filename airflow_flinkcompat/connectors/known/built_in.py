@@ -20,6 +20,7 @@ CONNECTORS = (
             state=SinkState.NONE,
             operators=1,
             upserts=Known.NO,
+            updates=Known.YES,
             options=(
                 OptionFact("print-identifier", Effect.TUNES, ("x-sink-option", "sinks-print-option")),
                 OptionFact("standard-error", Effect.TUNES, ("x-sink-option",)),
@@ -35,6 +36,7 @@ CONNECTORS = (
             state=SinkState.NONE,
             operators=1,
             upserts=Known.NO,
+            updates=Known.YES,
             ids=("sk-stateless-blackhole-print",),
             document="BlackHoleTableSinkFactory: rows are dropped",
         ),

@@ -25,7 +25,6 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.YES,
             appends=Known.YES,
-            formats=("format",),
             options=(
                 OptionFact("source.monitor-interval", Effect.TUNES, ("declarations-monitor-interval",)),
                 OptionFact("path", Effect.READ, document="FileSystem connector page; no restore was run"),
@@ -36,6 +35,7 @@ CONNECTORS = (
             state=SinkState.WRITER,
             operators=2,
             upserts=Known.NO,
+            updates=Known.NO,
             options=(
                 OptionFact("path", Effect.TARGET, ("sk-stateless-filesystem-path", "sk-tumble-filesystem-path")),
                 OptionFact("sink.rolling-policy.*", Effect.TUNES, ("sk-stateless-filesystem-rolling",)),
@@ -56,5 +56,6 @@ CONNECTORS = (
             ids=("sk-stateless-filesystem-unchanged", "sk-tumble-filesystem-unchanged"),
             document="StreamingSink: a writer of files in progress, and what ends the stream or commits partitions",
         ),
+        formats=("format",),
     ),
 )

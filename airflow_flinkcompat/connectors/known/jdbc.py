@@ -30,7 +30,6 @@ CONNECTORS = (
             filters=Known.YES,
             watermark=Known.NO,
             metadata=Known.NO,
-            appends=Known.YES,
             options=(
                 OptionFact("table-name", Effect.READ, document="JDBC connector page; no restore was run"),
                 OptionFact("url", Effect.READ, document="JDBC connector page; no restore was run"),
@@ -41,6 +40,7 @@ CONNECTORS = (
             state=SinkState.NONE,
             operators=1,
             upserts=Known.YES,
+            updates=Known.NO,
             options=(
                 OptionFact("url", Effect.TARGET, ("sk-group-jdbc-url",)),
                 OptionFact("table-name", Effect.TARGET, ("sk-stateless-jdbc-table", "sk-group-jdbc-table")),

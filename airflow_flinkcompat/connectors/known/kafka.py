@@ -8,6 +8,7 @@ from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     Effect,
     Known,
+    ListedPlaces,
     OptionFact,
     SinkFacts,
     SinkState,
@@ -24,12 +25,23 @@ _STARTUP = (
 )
 _BEGINNING = "only a start without state reads it; this job goes on from the stored offsets"
 _WATERMARK = ("ks-tumble-wm-idle", "ks-group-wm-align")
+_TOPICS = ListedPlaces(
+    separator=";",
+    reordered=("ks-stateless-topic-list-same", "ks-group-topic-list-same"),
+    added=("ks-stateless-topic-added",),
+    from_beginning=("scan.startup.mode", "earliest-offset"),
+    pattern="topic-pattern",
+    matched=("ks-tumble-topic-pattern",),
+)
 _READS = OptionFact(
-    "topic", Effect.READ, ("ks-stateless-topic-changed", "ks-tumble-topic-changed", "ks-group-topic-changed")
+    "topic",
+    Effect.READ,
+    ("ks-stateless-topic-changed", "ks-tumble-topic-changed", "ks-group-topic-changed"),
+    listed=_TOPICS,
 )
 _BOUND = OptionFact(
     "scan.bounded.*",
-    Effect.READ,
+    Effect.END,
     ("ks-tumble-bounded-latest",),
     says="a restored source takes no notice of it: partitions are read on without an end, and the last windows are "
     "not put out",
@@ -46,6 +58,7 @@ _DISCOVERY = OptionFact(
     ("ks-stateless-discovery", "ks-tumble-discovery-off", "ks-group-discovery"),
 )
 _BROKERS = OptionFact("properties.bootstrap.servers", Effect.ADDRESS, ("ks-group-bootstrap",))
+_UPSERTS_READ = replace(_READS, listed=replace(_TOPICS, from_beginning=("", "")))
 _KEY = ("ks-tumble-key-fields", "ks-group-key-fields")
 
 _SOURCE = SourceFacts(
@@ -55,7 +68,6 @@ _SOURCE = SourceFacts(
     watermark=Known.YES,
     metadata=Known.YES,
     appends=Known.YES,
-    formats=("format", "value.format"),
     options=(
         _READS,
         replace(_READS, key="topic-pattern"),
@@ -101,6 +113,7 @@ _SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
     upserts=Known.NO,
+    updates=Known.NO,
     options=(
         OptionFact("topic", Effect.TARGET, ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic")),
         OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
@@ -121,11 +134,13 @@ _UPSERT_SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
     upserts=Known.YES,
+    updates=Known.NO,
     options=(
         OptionFact("topic", Effect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
         OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
         OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
         OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
+        OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
         OptionFact("sink.buffer-flush.*", Effect.TUNES, ("sk-group-upsert-buffer-removed",)),
         replace(_SINK_PARALLELISM, ids=("sk-group-upsert-parallelism-2", "sk-group-direct-kafka-parallelism-2")),
     ),
@@ -134,16 +149,25 @@ _UPSERT_SINK = SinkFacts(
 )
 
 CONNECTORS = (
-    ConnectorFacts(("kafka",), _SOURCE, _SINK),
+    ConnectorFacts(("kafka",), _SOURCE, _SINK, formats=("value.format", "format")),
     ConnectorFacts(
         ("upsert-kafka",),
         replace(
             _SOURCE,
             appends=Known.NO,
-            formats=("value.format",),
-            options=(_READS, replace(_READS, key="topic-pattern"), _BOUND, _DISCOVERY, _SCAN_PARALLELISM),
+            options=(
+                _UPSERTS_READ,
+                replace(_UPSERTS_READ, key="topic-pattern"),
+                _BROKERS,
+                OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
+                _BOUND,
+                _DISCOVERY,
+                _SCAN_PARALLELISM,
+                OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
+            ),
             document="UpsertKafkaDynamicTableFactory (5.0): a KafkaDynamicSource that reads from the earliest offset",
         ),
         _UPSERT_SINK,
+        formats=("value.format",),
     ),
 )

@@ -5,11 +5,13 @@ Its queue stands in the savepoint under the serializer of the row that comes in,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.connectors import LookupSupport
 from airflow_flinkcompat.plan.operators import (
     JoinForm,
     JoinOperator,
@@ -26,11 +28,6 @@ MAY_WAIT = (
     "lookup.async or the LOOKUP hint"
 )
 _OPTION = "lookup.async"
-_SYNCHRONOUS = frozenset({"jdbc", "mongodb", "hbase-1.4"})
-"""Connectors whose documentation says that they look up synchronously only; they take no notice of a hint."""
-_BY_OPTION = frozenset({"hbase-2.2"})
-"""Connectors that look up synchronously unless ``lookup.async`` says otherwise, whatever a hint says."""
-_PAIR = re.compile(r"(?P<key>[\w.-]+)='(?P<value>(?:[^']|'')*)'")
 
 
 class LookupMode(StrEnum):
@@ -61,11 +58,11 @@ def mode(operator: Operator, output: Output, program: Program) -> LookupMode:
     table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
     if table is None or not isinstance(looked_up, Source):
         return LookupMode.NOT_KNOWN
-    connector = table.option("connector")
-    if connector in _SYNCHRONOUS:
+    support = connectors.lookup(table.option("connector")).support
+    if support is LookupSupport.SYNCHRONOUS:
         return LookupMode.SYNCHRONOUS
-    given = dict(_values(looked_up.hints, "OPTIONS")).get(_OPTION, table.option(_OPTION))
-    if connector in _BY_OPTION:
+    given = dict(hinted(looked_up.hints, OPTIONS)).get(_OPTION, table.option(_OPTION))
+    if support is LookupSupport.BY_OPTION:
         return _said({given or "false"})
     asked = {value for key, value in _hinted(output) if key == "async"}
     if asked and sum(map(is_lookup, operators(output))) > 1:
@@ -98,10 +95,4 @@ def _said(values: set[str]) -> LookupMode:
 
 def _hinted(output: Output) -> Iterator[tuple[str, str]]:
     for segment in segments(output):
-        yield from _values(segment.hints, "LOOKUP")
-
-
-def _values(hints: tuple[tuple[str, str], ...], name: str) -> Iterator[tuple[str, str]]:
-    for hint, text in hints:
-        if hint == name:
-            yield from ((found["key"], found["value"]) for found in _PAIR.finditer(text))
+        yield from hinted(segment.hints, "LOOKUP")

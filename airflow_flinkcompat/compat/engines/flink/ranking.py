@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
+from airflow_flinkcompat.connectors import FORMATS, Known
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -35,8 +37,13 @@ NOT_AT_ONE = replace(
     remedy=Remedy.PARALLELISM_ONE,
 )
 _PARALLELISM = ("parallelism.default", "table.exec.resource.default-parallelism")
-APPENDING_CONNECTORS = frozenset({"kafka", "filesystem", "datagen", "kinesis"})
-APPENDING_FORMATS = frozenset({"csv", "json", "avro", "avro-confluent", "raw", "parquet", "orc", "protobuf"})
+APPENDING_CONNECTORS = frozenset(
+    name
+    for name, facts in connectors.catalogue().items()
+    if facts.source is not None and facts.source.appends is Known.YES
+)
+"""Connectors whose rows are only ever added, as far as their format does not say otherwise."""
+APPENDING_FORMATS = frozenset(name for name, facts in FORMATS.items() if facts.appends is Known.YES)
 
 
 def unmeasured(why: str) -> Verdict:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, Output, OverOperator, Source
@@ -20,8 +22,12 @@ from airflow_flinkcompat.plan.origins import (
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BIGINT, DataType
 
-STATELESS_SINKS = ("print", "blackhole")
-"""Sinks without state of their own: what stands between the last operator and them is free to change (measured)."""
+STATELESS_SINKS = tuple(
+    name
+    for name, facts in connectors.catalogue().items()
+    if facts.sink is not None and facts.sink.state is SinkState.NONE and facts.sink.updates is Known.YES
+)
+"""Sinks that keep nothing and take every result: what stands between the last operator and them is free to change."""
 
 SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
 """Sinks with state that were restored right while only the projection in front of them changed (measured here)."""

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
-from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
@@ -26,9 +27,12 @@ from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
-TAKES_UPSERTS = frozenset({"upsert-kafka", "jdbc", "elasticsearch-6", "elasticsearch-7", "opensearch", "mongodb"})
-
-
+TAKES_UPSERTS = frozenset(
+    name
+    for name, facts in known_connectors.catalogue().items()
+    if facts.sink is not None and facts.sink.upserts is Known.YES
+)
+UNDECLARED = "the sink is not declared: what is planned in front of it is not known"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
 
@@ -115,13 +119,29 @@ def stays(pair: PipelinePair) -> str:
     """Why open-source Flink may not keep the operators in front of a stateless sink; "" where it does for sure."""
     old, new = fronts(pair)
     if old is None or new is None:
-        return "the sink is not declared: what is planned in front of it is not known"
-    if old.connector != new.connector or old.connector not in STATELESS_SINKS:
+        return UNDECLARED
+    if old.connector != new.connector or not keeps_nothing(old.connector):
         return f"sink connector {new.connector} may keep state of its own, which was not measured"
+    return front_stays(pair)
+
+
+def keeps_nothing(connector: str | None) -> bool:
+    """Whether a sink writes nothing into a savepoint, by the catalogue."""
+    return known_connectors.sink(connector).state is SinkState.NONE
+
+
+def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
+    """Why Flink may not keep the operators in front of a sink, whatever the sink keeps; "" where it does for sure.
+
+    ``at_any_parallelism``: whether a Calc stands in front on both sides, which alone is unchained.
+    """
+    old, new = fronts(pair)
+    if old is None or new is None:
+        return UNDECLARED
     windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
     if old.enforced != new.enforced and not windowed:
         return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
-    if old.parallelism != new.parallelism:
+    if old.parallelism != new.parallelism and not at_any_parallelism:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
     if _spread_without_a_key(pair):
         return "Flink plans no sink.parallelism for results that may be updated, without a primary key"
@@ -168,14 +188,14 @@ def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Mater
     if mode == "FORCE":
         return Materialized.YES
     top, connector = output.segment.origin, sink.option("connector")
-    if connector in STATELESS_SINKS:
+    if known_connectors.sink(connector).upserts is Known.NO:
         return Materialized.NO
     if isinstance(top, AggregateOperator) and top.windowed:
         return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
     if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
         return Materialized.MAYBE
     held, keys = held_in_key(output, sink), set(top.keys)
-    if held == keys:
+    if keys <= held:
         return Materialized.NO
     return Materialized.MAYBE if held & keys else Materialized.YES
 

@@ -1,0 +1,125 @@
+"""Engine ``flink``: another connector of a sink: what the old one kept is found, lost, or was nothing."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source, appends, segments
+
+BETWEEN = (
+    "sk-stateless-print-blackhole",
+    "sk-stateless-blackhole-print",
+    "sk-tumble-print-blackhole",
+    "sk-stateless-jdbc-to-print",
+    "sk-group-jdbc-to-blackhole",
+)
+"""From a sink that keeps nothing to another one."""
+INTO_STATE = (
+    "sk-stateless-print-to-kafka",
+    "sk-tumble-print-to-kafka-eo",
+    "sk-group-direct-print-to-kafka",
+    "sk-stateless-direct-print-to-filesystem",
+    "sk-stateless-direct-jdbc-to-kafka",
+)
+"""From a sink that keeps nothing to one that does, with and without a Calc in front."""
+INTO_UPSERTS = ("sk-group-print-to-jdbc", "sk-group-direct-print-to-kafka")
+TAKEN_AWAY = {
+    "kafka": ("sk-stateless-kafka-to-print", "sk-stateless-kafka-to-jdbc", "sk-tumble-kafka-to-blackhole"),
+    "upsert-kafka": ("sk-group-upsert-to-print", "sk-group-upsert-to-jdbc"),
+    "filesystem": ("sk-stateless-direct-filesystem-to-print",),
+}
+"""What a sink kept finds no operator any more, refused at submit."""
+KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
+_GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
+
+
+def connector_verdict(pair: PipelinePair) -> Verdict | None:
+    """What another connector of a sink does to a restore.
+
+    Args:
+        pair: The query with its sink on both sides.
+
+    Returns:
+        The verdict; None where the connector is the same.
+    """
+    names = sinks.connectors(pair)
+    old, new = map(connectors.sink, names)
+    if names[0] == names[1]:
+        return None
+    if names[0] is None or old.state is SinkState.NOT_KNOWN:
+        return unmeasured(f"{_only(names[0])}: what it keeps may find no operator in another sink")
+    if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
+        return measured(
+            Outcome.INCOMPATIBLE,
+            *TAKEN_AWAY[names[0]],
+            note=f"the state of sink {names[0]} finds no operator any more",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        )
+    if reason := _planned(pair, new):
+        return unmeasured(reason)
+    if old.state is not SinkState.NONE:
+        return _between_stateful(pair, names)
+    if new.state is SinkState.NOT_KNOWN:
+        return unmeasured(f"{_only(names[1])}: whether it leaves the operators in front of it alone is not known")
+    ids: tuple[str, ...] = BETWEEN if new.state is SinkState.NONE else INTO_STATE
+    ids = INTO_UPSERTS if new.upserts is Known.YES and not _sinks_append(pair) else ids
+    if all(facts.ids for facts in (old, new)):
+        return right(*ids)
+    return inferred(Outcome.COMPATIBLE, f"{names[0]} keeps nothing: {old.document}; {new.document}", ids=ids)
+
+
+def _only(connector: str | None) -> str:
+    named = f"`{connector}`" if connector else "of a table without one"
+    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
+
+
+def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:
+    """From one sink with state to another: what was in flight is lost, unless nothing can have been."""
+    table = sinks.tables(pair)[0]
+    guarantees = {table.option(key) for key in _GUARANTEES} if table is not None else {"exactly-once"}
+    if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:
+        return right(*KAFKA_TO_FILES)
+    if names == ("filesystem", "kafka"):
+        return unmeasured("rows in files that were not finished are lost; with none in progress a restore was right")
+    return unmeasured(f"what sink {names[0]} keeps is given to sink {names[1]}: not measured")
+
+
+def _sinks_append(pair: PipelinePair) -> bool:
+    """Whether results are only ever added on both sides."""
+    sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    return all(
+        appends(output.segment)
+        and all(appends_only(s, program) for s in segments(output) if isinstance(s.origin, Source))
+        for output, program in sides
+    )
+
+
+def _shares_its_job(pair: PipelinePair) -> bool:
+    sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
+    return any(
+        own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
+        for own, program in sides
+    )
+
+
+def _planned(pair: PipelinePair, new: SinkFacts) -> str:
+    """Why Flink may plan something else in front of the new sink, or nothing at all; "" where it does not for sure."""
+    if reason := sinks.front_stays(pair):
+        return reason
+    projected = all(map(surely_projected, (pair.old, pair.new)))
+    if pair.operators and _shares_its_job(pair) and not projected:
+        return "several sinks hang behind one operator: how many are chained to it decides about its id"
+    table = sinks.tables(pair)[1]
+    if new.updates is Known.YES or table is None:
+        return ""
+    top = pair.new.segment.origin
+    keyed = isinstance(top, AggregateOperator) and top.kind == AggregateKind.GROUP
+    if table.primary_key:
+        return "" if keyed else "Flink 2.3 asks for ON CONFLICT where the sink's primary key is not that of the results"
+    return "" if _sinks_append(pair) else "the sink may not take results that change, without a primary key"

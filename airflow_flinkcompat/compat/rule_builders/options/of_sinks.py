@@ -1,0 +1,83 @@
+"""Options of tables that are written: what a sink's stored state makes of them."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
+    OptionChange,
+    OptionVerdict,
+    append_only,
+    formats,
+    harmless,
+    names_a_format,
+    not_measured,
+    parallelism,
+)
+from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState
+
+NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
+"""Options of sinks that keep nothing."""
+ROW_FORMATS = frozenset({"json", "csv", "raw"})
+"""Formats whose files a sink writes row by row, and goes on with after a restore."""
+
+
+def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    facts = connectors.sink(change.connector)
+    if facts.state is SinkState.NOT_KNOWN:
+        return OptionVerdict(
+            only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
+        )
+    if change.key == "sink.parallelism" and facts.state is not SinkState.NONE:
+        return parallelism(change, fact, pair, facts.ids)
+    if fact.effect is Effect.STATE:
+        return not_measured(change, fact, f"{fact.says}: not measured")
+    if fact.effect is Effect.DECODING and names_a_format(change):
+        return _format_of_sink(change, fact)
+    says = _SAID_OF_SINKS.get(fact.effect, "what the sink keeps does not hold it")
+    nothing = facts.state is SinkState.NONE
+    if fact.ids or nothing or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
+        return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids)
+    return not_measured(change, fact, f"only the sink `{change.connector}` was not measured with it")
+
+
+_SAID_OF_SINKS = {
+    Effect.TARGET: "results from now on go to the new place; those written before stay where they are",
+    Effect.TUNES: "it is in nothing that the sink keeps",
+    Effect.CREDENTIALS: "who asks is in nothing that the sink keeps",
+    Effect.GUARANTEE: "what the sink has stored fits, with every guarantee",
+}
+
+
+def only_the_sink(connector: str | None) -> str:
+    """What is to be said where nothing but a sink is in doubt.
+
+    Args:
+        connector: The sink's, None where its table has none.
+
+    Returns:
+        The sentence, without an end.
+    """
+    return (
+        f"keys, windows and metrics are unchanged by it; only the sink `{connector or 'of a catalog'}` was not measured"
+    )
+
+
+def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    old, new = formats(change)
+    ids = _FORMATS_OF_SINKS.get(change.connector or "", ())
+    appending = append_only(old, new)
+    in_files = connectors.sink(change.connector).state is SinkState.WRITER
+    if ids and appending and (not in_files or {old, new} <= ROW_FORMATS):
+        return OptionVerdict(
+            "what the sink keeps holds no format: results from now on are written in the new one", right(*ids)
+        )
+    return not_measured(change, fact, "a change between these formats of a sink was not measured")
+
+
+_FORMATS_OF_SINKS = {
+    "kafka": ("sk-group-upsert-format",),
+    "upsert-kafka": ("sk-group-upsert-format",),
+    "filesystem": ("sk-stateless-filesystem-format", "sk-tumble-filesystem-format"),
+}

@@ -1,0 +1,152 @@
+"""Options of tables that are read: what a restored source makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
+    OptionChange,
+    OptionVerdict,
+    append_only,
+    formats,
+    harmless,
+    members,
+    names_a_format,
+    not_measured,
+    parallelism,
+)
+from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions
+from airflow_flinkcompat.plan.operators import AggregateKind
+
+IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
+"""Options of a source that no stored position holds, in front of every kind of pipeline."""
+SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
+OTHER_BYTES = ("ks-stateless-format-csv",)
+WAY_OUT = "the way out is to begin this source anew, that is a start without state"
+_UNSAID = {
+    Effect.READ: "something else is read from now on; what a restored source does with the positions it has stored was "
+    "not measured with this connector",
+    Effect.BEGINNING: "a start without state reads it; whether a restored source does was not measured with this "
+    "connector",
+}
+
+
+def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    stored = connectors.source(change.connector).positions
+    match fact.effect:
+        case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
+            return harmless(fact, f"{fact.effect.value}: no stored position holds it", IN_NO_POSITION)
+        case Effect.BEGINNING if fact.ids:
+            return harmless(fact, "only a start without state reads it; this job goes on from what is stored", ())
+        case Effect.ADDRESS:
+            return _address(change, fact)
+        case Effect.DECODING:
+            return _format_of_source(change, fact)
+        case Effect.READ if fact.listed is not None:
+            return _places(change, fact, pair)
+        case Effect.READ if fact.ids:
+            return OptionVerdict(f"{fact.says}; {WAY_OUT}", wrong(*fact.ids))
+        case Effect.END if fact.ids and _windowed(pair):
+            return OptionVerdict(fact.says, wrong(*fact.ids))
+        case Effect.STATE if change.key == "scan.parallelism":
+            return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
+    says = fact.says or _UNSAID.get(fact.effect, f"{fact.effect.value}: not measured with this connector")
+    return not_measured(change, fact, says)
+
+
+def _windowed(pair: PipelinePair) -> bool:
+    return any(each.windowed is not None for each in pair.operators)
+
+
+def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    """Addresses with a member in common lead to one system; whether others do, no script tells."""
+    old, new = map(members, change.values)
+    if old & new:
+        return harmless(fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION)
+    return OptionVerdict(
+        "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "
+        "which no script tells, and are wrong anywhere else",
+        unmeasured("another address may be another system"),
+    )
+
+
+def _format_of_source(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
+    if connectors.source(change.connector).positions is not StoredPositions.PARTITIONS:
+        return not_measured(change, fact, "how bytes become rows was not changed across a restore of this source")
+    if not names_a_format(change):
+        return harmless(fact, "no stored position holds how bytes become rows", OTHER_BYTES)
+    old, new = formats(change)
+    if old == new:
+        return OptionVerdict("the same format by another option", right(*SAME_BYTES))
+    if append_only(old, new):
+        return OptionVerdict(
+            "no stored position holds the format: what is read from now on has to be in it", right(*OTHER_BYTES)
+        )
+    return not_measured(change, fact, "rows of the one or the other format may update and delete: other operators")
+
+
+def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    """Positions of places that were taken away stay in force, and those that come are read from their beginning."""
+    listed = fact.listed
+    assert listed is not None
+    lists = fact.key if fact.key != listed.pattern else "topic"
+    old, new = (side.get(lists) for side in (change.before, change.after))
+    from_beginning = not listed.from_beginning[0] or (
+        change.after.get(listed.from_beginning[0], "").lower() == listed.from_beginning[1]
+    )
+    if old is None or new is None:
+        return _pattern(change, fact, old, from_beginning, pair)
+    separator = listed.separator
+    before, after = ([part.strip() for part in side.split(separator) if part.strip()] for side in (old, new))
+    gone, come = [p for p in before if p not in after], [p for p in after if p not in before]
+    if not gone and not come:
+        return OptionVerdict("the same places in another order", right(*listed.reordered))
+    read_on = f"goes on reading {', '.join(gone)}" if gone else ""
+    begun = f"reads {', '.join(come)} from the beginning" if come else ""
+    ends = " and ".join(filter(None, (read_on, begun)))
+    says = f"a restored {change.connector} source {ends}"
+    if not gone and from_beginning:
+        if _orderly(pair):
+            return OptionVerdict(f"{says}, as its options say", right(*listed.added))
+        return OptionVerdict(
+            f"{says}: its old rows race the watermark of the stored partitions, and may come too late",
+            unmeasured("rows of an added place were dropped as late in one run and counted in another"),
+        )
+    return OptionVerdict(
+        f"{says}, whatever {listed.from_beginning[0] or 'its options'} says: wrong rows without an error; {WAY_OUT}",
+        wrong(*fact.ids),
+    )
+
+
+def _orderly(pair: PipelinePair) -> bool:
+    """Whether no operator asks how late a row is: nothing but aggregations over all rows."""
+    sides = (side for each in pair.operators for side in (each.old, each.new))
+    return not pair.removed and not pair.added and all(side.kind == AggregateKind.GROUP for side in sides)
+
+
+def _pattern(
+    change: OptionChange, fact: OptionFact, old: str | None, from_beginning: bool, pair: PipelinePair
+) -> OptionVerdict:
+    """From a list to a pattern: right where it matches what was read, and all else it matches may be read whole."""
+    listed = fact.listed
+    assert listed is not None
+    pattern = change.after.get(listed.pattern)
+    if old is None or pattern is None or not _matches(pattern, old.split(listed.separator)):
+        says = "what the stored positions are of is read on, the rest from the beginning; which these are is not told"
+        return OptionVerdict(says, unmeasured("a pattern over places"))
+    says = "the pattern matches what is read; whatever else it matches is read from the beginning, old rows included"
+    if from_beginning and _orderly(pair):
+        return OptionVerdict(says, right(*listed.matched, *listed.added))
+    return OptionVerdict(says, unmeasured("which other places the pattern matches is not told"))
+
+
+def _matches(pattern: str, places: Iterable[str]) -> bool:
+    try:
+        return all(re.fullmatch(pattern, place.strip()) for place in places)
+    except re.error:
+        return False

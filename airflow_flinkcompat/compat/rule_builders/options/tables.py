@@ -1,0 +1,81 @@
+"""Judges the options of tables: one option, one sentence. What the catalogue does not list is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import UsedTable
+from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
+from airflow_flinkcompat.compat.rule import inferred, together
+from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup
+from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink
+from airflow_flinkcompat.compat.rule_builders.options.of_sources import IN_NO_POSITION, on_source
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
+    OptionChange,
+    Options,
+    OptionVerdict,
+    names_a_format,
+)
+from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse
+from airflow_flinkcompat.model import Outcome
+
+_MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
+    TableUse.SOURCE: IN_NO_POSITION,
+    TableUse.LOOKUP: LOOKED_UP_OTHERWISE,
+    TableUse.SINK: NOTHING_KEPT,
+}
+_JUDGES: Mapping[TableUse, Callable[[OptionChange, OptionFact, PipelinePair], OptionVerdict]] = {
+    TableUse.SOURCE: on_source,
+    TableUse.LOOKUP: on_lookup,
+    TableUse.SINK: on_sink,
+}
+
+
+def judged(change: OptionChange) -> OptionVerdict:
+    """What another value of an option comes to, over all uses of the table.
+
+    Args:
+        change: The option.
+
+    Returns:
+        The worst use's sentence and verdict.
+    """
+    found = [_judged_use(change, used) for used in change.uses]
+    if not found:
+        return OptionVerdict("no query that goes on uses the table", unmeasured("the table's queries come or go"))
+    verdict = together(each.verdict for each in found)
+    worst = max(found, key=lambda each: each.verdict.outcome.rank)
+    return OptionVerdict(worst.says, verdict)
+
+
+def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
+    """The options that differ, in the order of their names.
+
+    Args:
+        before: The options of one side.
+        after: Those of the other.
+
+    Returns:
+        Their names.
+    """
+    return tuple(sorted(key for key in {*before, *after} if before.get(key) != after.get(key)))
+
+
+def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
+    fact = connectors.option(change.connector, used.use, change.key)
+    if used.use is TableUse.LOOKUP and change.key == "lookup.async":
+        return on_lookup(change, OptionFact(change.key, Effect.STATE), used.pair)
+    if names_a_format(change):
+        return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
+    if fact is None:
+        who = change.connector or "the table's catalog"
+        return OptionVerdict(
+            f"what it does to a restore was not measured with {who}, and no document says that it is harmless",
+            unmeasured(f"no restore with another '{change.key}' of {who}"),
+        )
+    if fact.effect is Effect.IGNORED:
+        says = f"a table that is {used.use.value} takes no notice of it"
+        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
+    return _JUDGES[used.use](change, fact, used.pair)

@@ -1,0 +1,83 @@
+"""Formats of rows: whether they update and delete, and what their options do. No format is in any state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from airflow_flinkcompat.connectors.facts import Effect, FormatFacts, Known, OptionFact
+
+_TOLERANCE = (
+    "ks-stateless-ignore-parse-errors",
+    "ks-group-ignore-parse-errors",
+    "ks-stateless-fail-on-missing",
+    "ks-tumble-fail-on-missing",
+)
+_OTHER_BYTES = ("ks-stateless-format-csv",)
+_PAGE = "Formats pages of Flink's documentation"
+
+
+def _decoding(*names: str) -> tuple[OptionFact, ...]:
+    return tuple(OptionFact(name, Effect.DECODING, _OTHER_BYTES, _PAGE) for name in names)
+
+
+_JSON = (
+    OptionFact("ignore-parse-errors", Effect.DECODING, _TOLERANCE),
+    OptionFact("fail-on-missing-field", Effect.DECODING, _TOLERANCE),
+    *_decoding(
+        "timestamp-format.standard",
+        "map-null-key.mode",
+        "map-null-key.literal",
+        "encode.decimal-as-plain-number",
+        "encode.ignore-null-fields",
+        "decode.json-parser.enabled",
+    ),
+)
+_CSV = (
+    OptionFact("ignore-parse-errors", Effect.DECODING, _TOLERANCE),
+    *_decoding(
+        "field-delimiter",
+        "disable-quote-character",
+        "quote-character",
+        "allow-comments",
+        "array-element-delimiter",
+        "escape-character",
+        "null-literal",
+        "write-bigdecimal-in-scientific-notation",
+    ),
+)
+FORMATS: Mapping[str, FormatFacts] = {
+    each.name: each
+    for each in (
+        FormatFacts("json", Known.YES, _JSON, _PAGE),
+        FormatFacts("csv", Known.YES, _CSV, _PAGE),
+        FormatFacts("raw", Known.YES, _decoding("charset", "endianness"), _PAGE),
+        FormatFacts("avro", Known.YES, _decoding("codec", "encoding", "timestamp_mapping.legacy"), _PAGE),
+        FormatFacts("avro-confluent", Known.YES, (), _PAGE),
+        FormatFacts("protobuf", Known.YES, (), _PAGE),
+        FormatFacts("parquet", Known.YES, (), _PAGE),
+        FormatFacts("orc", Known.YES, (), _PAGE),
+        *(
+            FormatFacts(name, Known.NO, (), _PAGE)
+            for name in ("debezium-json", "debezium-avro-confluent", "canal-json", "maxwell-json", "ogg-json")
+        ),
+    )
+}
+"""The formats that Flink brings, by the value of a table's option."""
+_OPTION = re.compile(r"(?:(?:key|value)\.)?(?P<format>[\w-]+)\.(?P<name>.+)")
+
+
+def format_option(key: str) -> OptionFact | None:
+    """What an option of a format does.
+
+    Args:
+        key: The option as a table has it, such as ``value.json.ignore-parse-errors``.
+
+    Returns:
+        The fact; None where the format or the option is not known.
+    """
+    found = _OPTION.fullmatch(key)
+    facts = None if found is None else FORMATS.get(found["format"])
+    if found is None or facts is None:
+        return None
+    return next((each for each in facts.options if each.covers(found["name"])), None)

@@ -1,0 +1,168 @@
+"""What another option of a table comes to on engine ``flink``, by the effect that the catalogue gives it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from airflow_flinkcompat.compat import Outcome, Report, Side, check
+from airflow_flinkcompat.connectors import TableUse, catalogue, option
+
+SOURCE = "CREATE TABLE seen (a STRING, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ({0});\n"
+SINK = "CREATE TABLE kept (a STRING, s BIGINT) WITH ({0});\n"
+RUNNING = "INSERT INTO kept SELECT UPPER(a), SUM(b) FROM seen GROUP BY a;\n"
+PLAIN = "INSERT INTO kept SELECT UPPER(a), b FROM seen WHERE b > 1;\n"
+WINDOWED = (
+    "INSERT INTO kept SELECT UPPER(a), SUM(b) FROM TABLE(TUMBLE(TABLE seen, DESCRIPTOR(ts), INTERVAL '1' HOUR))\n"
+    "GROUP BY a, window_start, window_end;\n"
+)
+KAFKA = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json'"
+PRINT = "'connector' = 'print'"
+HUDI = "'connector' = 'hudi', 'path' = 'p'"
+EARLIEST = ", 'scan.startup.mode' = 'earliest-offset'"
+LATEST = ", 'scan.startup.mode' = 'latest-offset'"
+
+
+def of_source(before: str, after: str, query: str = PLAIN) -> Report:
+    return judged((before, after), (PRINT, PRINT), query)
+
+
+def of_sink(before: str, after: str) -> Report:
+    return judged((KAFKA, KAFKA), (before, after), PLAIN)
+
+
+def judged(source: tuple[str, str], sink: tuple[str, str], query: str) -> Report:
+    old, new = (SOURCE.format(read) + SINK.format(written) + query for read, written in zip(source, sink, strict=True))
+    settings = {"parallelism.default": "1"}
+    return check(Side(old, settings, engine="flink"), Side(new, settings, engine="flink"))
+
+
+@pytest.mark.parametrize("query", [PLAIN, RUNNING, WINDOWED])
+@pytest.mark.parametrize(
+    "added",
+    [
+        ", 'properties.group.id' = 'g'",
+        LATEST,
+        ", 'properties.fetch.min.bytes' = '7'",
+        ", 'json.ignore-parse-errors' = 'true'",
+        ", 'scan.watermark.idle-timeout' = '5 s'",
+        ", 'scan.parallelism' = '1'",
+        ", 'sink.partitioner' = 'fixed'",
+    ],
+)
+def test_options_that_no_stored_position_holds(query: str, added: str) -> None:
+    report = of_source(KAFKA, KAFKA + added, query)
+    assert report.outcome is Outcome.COMPATIBLE
+    assert report.findings[0].evidence
+
+
+def test_where_a_source_begins_is_said_in_one_sentence() -> None:
+    assert [finding.message for finding in of_source(KAFKA, KAFKA + LATEST).findings] == [
+        "source table seen: scan.startup.mode changed: only a start without state reads it; this job goes on from the "
+        "stored offsets"
+    ]
+
+
+@pytest.mark.parametrize("query", [PLAIN, RUNNING, WINDOWED])
+def test_a_topic_that_was_taken_away_is_read_on(query: str) -> None:
+    report = of_source(KAFKA, KAFKA.replace("'t'", "'u'"), query)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert "goes on reading t and reads u from the beginning" in report.findings[0].message
+    assert report.findings[0].consequence is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "startup", "outcome"),
+    [
+        (PLAIN, EARLIEST, Outcome.COMPATIBLE),
+        (RUNNING, EARLIEST, Outcome.COMPATIBLE),
+        (WINDOWED, EARLIEST, Outcome.UNKNOWN),
+        (PLAIN, LATEST, Outcome.INCOMPATIBLE),
+        (PLAIN, "", Outcome.INCOMPATIBLE),
+    ],
+)
+def test_a_topic_that_comes_is_read_from_its_beginning(query: str, startup: str, outcome: Outcome) -> None:
+    old = KAFKA + startup
+    assert of_source(old, old.replace("'t'", "'t;u'"), query).outcome is outcome
+
+
+def test_the_same_topics_in_another_order() -> None:
+    old = KAFKA.replace("'t'", "'t;u'")
+    assert of_source(old, old.replace("'t;u'", "'u;t'")).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("servers", "outcome"),
+    [("k:9092,l:9092", Outcome.COMPATIBLE), ("K:9092", Outcome.COMPATIBLE), ("other:9092", Outcome.UNKNOWN)],
+)
+def test_brokers_lead_to_one_cluster_where_they_share_one(servers: str, outcome: Outcome) -> None:
+    assert of_source(KAFKA, KAFKA.replace("k:9092", servers)).outcome is outcome
+
+
+@pytest.mark.parametrize(("query", "outcome"), [(PLAIN, Outcome.UNKNOWN), (WINDOWED, Outcome.INCOMPATIBLE)])
+def test_an_end_is_taken_no_notice_of(query: str, outcome: Outcome) -> None:
+    assert of_source(KAFKA, KAFKA + ", 'scan.bounded.mode' = 'latest-offset'", query).outcome is outcome
+
+
+def test_a_parallelism_of_its_own_is_refused() -> None:
+    assert of_source(KAFKA, KAFKA + ", 'scan.parallelism' = '3'").outcome is Outcome.INCOMPATIBLE
+
+
+def test_changes_in_place_of_rows_are_another_matter() -> None:
+    assert of_source(KAFKA, KAFKA.replace("'json'", "'debezium-json'")).outcome is Outcome.UNKNOWN
+    assert of_source(KAFKA, KAFKA.replace("'json'", "'csv'")).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (KAFKA, KAFKA.replace("'t'", "'u'"), Outcome.COMPATIBLE),
+        (KAFKA, KAFKA + ", 'properties.linger.ms' = '5'", Outcome.COMPATIBLE),
+        (KAFKA, KAFKA + ", 'sink.parallelism' = '2'", Outcome.INCOMPATIBLE),
+        (KAFKA, KAFKA + ", 'sink.parallelism' = '1'", Outcome.COMPATIBLE),
+        (KAFKA, PRINT, Outcome.INCOMPATIBLE),
+        (KAFKA, HUDI, Outcome.UNKNOWN),
+        (PRINT, KAFKA, Outcome.COMPATIBLE),
+        (PRINT, HUDI, Outcome.UNKNOWN),
+        (HUDI, HUDI.replace("'p'", "'q'"), Outcome.UNKNOWN),
+        ("'connector' = 'filesystem', 'path' = 'p', 'format' = 'json'", KAFKA, Outcome.UNKNOWN),
+    ],
+)
+def test_options_and_connectors_of_a_sink(before: str, after: str, outcome: Outcome) -> None:
+    assert of_sink(before, after).outcome is outcome
+
+
+def test_a_sink_that_is_not_known_is_the_only_doubt() -> None:
+    assert "only the sink `hudi` was not measured" in of_sink(PRINT, HUDI).findings[0].message
+
+
+LOOKED_UP = (
+    "CREATE TABLE orders (a STRING, b BIGINT, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 't');\n"
+    "CREATE TABLE names (k STRING, n STRING) WITH ('connector' = 'jdbc', 'table-name' = '{0}');\n"
+    "CREATE TABLE kept (a STRING, n {1}) WITH ('connector' = 'print');\n"
+    "INSERT INTO kept SELECT n, {2} FROM orders JOIN names FOR SYSTEM_TIME AS OF orders.pt ON orders.a = names.k {3};\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("rest", "outcome"),
+    [(("STRING", "a", ""), Outcome.COMPATIBLE), (("BIGINT", "SUM(b)", "GROUP BY n"), Outcome.INCOMPATIBLE)],
+)
+def test_another_place_to_look_up(rest: tuple[str, str, str], outcome: Outcome) -> None:
+    old, new = (Side(LOOKED_UP.format(table, *rest), engine="flink") for table in ("d", "e"))
+    assert check(old, new).outcome is outcome
+
+
+@given(
+    connector=st.sampled_from([*sorted(catalogue()), "made-up"]),
+    key=st.from_regex(r"[a-z]{2,9}([.-][a-z]{2,9}){0,3}", fullmatch=True),
+    sink=st.booleans(),
+)
+def test_an_option_that_nobody_lists_is_never_compatible(connector: str, key: str, sink: bool) -> None:
+    facts = catalogue().get(connector)
+    assume(key != "connector" and option(connector, TableUse.SINK if sink else TableUse.SOURCE, key) is None)
+    assume(facts is None or key not in facts.formats)
+    old, new = (f"'connector' = '{connector}', '{key}' = '{value}'" for value in ("x", "y"))
+    report = of_sink(old, new) if sink else of_source(old, new)
+    assert report.outcome not in (Outcome.COMPATIBLE, Outcome.PARTIAL)
