@@ -6,7 +6,7 @@ from airflow_flinkcompat.compat.rule import UNCHANGED, Example, Rule, RuleMatch,
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import OtherStatement, Program
-from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.plan.operators import Output, sources
 from airflow_flinkcompat.sql import nodes
 
 LOOKS = frozenset({"Describe", "Explain", "SetOption", "Show"})
@@ -38,14 +38,36 @@ def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
         return "" if _uses_catalog(name, change) else "nothing is read from or written into this catalog"
     if kind not in ("TABLE", "VIEW") or change.may_be_used_unseen(name):
         return ""
-    program = change.programs[place]
     if fact.kind == "replaced":
-        # A view in between would hold what was declared first.
-        return "" if fact.queries_before or program.views else "the table is declared anew before the first query"
+        return _replaced(fact, place, change)
     used = name in change.used_tables
     if fact.kind == "Drop":
         return _drop(fact, place, change)
     return "" if used or kind == "VIEW" else "no query uses the table"
+
+
+def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
+    """Why a declaration that another one replaces further down does nothing to the queries of both sides."""
+    program = change.programs[place]
+    if program.views:
+        return ""  # one in between would hold what was declared first
+    if not fact.queries_before:
+        return "the table is declared anew before the first query"
+    used = _used_before(fact, place, change)
+    return "" if used is None or fact.subject[1] in used else "only queries that came or went used it"
+
+
+def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
+    """The tables of the queries in front of a statement that both sides have; None where one is not taken apart."""
+    pipelines = change.programs[place].pipelines[: fact.queries_before]
+    stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
+    queries = (change.old, change.new)[place].outputs[0]
+    before = [n for n, pipeline in enumerate(pipelines) if id(pipeline) in stay or n not in queries]
+    return None if any(n not in queries for n in before) else {t for n in before for t in _tables(queries[n])}
+
+
+def _tables(output: Output) -> set[str]:
+    return {output.sink, *(source.table for source in sources(output))}
 
 
 def _drop(fact: OtherStatement, place: int, change: Change) -> str:
@@ -63,10 +85,9 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
         return "every query of the script was started before it"
     if name in fact.declared_before and not _declared_anew(fact, program):
         return ""
-    queries = (change.old, change.new)[place].outputs[0]
-    before = [output for n, output in queries.items() if n < fact.queries_before]
-    started = {table for output in before for table in (output.sink, *(source.table for source in sources(output)))}
-    return "" if name in started or program.views else "the script declares the table itself, behind it"
+    used = _used_before(fact, place, change)
+    views = fact.declared_before.intersection(view for view, _ in program.views)
+    return "" if used is None or name in used or views else "the script declares the table itself, behind it"
 
 
 def _declared_anew(fact: OtherStatement, program: Program) -> bool:
