@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat.rule_builders.options.matches import option_matc
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors import TableUse, option
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -110,8 +110,9 @@ def _options(change: Change, table: str, difference: Difference) -> Iterable[Rul
     written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
     vvr = sink_state_checked(change) or VVR["options"]
     connector = _declared(change, table)[0].option("connector")
+    spreads = sinks.keeps_nothing(connector) and option(connector, TableUse.SINK, "sink.parallelism") is not None
     for match in option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr):
-        if "sink.parallelism" in match.message and sinks.keeps_nothing(connector):
+        if spreads and "sink.parallelism" in match.message:
             spread = together(_spread(used.pair) for used in written)
             match = replace(match, verdicts={**match.verdicts, "flink": spread})
         yield match

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, LookupFacts, LookupSupport, SinkFacts
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    LookupFacts,
+    LookupSupport,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+)
+
+_MONGODB = "MongoDB connector page"
+_LOOKUPS = "Flink's LookupOptions"
+_ASKED = (
+    OptionFact("lookup.cache*", Effect.TUNES, document=_LOOKUPS),
+    OptionFact("lookup.partial-cache.*", Effect.TUNES, document=_LOOKUPS),
+    OptionFact("lookup.max-retries", Effect.TUNES, document=_LOOKUPS),
+    OptionFact("lookup.retry.interval", Effect.TUNES, document=_LOOKUPS),
+)
 
 CONNECTORS = (
     ConnectorFacts(
         ("hbase-1.4",),
-        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, document="HBase connector page: lookups are synchronous"),
+        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _ASKED, "HBase connector page: lookups are synchronous"),
     ),
     ConnectorFacts(
         ("hbase-2.2",),
@@ -18,7 +36,22 @@ CONNECTORS = (
     ),
     ConnectorFacts(
         ("mongodb",),
-        sink=SinkFacts(upserts=Known.YES, updates=Known.NO, document="MongoDB connector page: upserts by the key"),
-        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, document="MongoDB connector page: lookups are synchronous"),
+        sink=SinkFacts(
+            state=SinkState.NONE,
+            operators=1,
+            upserts=Known.YES,
+            updates=Known.NO,
+            options=(
+                OptionFact("uri", Effect.TARGET, document=_MONGODB),
+                OptionFact("database", Effect.TARGET, document=_MONGODB),
+                OptionFact("collection", Effect.TARGET, document=_MONGODB),
+                OptionFact("sink.buffer-flush.*", Effect.TUNES, document=_MONGODB),
+                OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, document=_MONGODB),
+                OptionFact("sink.max-retries", Effect.TUNES, document=_MONGODB),
+                OptionFact("sink.retry.interval", Effect.TUNES, document=_MONGODB),
+            ),
+            document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes",
+        ),
+        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _ASKED, "MongoDB connector page: lookups are synchronous"),
     ),
 )

@@ -20,6 +20,8 @@ WINDOWED = (
 KAFKA = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json'"
 PRINT = "'connector' = 'print'"
 HUDI = "'connector' = 'hudi', 'path' = 'p'"
+SEARCH = "'connector' = 'elasticsearch-7', 'hosts' = 'http://e:9200', 'index' = 'i'"
+WAREHOUSE = "'connector' = 'doris', 'table.identifier' = 't'"
 EARLIEST = ", 'scan.startup.mode' = 'earliest-offset'"
 LATEST = ", 'scan.startup.mode' = 'latest-offset'"
 
@@ -126,6 +128,9 @@ def test_changes_in_place_of_rows_are_another_matter() -> None:
         (PRINT, KAFKA, Outcome.COMPATIBLE),
         (PRINT, HUDI, Outcome.UNKNOWN),
         (HUDI, HUDI.replace("'p'", "'q'"), Outcome.UNKNOWN),
+        (SEARCH, SEARCH.replace("'i'", "'j'"), Outcome.COMPATIBLE),
+        (SEARCH, SEARCH + ", 'sink.parallelism' = '1'", Outcome.UNKNOWN),
+        (WAREHOUSE, WAREHOUSE.replace("'t'", "'u'"), Outcome.UNKNOWN),
         ("'connector' = 'filesystem', 'path' = 'p', 'format' = 'json'", KAFKA, Outcome.UNKNOWN),
     ],
 )
@@ -135,6 +140,24 @@ def test_options_and_connectors_of_a_sink(before: str, after: str, outcome: Outc
 
 def test_a_sink_that_is_not_known_is_the_only_doubt() -> None:
     assert "only the sink `hudi` was not measured" in of_sink(PRINT, HUDI).findings[0].message
+
+
+CDC = "'connector' = 'postgres-cdc', 'hostname' = 'localhost', 'table-name' = 't', 'slot.name' = 's'"
+
+
+@pytest.mark.parametrize(
+    ("connector", "before", "after", "outcome"),
+    [
+        ("postgres-cdc", "'t'", "'u'", Outcome.INCOMPATIBLE),
+        ("postgres-cdc", "'s'", "'r'", Outcome.INCOMPATIBLE),
+        ("mysql-cdc", "'t'", "'u'", Outcome.UNKNOWN),
+        ("mysql-cdc", "'localhost'", "'127.0.0.1'", Outcome.COMPATIBLE),
+        ("mysql-cdc", "'localhost'", "'elsewhere'", Outcome.UNKNOWN),
+    ],
+)
+def test_tables_and_slots_of_a_database(connector: str, before: str, after: str, outcome: Outcome) -> None:
+    old = CDC.replace("postgres-cdc", connector)
+    assert of_source(old, old.replace(before, after)).outcome is outcome
 
 
 LOOKED_UP = (

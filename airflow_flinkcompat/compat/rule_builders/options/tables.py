@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
 from airflow_flinkcompat.compat.rule import inferred, together
 from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup
-from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink
+from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink, only_the_sink
 from airflow_flinkcompat.compat.rule_builders.options.of_sources import IN_NO_POSITION, on_source
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionVerdict,
     names_a_format,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse
+from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.model import Outcome
 
 _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
@@ -71,8 +71,10 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
         return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
     if fact is None:
         who = change.connector or "the table's catalog"
+        unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
+        says = f"what it does to a restore was not measured with {who}, and no document says that it is harmless"
         return OptionVerdict(
-            f"what it does to a restore was not measured with {who}, and no document says that it is harmless",
+            only_the_sink(change.connector) if unknown_sink else says,
             unmeasured(f"no restore with another '{change.key}' of {who}"),
         )
     if fact.effect is Effect.IGNORED:

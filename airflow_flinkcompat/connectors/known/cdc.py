@@ -1,0 +1,77 @@
+"""Flink CDC: changes of databases (restores of ``postgres-cdc`` 3.5.0 on Flink 1.20; sources of release 3.5)."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    OptionFact,
+    SourceFacts,
+    StoredPositions,
+)
+
+_PAGE = "Flink CDC 3.5, connector page"
+_CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
+_ENGINE = ("cdc-stateless-renamed-heartbeat",)
+_ELSEWHERE = (
+    "a restored source goes on from the stored position: only changes since the savepoint come from another table, its "
+    "rows of before never do"
+)
+_POSTGRES = (
+    OptionFact("table-name", Effect.READ, ("cdc-stateless-table", "cdc-stateless-table-added"), says=_ELSEWHERE),
+    OptionFact("schema-name", Effect.READ, ("cdc-stateless-table",), says=_ELSEWHERE),
+    OptionFact(
+        "slot.name",
+        Effect.READ,
+        ("cdc-stateless-slot", "cdc-group-slot"),
+        says="a new slot begins at the restore, every change in between is lost",
+    ),
+    OptionFact(
+        "scan.incremental.snapshot.enabled",
+        Effect.READ,
+        ("cdc-stateless-incremental-off", "cdc-stateless-incremental-on", "cdc-group-incremental-off"),
+        says="the stored position is not read, and the whole table is read once more",
+    ),
+    OptionFact("hostname", Effect.ADDRESS, ("cdc-stateless-host",)),
+    OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
+    OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
+    OptionFact("scan.startup.mode", Effect.BEGINNING, ("cdc-group-startup-latest",)),
+    OptionFact("scan.incremental.snapshot.chunk.size", Effect.TUNES, _CHUNKS),
+    OptionFact("scan.snapshot.fetch.size", Effect.TUNES, _CHUNKS),
+    OptionFact("heartbeat.interval.ms", Effect.TUNES, _ENGINE),
+    OptionFact("connect.timeout", Effect.TUNES, _ENGINE),
+    OptionFact("debezium.poll.interval.ms", Effect.TUNES, _ENGINE),
+)
+_OTHERS = (
+    OptionFact("table-name", Effect.READ, document=_PAGE),
+    OptionFact("database-name", Effect.READ, document=_PAGE),
+    OptionFact("hostname", Effect.ADDRESS, document=_PAGE),
+    OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
+    OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
+    # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
+    OptionFact("scan.startup.*", Effect.BEGINNING, document="BinlogSplitReader: a timestamp filters them too"),
+    OptionFact("scan.snapshot.fetch.size", Effect.TUNES, document=_PAGE),
+    OptionFact("connect.timeout", Effect.TUNES, document=_PAGE),
+    OptionFact("connect.max-retries", Effect.TUNES, document=_PAGE),
+    OptionFact("connection.pool.size", Effect.TUNES, document=_PAGE),
+)
+
+
+def _source(options: tuple[OptionFact, ...], document: str) -> SourceFacts:
+    return SourceFacts(
+        positions=StoredPositions.LOG,
+        projection=Known.NO,
+        filters=Known.NO,
+        watermark=Known.NO,
+        metadata=Known.YES,
+        appends=Known.NO,
+        options=options,
+        document=document,
+    )
+
+
+CONNECTORS = (
+    ConnectorFacts(("postgres-cdc",), _source(_POSTGRES, "PostgreSQLTableSource (3.5): SupportsReadingMetadata alone")),
+    ConnectorFacts(("mysql-cdc",), _source(_OTHERS, "MySqlTableSource (3.5): SupportsReadingMetadata alone")),
+)
