@@ -30,6 +30,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH, TimeAttribute
 from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
+from airflow_flinkcompat.state.simplified import at_least, contradictory, decided
 
 SCAN, WATERMARK, CALC, LOCAL, GLOBAL, GROUP = (
     "table-source-scan", "watermark-assigner", "calc", "local-window-aggregate", "global-window-aggregate",
@@ -197,8 +198,20 @@ def _stateless(job: _Job, table: Table) -> Alternatives:
     if segment.windows:
         raise _Unsure("windows without an aggregation are operators of their own")
     _readable((*job.output.columns, *segment.filters))
-    wanted = job.output.columns
-    return _put_out(_stretch(table, wanted, bool(segment.filters), ordered=False), _converted(job))
+    _undecided(segment, table)
+    seen = _simplified(table, job.output.columns, bool(segment.filters))
+    return _put_out(seen, _converted(job))
+
+
+def _undecided(segment: StatelessSegment, table: Table) -> None:
+    if any(decided(condition, table) for condition in segment.filters) or contradictory(segment.filters):
+        raise _Unsure("a condition may hold of every row or of none, and then be left out, or its source")
+
+
+def _simplified(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> Alternatives:
+    """The operators from the scan to what stands above it, also where the planner simplifies what is wanted."""
+    ways = dict.fromkeys((wanted, at_least(wanted)))
+    return tuple(dict.fromkeys(kinds for way in ways for kinds in _stretch(table, way, filtered, ordered=False)))
 
 
 def _put_out(stretch: Alternatives, converted: Known) -> Alternatives:
@@ -300,7 +313,9 @@ def _looked_up(job: _Job, join: JoinOperator) -> tuple[Table, Alternatives]:
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
         raise _Unsure("a LOOKUP hint may decide about operators")
     table = _source(job, left.origin)
-    below = _stretch(table, join.rows[0], bool(left.filters), ordered=False)
+    for segment in (left, job.output.segment):
+        _undecided(segment, table)
+    below = _simplified(table, join.rows[0], bool(left.filters))
     around = tuple(dict.fromkeys((*below, *_put_out(below, Known.YES))))
     return table, tuple((*kinds, LOOKUP, *above) for kinds, above in product(around, ((), (CALC,))))
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
@@ -12,7 +12,9 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "insert columns" in pair.parts and not pair.others:
         old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
         reason = sinks.stays(pair)
-        verdicts = {"flink": inferred(Outcome.UNKNOWN, reason)} if reason else projection_on_flink(pair)
+        doubt = inferred(Outcome.UNKNOWN, reason)
+        kept = {"flink": stateless.settled(pair, doubt, *stateless.COLUMN_LIST)}
+        verdicts = kept if reason else projection_on_flink(pair)
         claims = pair.claim("insert columns")
         yield RuleMatch("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
 

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink import lookups, sinks
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, measured
@@ -40,6 +40,10 @@ NOT_QUEUED = frozenset({"join", "filters of input 1", "row of input 2"})
 
 
 def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
+    return stateless.settled(pair.pipeline, _on_flink(pair, difference), *stateless.LOOKUP)
+
+
+def _on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
     modes = lookups.modes(pair)
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
     if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):

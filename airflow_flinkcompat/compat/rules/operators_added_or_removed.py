@@ -1,6 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.part_rules import keeps_state
 from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going
@@ -32,7 +33,7 @@ def on_flink(pair: PipelinePair) -> Verdict:
         return REPLACED if pair.added else GONE
     kinds = {operator.kind for operator in pair.added if keeps_state(operator)}
     if not kinds:
-        return NOTHING_KEPT
+        return stateless.settled(pair, NOTHING_KEPT, *stateless.LOOKUP_CAME_OR_WENT)
     return LIMITED if kinds == {OtherKind.LIMIT} else EMPTY
 
 

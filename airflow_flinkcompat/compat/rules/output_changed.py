@@ -5,7 +5,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink import restores as flink
-from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.rule import (
     PlanCover,
     Rule,
@@ -49,8 +49,14 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
 
     Nothing, where the sink keeps no state. Where it does, the operators around it must stay the same: a Calc stands in
     front of the files on both sides for sure. Other sinks, functions of one's own and projections of some operators
-    were not measured.
+    were not measured. A query that keeps nothing itself is judged by the states of its job.
     """
+    found = _projection_on_flink(pair)
+    verdict = found.get("flink")
+    return found if verdict is None else {"flink": stateless.settled(pair, verdict, *stateless.OUTPUT)}
+
+
+def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     if reason := _unmeasured(pair):
         return _unknown(reason)
     nameless = not pair.old.sink and not pair.new.sink

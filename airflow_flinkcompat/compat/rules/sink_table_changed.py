@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import restores as flink
-from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict
 from airflow_flinkcompat.compat.rule import (
     Example,
@@ -49,6 +49,12 @@ VVR: Mapping[str, Verdict] = {
 
 def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
+    found = _on_flink(pair, difference)
+    ids = stateless.SINK_PARTS.get(difference.part)
+    return found if ids is None else stateless.settled(pair, found, *ids)
+
+
+def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if swapped := connector_verdict(pair):
         # Another sink of which the front stays takes other columns as well.
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")

@@ -2,7 +2,9 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -21,29 +23,32 @@ from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 
 RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
-UNLIKE = {
-    "flink": Verdict(
-        Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED
-    )
-}
+UNLIKE = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED)
 
 
-def _reads(change: Change) -> Iterator[Difference]:
+def _reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
     """Where another table is read, in operators and outputs alike."""
     for pipeline in change.pipelines:
         below = (difference for pair in pipeline.operators for difference in pair.differences)
         for difference in (*pipeline.differences, *below):
             if difference.part.startswith("source") and not difference.part.startswith("source hints"):
-                yield difference
+                yield pipeline, difference
 
 
-def _judged(change: Change, old: Table | None, new: Table | None) -> OptionVerdict | None:
+def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
+    """The stored positions hold no name of a table, and no column: they fit where the same is read in the same way."""
+    if old.options != new.options:
+        return UNLIKE
+    return stateless.settled(pair, UNLIKE, *stateless.SOURCE_NAME)
+
+
+def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
     """What another declaration comes to where only options differ; None where nothing differs."""
     if old is None or new is None:
-        return OptionVerdict("", UNLIKE["flink"])
+        return OptionVerdict("", UNLIKE)
     before, after = table_parts(old), table_parts(new)
     if any(before[part] != after[part] for part in before if part != "options"):
-        return OptionVerdict("", UNLIKE["flink"])
+        return OptionVerdict("", _unlike(pair, old, new))
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
     found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
     return found and OptionVerdict(found.says, together((found.verdict, RENAMED)))
@@ -51,9 +56,9 @@ def _judged(change: Change, old: Table | None, new: Table | None) -> OptionVerdi
 
 def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
-    for difference in _reads(change):
+    for pair, difference in _reads(change):
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
-        judged = _judged(change, old, new)
+        judged = _judged(change, pair, old, new)
         names = (difference.before, difference.after)
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
         yield RuleMatch(

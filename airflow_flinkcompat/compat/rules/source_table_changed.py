@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -180,6 +181,20 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
 
 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
+    """What the part means to every query that reads the table: one that keeps nothing is judged by its job's states."""
+    found = _verdicts_of(change, table, difference)
+    ids = stateless.SOURCE_PARTS.get(difference.part)
+    readers = [
+        pair
+        for pair in change.pipelines
+        if table in {source.table for side in (pair.old, pair.new) for source in sources(side)}
+    ]
+    if ids is None or not readers:
+        return found
+    return {**found, "flink": together(stateless.settled(pair, found["flink"], *ids) for pair in readers)}
+
+
+def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
     """The row's verdicts; what was measured on a filesystem source says nothing of one that takes watermarks itself."""
     if difference.part == "types" and (verdicts := retyped(change, table, difference)):
         return verdicts

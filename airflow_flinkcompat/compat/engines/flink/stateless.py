@@ -1,0 +1,131 @@
+"""Engine ``flink``: queries that keep nothing themselves, judged by what their jobs keep.
+
+That is the positions of the source, and the state of the sink's writer. Columns, expressions and conditions of such a
+query are in no savepoint. Its restore is refused only where one of the two finds no operator any more, which their ids
+tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.state.from_plan import job_state
+from airflow_flinkcompat.state.mapping import StateMove, diff
+from airflow_flinkcompat.state.model import JobState, NotPredicted
+
+OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
+SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
+    "columns": (
+        "ks-stateless-unread-end",
+        "ks-stateless-unread-middle",
+        "ks-stateless-unread-removed",
+        "ks-stateless-rename-unread",
+        "ks-stateless-read-added-output",
+    ),
+    "types": ("ks-stateless-type-key-char", "ks-stateless-type-notnull", "ks-stateless-type-unread"),
+    "order": ("ks-stateless-column-order",),
+    "computed": ("ks-stateless-computed-read", "ks-stateless-all-read-computed-unread", "ks-stateless-proctime-unread"),
+    "metadata": ("ks-stateless-all-read-meta-unread", "ks-stateless-meta-read-filter", "ks-stateless-ts-to-metadata"),
+    "watermark": ("ks-stateless-watermark-delay", "ks-stateless-wm-removed", "ks-stateless-ts-to-metadata"),
+}
+"""Restores across which a part of the source's declaration changed."""
+SINK_PARTS: Mapping[str, tuple[str, ...]] = {
+    "columns": ("sk-stateless-direct-columns-renamed", "sk-stateless-kafka-metadata"),
+    "types": ("sk-stateless-print-type",),
+    "order": ("sk-stateless-direct-columns-renamed", "sk-stateless-direct-full-columns"),
+    "computed": ("sk-stateless-kafka-metadata",),
+    "metadata": ("sk-stateless-kafka-metadata",),
+}
+"""Restores across which a part of the sink's declaration changed."""
+COLUMN_LIST = ("sk-stateless-print-full-columns", "sk-stateless-direct-full-columns", "sk-stateless-kafka-metadata")
+SOURCE_NAME = ("ks-group-table-renamed", "x-source-rename")
+LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless-lookup-inner")
+LOOKUP_CAME_OR_WENT = ("sk-stateless-lookup-added", "lj-removed")
+_MEASURED_SOURCE = "kafka"
+
+
+def settled(pair: PipelinePair, found: Verdict, *ids: str) -> Verdict:
+    """What a rule says of a query, or in place of its doubt what the states of the job tell.
+
+    Args:
+        pair: The query.
+        found: What the rule says.
+        ids: Restores across which such a part of a stateless query changed.
+
+    Returns:
+        The verdict that holds.
+    """
+    return found if found.outcome is not Outcome.UNKNOWN else kept(pair, *ids) or found
+
+
+def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
+    """What becomes of the positions and the sink's state of a query that keeps nothing itself.
+
+    Args:
+        pair: The query.
+        ids: Restores across which such a part of a stateless query changed.
+
+    Returns:
+        None of a query that keeps something, or whose tables are not declared.
+    """
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    if not all(_stateless(output, program) for output, program in sides):
+        return None
+    old = job_state(pair.old, pair.old_pipeline, pair.old_program)
+    new = job_state(pair.new, pair.new_pipeline, pair.new_program)
+    if isinstance(old, NotPredicted):
+        return inferred(Outcome.UNKNOWN, old.reason)
+    if isinstance(new, NotPredicted):
+        return inferred(Outcome.UNKNOWN, new.reason)
+    return _restored(pair, old, new, ids)
+
+
+def _restored(pair: PipelinePair, old: JobState, new: JobState, ids: tuple[str, ...]) -> Verdict:
+    moves = {mapped.old.kind: mapped.move for mapped in diff(old, new) if mapped.old is not None}
+    if StateMove.GONE in moves.values():
+        return Verdict(
+            Outcome.INCOMPATIBLE,
+            Basis.INFERRED,
+            "the operators in front of the sink are others now: the state of its writer finds none",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        )
+    if set(moves.values()) != {StateMove.CARRIED}:
+        return inferred(
+            Outcome.UNKNOWN,
+            "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",
+        )
+    evidence = tuple(dict.fromkeys((*ids, *_of_sinks(pair))))
+    read = {table.option("connector") for table in _tables(pair.new, pair.new_program)[:1]}
+    if read == {_MEASURED_SOURCE}:
+        return measured(Outcome.COMPATIBLE, *evidence, note="the query keeps nothing itself")
+    return inferred(Outcome.COMPATIBLE, "the query keeps nothing itself, and the positions fit", ids=evidence)
+
+
+def _of_sinks(pair: PipelinePair) -> tuple[str, ...]:
+    named = [table for table in pair.new_program.tables if table.name == pair.new.sink]
+    return tuple(each for table in named for each in registry.sink(table.option("connector")).ids)
+
+
+def _tables(output: Output, program: Program) -> list[Table]:
+    names = [source.table for source in sources(output)]
+    return [table for name in names for table in program.tables if table.name == name]
+
+
+def _stateless(output: Output, program: Program) -> bool:
+    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink."""
+    if any(not isinstance(each, JoinOperator) or each.form is not JoinForm.LOOKUP for each in operators(output)):
+        return False
+    declared = {table.name: table for table in program.tables if table.declared}
+    names = {source.table for source in sources(output)} | ({output.sink} if output.sink else set())
+    if not names or not names <= declared.keys():
+        return False
+    sink = declared.get(output.sink)
+    return sink is None or not sink.primary_key or sink.option("connector") in STATELESS_SINKS
