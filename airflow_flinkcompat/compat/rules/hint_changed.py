@@ -37,6 +37,8 @@ RETRIED = measured(
     "sk-group-lookup-hint-async",
     note="a synchronous lookup keeps nothing",
 )
+ASKED_AGAIN = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", "al-group-pending-hint-retry")
+"""Retries of a lookup of either kind."""
 WAITED = measured(
     Outcome.COMPATIBLE,
     "al-stateless-pending-hint-retry",
@@ -161,7 +163,7 @@ def _lookup(place: _Place, keys: set[str]) -> Verdict:
             return WAITED
         case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
             return BECAME_ASYNCHRONOUS
-    return UNMEASURED
+    return ASKED_AGAIN if keys <= RETRY else UNMEASURED
 
 
 def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:

@@ -133,7 +133,7 @@ def _spread(pair: PipelinePair) -> Verdict:
     reason = sinks.front_stays(pair, at_any_parallelism=projected)
     if reason:
         return inferred(Outcome.UNKNOWN, reason)
-    return measured(Outcome.COMPATIBLE, *(SPREAD if projected else ("sk-stateless-print-parallelism",)))
+    return measured(Outcome.COMPATIBLE, *(SPREAD if projected else ("x-sink-option",)))
 
 
 def _connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:
