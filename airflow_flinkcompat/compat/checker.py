@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -17,6 +17,7 @@ from airflow_flinkcompat.compat.column_findings import one_for_each_table
 from airflow_flinkcompat.compat.deployable import UNENDED
 from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
+from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
@@ -28,6 +29,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.plan.program import Program
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",
@@ -72,7 +74,24 @@ def check(
         Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
         for side, name in ((old, "old"), (new, "new"))
     )
-    sides = (sides[0], replace(sides[1], beside=sides[0]))
+    if plans is None and any(side.language == "python" for side in sides):
+        return _in_each_environment(sides[0], sides[1], with_other_engine)
+    return _check(sides[0], sides[1], with_other_engine, plans)
+
+
+def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
+    """The worst report on a program, over all ways that conditions on its environment may turn out."""
+    found = environments(old, new)
+    reports = [(_check(each.old, each.new, with_other_engine, None), each) for each in found]
+    report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
+    if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
+        said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; told of: {where}"
+        report = replace(report, warnings=(*report.warnings, said))
+    return report
+
+
+def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -> Report:
+    sides = (old, replace(new, beside=old))
     change = Change(*sides)
     if plans is not None and not ENGINE_FACTS[change.engine].compiles_plans:
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
@@ -108,6 +127,7 @@ def check(
             for secret in side.secrets
         )
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
+        + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
         + (() if explained is None else explained.warnings),
         tool_version=tool_version(),
@@ -161,6 +181,15 @@ def _evaluate(change: Change, explained: Explained | None) -> list[tuple[Level, 
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
     case = Case(change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle)
     return [(engine.level(rule), _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
+
+
+def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
+    """What both sides leave to their environment: nobody compared it."""
+    found = dict.fromkeys(name for program in programs for name in program.inputs)
+    if not found:
+        return ()
+    said = "values that only the environment knows count as the same on both sides: "
+    return (f"{said}{', '.join(found)}; give them with --var or --file to compare them",)
 
 
 def _adjusted(finding: Finding, rule: Rule, case: Case, adjusters: tuple[FindingAdjuster, ...]) -> Finding:

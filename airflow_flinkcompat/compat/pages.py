@@ -32,7 +32,7 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
     """Both sides of a rule's example, with the example's tables declared unless it declares them itself."""
     example = rule.example
     old, new = (
-        text if re.search(r"CREATE TABLE orders\b", text) else EXAMPLE_TABLES + text
+        text if example.language != "sql" or re.search(r"CREATE TABLE orders\b", text) else EXAMPLE_TABLES + text
         for text in (example.old, example.new)
     )
     before, after = (f"{name}.{'py' if example.language == 'python' else 'sql'}" for name in ("before", "after"))

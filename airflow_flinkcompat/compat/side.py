@@ -31,10 +31,12 @@ def _later(version: str, last: str) -> bool:
 class Side(JobSpec):
     """One side of a change: a job, and what is read of it.
 
-    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once.
+    ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
+    how conditions of a program on what only its environment knows turn out, by name.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
+    decided: Mapping[str, bool] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:
@@ -55,7 +57,7 @@ class Side(JobSpec):
         alike = self.beside if self.beside is not None and self.beside.language == "sql" else None
         like = None if alike is None else alike.parsed
         catalog = self._declared if self.language == "table" else None
-        return read(self, catalog, like)
+        return read(self, catalog, like, self.decided)
 
     @property
     def unended(self) -> tuple[Span, ...]:

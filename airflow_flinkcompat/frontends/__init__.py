@@ -25,13 +25,19 @@ FRONT_ENDS: Mapping[str, str] = MappingProxyType(
 """The module whose ``read(job, catalog)`` reads a language other than SQL."""
 
 
-def read(job: JobSpec, catalog: Script | None = None, like: Script | None = None) -> Script:
+def read(
+    job: JobSpec,
+    catalog: Script | None = None,
+    like: Script | None = None,
+    decided: Mapping[str, bool] | None = None,
+) -> Script:
     """The statements of a job.
 
     Args:
         job: The job.
         catalog: Declares tables that a program may use and does not declare; of no use for SQL.
         like: Another script: statements of SQL that are written the same share its trees.
+        decided: How conditions on what only the environment of a Python program knows turn out, by name.
 
     Returns:
         The script; a :class:`~airflow_flinkcompat.frontends.programs.ProgramScript` where the job is a program.
@@ -41,5 +47,5 @@ def read(job: JobSpec, catalog: Script | None = None, like: Script | None = None
     """
     if job.language == "sql":
         return parse_script(job.script, job.source, like)
-    front_end: Callable[[JobSpec, Script | None], Script] = import_module(FRONT_ENDS[job.language]).read
-    return front_end(job, catalog)
+    front_end: Callable[..., Script] = import_module(FRONT_ENDS[job.language]).read
+    return front_end(job, catalog, decided) if decided else front_end(job, catalog)

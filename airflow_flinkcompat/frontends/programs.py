@@ -79,8 +79,14 @@ class ProgramScript(Script):
     """A program as a script: its statements in order, and what there is to say of the program itself.
 
     ``unread`` are the parts of it that are no statements, ``notes`` and ``windows`` stand in the order they were read.
+    ``undecided`` are the conditions on what only its environment knows, on which it depends what is read; ``inputs``
+    are the values that only the environment knows, by the names they have in the statements. ``opaque`` is a digest of
+    all that parts rest on that are not looked into, DataStreams above all; empty where there are none.
     """
 
     unread: tuple[Unread, ...] = ()
     notes: tuple[Note, ...] = ()
     windows: tuple[WindowUse, ...] = ()
+    undecided: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    opaque: str = ""

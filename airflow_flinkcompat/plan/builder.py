@@ -73,7 +73,14 @@ def build_program(
     if not isinstance(script, ProgramScript):
         return program
     unread = (Problem(REFUSED if each.refused else "program", each.reason, "", each.span) for each in script.unread)
-    return replace(program, problems=(*program.problems, *unread), notes=script.notes, windows=script.windows)
+    return replace(
+        program,
+        problems=(*program.problems, *unread),
+        opaque=script.opaque,
+        inputs=script.inputs,
+        notes=script.notes,
+        windows=script.windows,
+    )
 
 
 def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:

@@ -105,7 +105,7 @@ class Pipeline:
 class Program:
     """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems.
 
-    ``notes`` and ``windows`` are what reading a program of the Table API told, as in its script.
+    ``notes``, ``windows``, ``opaque`` and ``inputs`` are what reading a program told, as in its script.
     """
 
     pipelines: tuple[Pipeline, ...]
@@ -115,5 +115,7 @@ class Program:
     settings: tuple[tuple[str, str], ...] = ()
     other_statements: tuple[OtherStatement, ...] = ()
     problems: tuple[Problem, ...] = ()
+    opaque: str = ""
+    inputs: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)
     windows: tuple[WindowUse, ...] = field(default=(), compare=False)

@@ -28,8 +28,14 @@ t_env.execute_sql("CREATE TABLE s (id BIGINT, name STRING) WITH ('connector' = '
 def test_star_over_them_is_not_refused(engine: str, query: str) -> None:
     side = Side(HEAD + query + "\n", engine=engine, language="python")
     report = check(side, side)
-    assert report.outcome is Outcome.UNKNOWN
-    assert {finding.rule for finding in report.findings} == {"statement-not-read"}
+    assert {finding.rule for finding in report.findings} == {"unchanged"}
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+def test_other_rows_are_never_compatible(engine: str) -> None:
+    text = HEAD + 't_env.execute_sql("INSERT INTO s SELECT * FROM src")\n'
+    old, new = (Side(each, engine=engine, language="python") for each in (text, text.replace('"b")', '"c")')))
+    assert check(old, new).outcome is not Outcome.COMPATIBLE
 
 
 def test_an_undeclared_table_that_shows_no_column_is_undeclared() -> None:

@@ -159,6 +159,11 @@ def _check_program(program: Program) -> None:
         raise combined(
             [Untranslatable(problem.message, span) for problem, span in zip(program.problems, spans, strict=True)]
         )
+    if program.inputs:
+        raise BackfillError(
+            f"only the environment of the program knows {', '.join(program.inputs)}: give it with --var NAME=…, a file "
+            "with --file NAME=…"
+        )
     for fact in program.other_statements:
         if fact.kind.startswith("Alter"):
             raise Untranslatable(

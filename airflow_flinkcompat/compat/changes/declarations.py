@@ -22,6 +22,7 @@ def declared_differences(
         *_named("view", dict(a.views), dict(b.views)),
         *_named("function", _functions(a), _functions(b)),
         *_statements(a, b),
+        *([Difference("opaque", "opaque", a.opaque, b.opaque)] if a.opaque != b.opaque else []),
     )
 
 

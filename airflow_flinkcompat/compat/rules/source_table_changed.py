@@ -39,9 +39,13 @@ CONDITIONAL = frozenset(
         "changelog-mode",
         "upsertsource",
         "scan.read-changelog-as-append-only.enabled",
+        "rows",
     }
 )
-"""Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode."""
+"""Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode.
+
+``rows`` stands for those that a program holds itself: no page speaks of them.
+"""
 CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 """Formats whose rows update and delete: one of them sets the changelog mode as well."""
 

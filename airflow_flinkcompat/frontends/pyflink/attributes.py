@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.frontends.pyflink import constants, standard
+from airflow_flinkcompat.frontends.pyflink import constants, inputs, standard
 from airflow_flinkcompat.frontends.pyflink.evaluation import dotted
 from airflow_flinkcompat.frontends.pyflink.objects import Arguments, Class, Function, Instance, Module, NameScope, Super
 from airflow_flinkcompat.frontends.pyflink.operations import Operators
@@ -60,22 +60,30 @@ class Objects(Operators):
                 return e.attribute(owner, name)
             case TableValue():
                 return Expr("column", (name,))
+            case Ref(path) if name in ("__file__", "__version__"):
+                return inputs.named(f"{path}.{name}", reason=f"where {path} lies is not known")
             case Ref(path):
                 return Ref(f"{path}.{name}")
             case Class() | Instance() | Super():
                 return self.member(owner, name)
             case Module():
                 return self.of_module(owner, name)
-            case Arguments(types, True):
-                return self._argument(name, types)
+            case Arguments(parsed=True):
+                return self._argument(name, owner)
             case Path():
                 return standard.of_path(owner, name) or Unknown(f"{name} of a path is not known")
-            case Unknown(why, tables=False) if written and "--var" not in why and why:
-                return Unknown(f"{why}: give --var {written}=…")
             case Unknown():
-                return owner
+                return self._of_unknown(owner, name, written)
         tabled = self.touches(owner)
         return Unknown(f"{name} held as a value is not read" if tabled else f"{name} is not known", tables=tabled)
+
+    def _of_unknown(self, owner: Unknown, name: str, written: str) -> Unknown:
+        if owner.tables:
+            return owner
+        if owner.name and not self.spoiled:
+            return inputs.named(f"{owner.name}.{name}", (owner,))
+        ask = written and owner.reason and "--var" not in owner.reason
+        return Unknown(f"{owner.reason}: give --var {written}=…") if ask else owner
 
     def of_module(self, module: Module, name: str) -> Value:
         """What a name of a module that lies beside the program stands for."""
@@ -86,12 +94,13 @@ class Objects(Operators):
     def submodule(self, module: str, name: str) -> Value | None:
         """The module ``name`` of a package that lies beside the program."""
 
-    def _argument(self, name: str, types: Mapping[str, str | None]) -> Value:
-        if name in self.given and (kind := types.get(name, "str")) is not None:
+    def _argument(self, name: str, arguments: Arguments) -> Value:
+        if name in self.given and (kind := arguments.types.get(name, "str")) is not None:
             found = constants.converted(kind, self.given[name])
             if found is not None:
                 return found
-        return Unknown(f"the command line decides: give --var {name}=…")
+        why = f"the command line decides: give --var {name}=…"
+        return Unknown(why, name=arguments.names.get(name, ""))
 
     # -------------------------------------------------------------------------------------------- classes and objects
     def member(self, owner: Class | Instance | Super, name: str) -> Value:
@@ -262,11 +271,11 @@ class Objects(Operators):
 
     def parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
         if name == "parse_args":
-            return Arguments(parser.types, parsed=True)
+            return replace(parser, parsed=True)
         if name == "parse_known_args":
-            return Container(
-                [Arguments(parser.types, parsed=True), Unknown("the rest of the command line")], kind="tuple"
-            )
+            return Container([replace(parser, parsed=True), Unknown("the rest of the command line")], kind="tuple")
+        if name in ("set_defaults", "add_subparsers"):
+            raise NotRead(f"{name} of argparse is not read")
         if name in ("add_argument_group", "add_mutually_exclusive_group"):
             return parser
         if name == "add_argument":
@@ -277,10 +286,18 @@ class Objects(Operators):
                     pass
                 case _:
                     dest = long[0].lstrip("-").replace("-", "_") if long else ""
+                    if not flags or not flags[0].startswith("-"):
+                        dest = flags[0] if flags else ""
             kind = names.get("type", Ref("builtins.str"))
             plain = isinstance(kind, Ref) and kind.path in ("builtins.str", "builtins.int", "builtins.float")
             odd = {"action", "nargs", "const"} & names.keys()
             parser.types[dest] = kind.name if isinstance(kind, Ref) and plain and not odd else None
+            words = {
+                key: inputs.canonical(names[key]) for key in ("default", "action", "nargs", "const") if key in names
+            }
+            if isinstance(kind, Ref) and all(words.values()):
+                made = {**words, **({"type": kind.path.removeprefix("builtins.")} if "type" in names else {})}
+                parser.names[dest] = "--" + " ".join([dest, *(f"{key}={made[key]}" for key in sorted(made))])
             return Unknown("an argument of the command line")
         return None
 

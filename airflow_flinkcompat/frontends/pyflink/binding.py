@@ -91,6 +91,7 @@ class Binder(Caller):
                 if containers.set_item(owner, key, value):
                     return
                 owner.broken = owner.broken or "an element of it was set"
+        self.spoil(owner)
         if self.touches(value) or self.touches(owner):
             raise NotRead("a table put into a container is not read")
 
@@ -143,12 +144,14 @@ class Binder(Caller):
         arguments = Arguments()
         self.parser(arguments, "add_argument", [Const(flag) for flag in flags], names)
         plain = not names.keys() & {"multiple", "is_flag", "callback", "envvar"}
-        for parameter, kind in arguments.types.items():
-            types = {parameter: kind if plain else None}
+        for parameter, kind in list(arguments.types.items()):
             default = names.get("default")
             if "type" not in names and isinstance(default, Const) and default.value is not None:
-                types[parameter] = type(default.value).__name__ if plain else None
-            function.defaults[parameter] = self._argument(parameter, types)
+                kind = type(default.value).__name__
+            arguments.types[parameter] = kind if plain else None
+            if not plain:
+                arguments.names.clear()
+            function.defaults[parameter] = self._argument(parameter, arguments)
         return function
 
     # -------------------------------------------------------------------------------------------- classes

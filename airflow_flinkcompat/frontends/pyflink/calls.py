@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.frontends.pyflink import constants, containers, python_functions, standard
+from airflow_flinkcompat.frontends.pyflink import constants, containers, data, inputs, python_functions, standard
 from airflow_flinkcompat.frontends.pyflink.attributes import Objects
 from airflow_flinkcompat.frontends.pyflink.effects import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.frontends.pyflink.objects import (
@@ -23,6 +23,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
 )
 from airflow_flinkcompat.frontends.pyflink.operations import changes
 from airflow_flinkcompat.frontends.table_api import api_calls, user_functions
+from airflow_flinkcompat.frontends.table_api.inputs import marked
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
     Container,
@@ -136,14 +137,20 @@ class Caller(Objects):
 
     # -------------------------------------------------------------------------------------------- of constants
     def _plain(self, function: Value, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
-        """A call on constants, containers, paths and files; None where it is none."""
+        """A call on constants, containers, paths, files and inputs; None where it is none."""
         path = function.path if isinstance(function, Ref) else ""
         if path:
-            found = self._library(path, args, names)
+            found = self._library(path, args, names) or self.known_input(inputs.called(path, args, names))
             if isinstance(found, Container):
                 self.step(len(found.value) // 5)
             if found is not None:
                 return found
+        found = self._of_value(owner, name, args, names)
+        if found is None and owner is not None and not path:
+            found = self.known_input(inputs.method(owner, name, args, names))
+        return found
+
+    def _of_value(self, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
         match owner:
             case Const(str(text)):
                 return self.of_text(text, name, args, names)
@@ -197,14 +204,27 @@ class Caller(Objects):
         match path, args:
             case "sys.exit" | "os._exit" | "builtins.exit" | "builtins.quit", _:
                 raise NotRead("whether the program ends here is not known")
-            case "os.environ.get" | "os.getenv", [variable, *_]:
-                return self.environment(variable)
+            case "os.environ.get" | "os.getenv", [variable, *default]:
+                return self.environment(variable, default[0] if default else names.get("default"))
             case "os.environ.update" | "os.environ.pop" | "os.environ.clear" | "os.putenv" | "os.unsetenv", _:
                 raise NotRead("the environment is changed in a way that is not read")
             case "argparse.ArgumentParser", _:
                 return Arguments()
             case opens, [where, *mode] if opens in _OPENS and (name := standard.text_of(where)) is not None:
                 return self._opened(Path(name), mode, names, "open")
+            case opens, [Unknown(name=name), *mode] if opens in _OPENS and name:
+                return self._opened(Path(marked(name)), mode, names, "open")
+            case ("json.load" | "json.loads" | "tomllib.load" | "tomllib.loads") as loads, [read] if not names:
+                text = self._of_file(read, "read", ()) if isinstance(read, File) else read
+                if isinstance(text, Const) and isinstance(text.value, str):
+                    return data.loaded(loads.partition(".")[0], text.value)
+                return None if text is None else self.known_input(inputs.called(loads, (text,), {}))
+            case (("os.path.isfile" | "os.path.exists"), [where]) if (name := standard.text_of(where)) is not None:
+                if self.files.beside(name) is not None:
+                    return Const(True)
+                return inputs.named(
+                    f"{path}({inputs.canonical(where)})", reason=f"whether {name} is there is not known"
+                )
         return None
 
     def _of_objects(self, path: str, args: list[Value], names: Names) -> Value | None:
@@ -279,7 +299,10 @@ class Caller(Objects):
             return Unknown("what it opens, and for what, is not known")
         text = self.files.beside(path.text)
         if text is None:
-            return Unknown(f"{path.text} does not lie beside the program")
+            where = inputs.canonical(Const(path.text)).strip('"')
+            why = f"{where} does not lie beside the program: give it with --file '{where}=…'"
+            opened = inputs.named(f"file {where}", reason=why)
+            return opened if name == "open" else inputs.named(f"text of {where}", reason=why)
         return File(text) if name == "open" else Const(text)
 
     def _of_file(self, file: File, name: str, args: Args) -> Value | None:

@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.frontends.pyflink.paths import symbolic
-from airflow_flinkcompat.frontends.table_api.values import TEXT_LIMIT, Const, Constant, TooMuch, bounded
+from airflow_flinkcompat.frontends.table_api.values import (
+    INPUT_BEGINS,
+    INPUT_ENDS,
+    TEXT_LIMIT,
+    Const,
+    Constant,
+    TooMuch,
+    bounded,
+)
 
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "Add": operator.add,
@@ -59,6 +67,8 @@ _TEXT_METHODS = (
 )
 _KEEPS_PLACES = ("replace", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix")
 """Methods that say the same of a text whose folder is only known to the environment."""
+_TEMPLATE_MARKS = re.compile(r"[{}<>$%@#]")
+"""What a place in a template is written with: no input is taken to hold one of these places."""
 _PADDED = ("zfill", "ljust", "rjust", "center")
 _FORMAT = re.compile(r"(?:[<>^]?0?[0-9]{0,3})[,_]?(?:\.[0-9]{1,2})?[sdfgeExXob%]?")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?(0?[0-9]{0,3}(?:\.[0-9]{1,2})?)([sdfi%])")
@@ -114,6 +124,8 @@ def compare(name: str, left: Constant, right: Constant) -> Const | None:
 
 def percent(pattern: str, values: Sequence[Constant] | Mapping[Any, Constant]) -> Const | None:
     """``pattern % values``, values one after the other or by name, as texts and plain numbers."""
+    if INPUT_BEGINS in pattern:
+        return None
     found: list[str] = []
     end = used = 0
     for match in _PERCENT.finditer(pattern):
@@ -147,6 +159,8 @@ def percent(pattern: str, values: Sequence[Constant] | Mapping[Any, Constant]) -
 
 def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Constant]) -> Const | None:
     """``pattern.format(*args, **names)``, with plain fields only: no attribute and no index."""
+    if INPUT_BEGINS in pattern:
+        return None
     found: list[str] = []
     counter = size = 0
     try:
@@ -170,7 +184,9 @@ def formatted(pattern: str, args: Sequence[Constant], names: Mapping[str, Consta
 
 def shaped(value: Constant, spec: str, conversion: str | None) -> str | None:
     """A value as ``{value!conversion:spec}`` shows it; None where that is not known."""
-    if conversion not in (None, "s", "r") or not _FORMAT.fullmatch(spec) or (spec and symbolic(value)):
+    if conversion not in (None, "s", "r") or not _FORMAT.fullmatch(spec):
+        return None
+    if symbolic(value) and (spec or conversion == "r"):
         return None
     shown = value if conversion is None else str(value) if conversion == "s" else repr(value)
     if not spec:
@@ -183,6 +199,8 @@ def shaped(value: Constant, spec: str, conversion: str | None) -> str | None:
 
 def text_method(value: str, name: str, args: Sequence[Constant]) -> Const | None:
     """``value.name(*args)``."""
+    if INPUT_BEGINS in value:
+        return _around_inputs(value, name, args)
     if symbolic(value) and name not in _KEEPS_PLACES:
         return None
     if name in _PADDED and args and isinstance(args[0], int) and args[0] <= TEXT_LIMIT:
@@ -199,6 +217,20 @@ def text_method(value: str, name: str, args: Sequence[Constant]) -> Const | None
     return None if symbolic(value) and not symbolic(found) else bounded(found)
 
 
+def _around_inputs(value: str, name: str, args: Sequence[Constant]) -> Const | None:
+    """A method that only changes the text around the inputs in it, whatever these are."""
+    match name, list(args):
+        case "replace", [str(old), str(new)] if _TEMPLATE_MARKS.search(old):
+            parts = re.split(f"({INPUT_BEGINS}[^{INPUT_ENDS}]*{INPUT_ENDS})", value)
+            return joined([part if part.startswith(INPUT_BEGINS) else part.replace(old, new) for part in parts])
+        case "strip" | "lstrip" | "rstrip", []:
+            found: str = getattr(value, name)()
+            left, right = name != "rstrip", name != "lstrip"
+            if not (left and found.startswith(INPUT_BEGINS)) and not (right and found.endswith(INPUT_ENDS)):
+                return Const(found)
+    return None
+
+
 def split(value: str, name: str, args: Sequence[Constant]) -> list[str] | None:
     """``value.split(…)``, ``rsplit``, ``splitlines``, ``partition`` or ``rpartition``."""
     if symbolic(value) or name not in ("split", "rsplit", "splitlines", "partition", "rpartition"):
@@ -212,6 +244,8 @@ def split(value: str, name: str, args: Sequence[Constant]) -> list[str] | None:
 
 def substituted(pattern: str, names: Mapping[str, Constant], safe: bool) -> Const | None:
     """``string.Template(pattern).substitute(names)``."""
+    if INPUT_BEGINS in pattern:
+        return None
     longest = max((len(str(value)) for value in names.values()), default=0)
     if len(pattern) + pattern.count("$") * longest > TEXT_LIMIT:
         return None
@@ -225,6 +259,8 @@ def substituted(pattern: str, names: Mapping[str, Constant], safe: bool) -> Cons
 def converted(name: str, value: Constant) -> Const | None:
     """``int(value)``, ``str(value)``, ``float(value)`` or ``bool(value)``."""
     if isinstance(value, str) and (len(value) > 40 or symbolic(value)) and name in ("int", "float"):
+        return None
+    if isinstance(value, str) and name == "bool" and value.startswith(INPUT_BEGINS):
         return None
     try:
         match name:

@@ -72,6 +72,8 @@ def _of_dict(
     owner: Container, inner: dict[object, Value], name: str, args: Args, names: Mapping[str, Value]
 ) -> Value | None:
     match name, list(args):
+        case "get" | "pop" | "setdefault", [Const(key), *_] if paths.symbolic(key):
+            return None
         case "get", [Const(key), *default] if len(default) < 2 and not names:
             return inner[key] if key in inner else (default[0] if default else Const(None))
         case "items" | "keys" | "values", []:
@@ -109,7 +111,7 @@ def _view(inner: dict[object, Value], name: str) -> list[Value]:
 def set_item(owner: Container, key: Value, value: Value) -> bool:
     """``owner[key] = value``; False where what it does is not known."""
     match owner, key:
-        case Container(dict(inner), ""), Const(name):
+        case Container(dict(inner), ""), Const(name) if not paths.symbolic(name):
             inner[name] = value
             owner.change()
             return True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from airflow_flinkcompat.frontends.pyflink.binding import Binder
 from airflow_flinkcompat.frontends.pyflink.effects import Reach, Spend, within
-from airflow_flinkcompat.frontends.pyflink.objects import File, Function, Instance, NameScope
+from airflow_flinkcompat.frontends.pyflink.objects import File, Function, Instance, NameScope, ProgramEnded
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, Unknown, Value
 
@@ -101,10 +101,6 @@ class Returned(Exception):
         self.value = value
 
 
-class ProgramEnded(Exception):
-    """The program ends here."""
-
-
 class Jumped(Exception):
     """A loop ends here, or goes on with its next round."""
 
@@ -179,7 +175,7 @@ class Leaving(Binder):
                 opened.append(value)
             elif self.touches(value):
                 raise NotRead("a with statement on something that touches a table is not read")
-            elif not isinstance(value, File):
+            elif not isinstance(value, File) and not (isinstance(value, Unknown) and value.name):
                 entered = Unknown("what with opens is not known")
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, entered, frame)

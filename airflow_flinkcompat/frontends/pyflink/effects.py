@@ -29,6 +29,9 @@ KNOWS_NO_TABLES = frozenset(
     {
         "yaml", "toml", "tomli", "dotenv", "requests", "numpy", "pandas", "boto3", "pydantic", "pydantic_settings",
         "jinja2", "click", "attr", "attrs", "loguru", "structlog", "redis", "psycopg2", "google", "pytz", "dateutil",
+        "scipy", "sklearn", "torch", "transformers", "sentence_transformers", "tensorflow", "joblib", "openai",
+        "sqlalchemy", "pymysql", "mysql", "pymongo", "elasticsearch", "jmespath", "bs4", "httpx", "aiohttp", "avro",
+        "fastavro",
         "typing_extensions", "confluent_kafka", "kafka", "faker", "ujson", "orjson", "simplejson", "colorlog",
     }
 )  # fmt: skip

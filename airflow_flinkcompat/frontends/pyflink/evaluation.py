@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_flinkcompat.frontends.pyflink import inputs
 from airflow_flinkcompat.frontends.pyflink.effects import Reach, mentions, touches
 from airflow_flinkcompat.frontends.pyflink.objects import (
     Class,
@@ -22,6 +23,7 @@ from airflow_flinkcompat.frontends.pyflink.udf_fingerprint import Body
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, called
 from airflow_flinkcompat.frontends.table_api.values import (
+    INPUT_BEGINS,
     Config,
     Const,
     Container,
@@ -59,6 +61,12 @@ class Evaluator(ABC):
     """How many statements were read."""
     environ: dict[str, Value] = field(default_factory=dict)
     """Environment variables that the program sets itself."""
+    decided: Mapping[str, bool] = field(default_factory=dict)
+    """How conditions on inputs turn out, by the name of the condition."""
+    undecided: dict[str, None] = field(default_factory=dict)
+    """Such conditions that were asked for and are not decided."""
+    spoiled: set[str] = field(default_factory=set)
+    """Inputs that the program itself changed, by where their names begin: nothing they give is known."""
     ahead: Mapping[str, ast.Module] = field(default_factory=dict)
     """Modules beside the program that an earlier reading of it met, by file."""
     digested: int | None = None
@@ -150,6 +158,11 @@ class Evaluator(ABC):
     def truth(self, value: Value) -> bool | None:
         """Whether a value counts as true; None where that is not known."""
         match value:
+            case Unknown(tables=False) if inputs.has_input(value):
+                return self.decide(value.name)
+            case Const(str(text)) if text.startswith(INPUT_BEGINS):
+                # It may be empty, unless something else stands in it.
+                return True if inputs.placed_beside_text(text) else self.decide(inputs.canonical(value))
             case Const(given):
                 return bool(given)
             case Container(inner, "", kind):
@@ -171,6 +184,26 @@ class Evaluator(ABC):
             case Config():
                 return True
         return None
+
+    def decide(self, name: str) -> bool | None:
+        """How a condition on inputs turns out; None where that is not decided, which is kept in mind."""
+        if name.startswith("not "):
+            found = self.decide(name.removeprefix("not "))
+            return None if found is None else not found
+        if name not in self.decided:
+            self.undecided[name] = None
+        return self.decided.get(name)
+
+    def known_input(self, value: Value | None) -> Value | None:
+        """The value, unless the program itself changed an input it is made of."""
+        if isinstance(value, Unknown) and any(root in value.name for root in self.spoiled):
+            return Unknown("an input was changed by the program")
+        return value
+
+    def spoil(self, value: Value) -> None:
+        """An input is changed in place: what it, or a part of it, gives is not known any more."""
+        if isinstance(value, Unknown) and value.name:
+            self.spoiled.add(value.name.partition("[")[0])
 
     def whole(self, node: ast.expr, frame: NameScope) -> Value:
         """An expression that is not taken apart."""
@@ -194,14 +227,19 @@ class Evaluator(ABC):
             return Ref(f"builtins.{name}")
         return Unknown(f"{name} is not defined here", tables=True)
 
-    def environment(self, name: Value) -> Value:
+    def environment(self, name: Value, default: Value | None = None) -> Value:
+        """A variable of the environment, or its default."""
         if not isinstance(name, Const) or not isinstance(name.value, str):
             return Unknown("which variable of the environment is read is not known")
         if name.value in self.environ:
             return self.environ[name.value]
         if name.value in self.given:
             return Const(self.given[name.value])
-        return Unknown(f"the environment decides: give --var {name.value}=…")
+        why = f"the environment decides: give --var {name.value}=…"
+        if default is None or default == Const(None):
+            return inputs.named(name.value, reason=why)
+        written = inputs.canonical(default)
+        return inputs.named(f"({name.value} or {written})", reason=why) if written else Unknown(why)
 
 
 _NAMES = {

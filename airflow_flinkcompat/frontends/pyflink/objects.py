@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 
 from airflow_flinkcompat.frontends.table_api.values import LanguageObject, Value
 
+
+class ProgramEnded(Exception):
+    """The program ends here."""
+
+
 EVERYTHING = "*"
 """Stands in a module for all the names that ``from … import *`` may have bound."""
 
@@ -169,4 +174,6 @@ class Arguments(LanguageObject):
     """What ``argparse`` makes of the command line: by name, the type asked for (None: one that is not read)."""
 
     types: dict[str, str | None] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """What an argument that nobody gave is called as an input."""
     parsed: bool = False

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from airflow_flinkcompat.frontends.pyflink import constants, paths
+from airflow_flinkcompat.frontends.pyflink import constants, inputs, paths
 from airflow_flinkcompat.frontends.pyflink.evaluation import Evaluator, dotted
 from airflow_flinkcompat.frontends.pyflink.objects import (
     Class,
@@ -16,9 +16,12 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     Instance,
     Module,
     NameScope,
+    ProgramEnded,
 )
 from airflow_flinkcompat.frontends.table_api.arguments import expression
+from airflow_flinkcompat.frontends.table_api.inputs import marked
 from airflow_flinkcompat.frontends.table_api.values import (
+    INPUT_BEGINS,
     Const,
     Container,
     Described,
@@ -34,6 +37,7 @@ _OPERATORS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "Mod": "%", "Eq": "=", "NotEq": "<>", "Lt": "<", "LtE": "<=",
     "Gt": ">", "GtE": ">=", "BitAnd": "AND", "BitOr": "OR",
 }  # fmt: skip
+_ASKS = {"Eq": "==", "Is": "is", "In": "in", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 CHANGES = ("append", "extend", "insert", "pop", "update", "setdefault", "clear", "reverse", "remove", "sort", "add")
 """Methods that change a container."""
@@ -150,7 +154,7 @@ class Operators(Evaluator):
                 found |= value.value
                 continue
             name = self.eval(key, frame)
-            if not isinstance(name, Const):
+            if not isinstance(name, Const) or paths.symbolic(name.value):
                 return None
             found[name.value] = value
         return Container(found, kind="dict")
@@ -172,7 +176,7 @@ class Operators(Evaluator):
             for _ in self._rounds(node.generators, inner, frame):
                 if isinstance(node, ast.DictComp):
                     key = self.eval(node.key, inner)
-                    if not isinstance(key, Const):
+                    if not isinstance(key, Const) or paths.symbolic(key.value):
                         return None
                     found[key.value] = self.eval(node.value, inner)
                 else:
@@ -236,6 +240,10 @@ class Operators(Evaluator):
                 return str(given)
             case Path(text):
                 return text
+            case Unknown(name=name) if name and self.known_input(value) is value:
+                return marked(name)
+            case Ref(path=path) if inputs.elsewhere(value):
+                return marked(path)
         return None
 
     def _joined(self, node: ast.JoinedStr, frame: NameScope) -> Value:
@@ -244,8 +252,6 @@ class Operators(Evaluator):
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.eval(part.value, frame)
-                if isinstance(value, Ref):
-                    value = Unknown(f"{value.path} is not known here: give --var {ast.unparse(part.value)}=…")
                 shown = self._formatted(value, part, frame)
                 if shown is not None:
                     parts.append(shown)
@@ -267,11 +273,29 @@ class Operators(Evaluator):
         if isinstance(value, Const):
             conversion = None if part.conversion == -1 else chr(part.conversion)
             return constants.shaped(value.value, str(spec.value), conversion)
+        if isinstance(value, Unknown) and value.name:
+            # However it is shown, it is shown the same way each time.
+            how = "" if part.conversion == -1 else f"!{chr(part.conversion)}"
+            how += f":{spec.value}" if spec.value else ""
+            return self.text(inputs.named(f"({value.name}){how}", (value,)) if how else value)
         return self.text(value) if not spec.value and part.conversion in (-1, ord("s")) else None
 
     def _binary(self, node: ast.BinOp, frame: NameScope) -> Value:
         left, right = self.eval(node.left, frame), self.eval(node.right, frame)
         return self.operate(type(node.op).__name__, left, right)
+
+    def _percent(self, text: str, right: Value) -> Value | None:
+        match right:
+            case Container(list(values), "", "tuple"):
+                shown = [self.shown(value) for value in values]
+                if None not in shown:
+                    return constants.percent(text, [each.value for each in shown if each is not None])
+            case Unknown(name=of) if of and (only := self.shown(right)):
+                return constants.percent(text, [only.value])
+            case Container(dict(values), ""):
+                known = {key: each.value for key, value in values.items() if (each := self.shown(value)) is not None}
+                return constants.percent(text, known)
+        return None
 
     def operate(self, name: str, left: Value, right: Value) -> Value:
         """``left OP right``, the operator by the name of its node."""
@@ -279,15 +303,15 @@ class Operators(Evaluator):
             return _of_expressions(name, left, right)
         found: Value | None = None
         match left, right:
+            case (Const(str()), Unknown(tables=False, name=of)) | (Unknown(tables=False, name=of), Const(str())) if (
+                of and name == "Add" and (texts := (self.text(left), self.text(right)))[0] and texts[1]
+            ):
+                found = constants.joined([texts[0], texts[1]])
             case Const(a), Const(b):
                 self.step((len(a) if isinstance(a, str) else 0) // 1000)
                 found = constants.binary(name, a, b)
-            case Const(str(a)), Container(list(values), "", "tuple") if name == "Mod":
-                if all(isinstance(value, Const) for value in values):
-                    found = constants.percent(a, [value.value for value in values])
-            case Const(str(a)), Container(dict(values), "") if name == "Mod":
-                known = {key: value.value for key, value in values.items() if isinstance(value, Const)}
-                found = constants.percent(a, known)
+            case Const(str(a)), Container() | Unknown() if name == "Mod":
+                found = self._percent(a, right)
             case Container(list(a), "", kind), Container(list(b), "", other) if name == "Add" and kind == other:
                 self.step(len(a) + len(b))
                 found = Container([*a, *b], kind=kind)
@@ -297,11 +321,21 @@ class Operators(Evaluator):
             case Container(dict(a), ""), Container(dict(b), "") if name == "BitOr":
                 self.step(len(a) + len(b))
                 found = Container({**a, **b}, kind="dict")
-            case (Path(a), Const(str(b)) | Path(b)) | (Const(str(a)), Path(b)) if name == "Div":
+            case (Path(a), Const(str(b)) | Path(b)) | (Const(str(a)), Path(b)) if name == "Div" and (
+                INPUT_BEGINS not in b
+            ):
                 found = Path(constants.joined([paths.join(a, b)]).value)  # type: ignore[arg-type]
         if found is None and (self.touches(left) or self.touches(right)):
             raise NotRead("an operator on something that touches a table is not read")
+        found = found or self.known_input(inputs.operation(left, _OPERATORS.get(name, name), right))
         return found or self.first_unknown("what an operator gives is not known", left, right)
+
+    def shown(self, value: Value) -> Const | None:
+        """A value as ``%s`` and ``format`` take it; None where that is not known."""
+        if isinstance(value, Const):
+            return value
+        text = self.text(value) if isinstance(value, Unknown) else None
+        return None if text is None else Const(text)
 
     def _comparison(self, node: ast.Compare, frame: NameScope) -> Value | None:
         if len(node.ops) > 1:
@@ -312,7 +346,7 @@ class Operators(Evaluator):
         name = type(operator).__name__
         if (isinstance(left, Expr) or isinstance(right, Expr)) and name in _OPERATORS:
             return _of_expressions(name, left, right)
-        found = None
+        found: Value | None = None
         match left, right:
             case Const(a), Const(b):
                 found = constants.compare(name, a, b)
@@ -324,7 +358,20 @@ class Operators(Evaluator):
                 keys = list(inner) if isinstance(inner, dict) else [v.value for v in inner if isinstance(v, Const)]
                 if len(keys) == len(inner) and not any(map(paths.symbolic, keys)):
                     found = Const((a in keys) is (name == "In"))
+        found = found or self._asked(name, left, right)
         return found or self.first_unknown("what a comparison gives is not known", left, right)
+
+    def _asked(self, name: str, left: Value, right: Value) -> Value | None:
+        """A comparison of inputs: a condition by its name, the same for ``is not`` and ``is``."""
+        same = {"NotEq": "Eq", "IsNot": "Is", "NotIn": "In"}.get(name, name)
+        if same == "Eq" and Const(None) in (left, right):
+            same = "Is"
+        if same in ("Eq", "Is") and isinstance(left, Const) and not inputs.has_input(left):
+            left, right = right, left
+        found = self.known_input(inputs.operation(left, _ASKS.get(same, same), right))
+        if same != name and isinstance(found, Unknown) and found.name and name in ("NotEq", "IsNot", "NotIn"):
+            return inputs.named(f"not {found.name}", (found,))
+        return found
 
     def _chain(self, node: ast.Compare, frame: NameScope) -> Value | None:
         """``a < b < c`` of constants."""
@@ -344,6 +391,8 @@ class Operators(Evaluator):
                 return Expr("prefix", ("-", value))
             case ast.USub(), Const(int() | float() as number):
                 return Const(-number)
+            case ast.Not(), Unknown(tables=False, name=of) if of:
+                return inputs.named(of.removeprefix("not ") if of.startswith("not ") else f"not {of}", (value,))
             case ast.Not(), _ if (truth := self.truth(value)) is not None:
                 return Const(not truth)
         if self.touches(value) and not isinstance(node.op, ast.Not):
@@ -377,9 +426,16 @@ class Operators(Evaluator):
         if isinstance(node.slice, ast.Slice):
             return self._slice(owner, node.slice, frame)
         key = self.eval(node.slice, frame)
+        return self.known_input(inputs.element(owner, key)) or self._element(owner, key)
+
+    def _element(self, owner: Value, key: Value) -> Value:
         match owner, key:
             case Expr(), Const():
                 return Expr("item", (owner, expression(key)))
+            case Const(None), _:
+                raise ProgramEnded
+            case Container(dict()), Const(at) if paths.symbolic(at):
+                return Unknown("which element is asked for is not known", self.touches(owner))
             case Ref("os.environ"), _:
                 return self.environment(key)
             case Container(values, "", "list" | "tuple" | "dict"), Const(at):
@@ -392,8 +448,6 @@ class Operators(Evaluator):
                 return Const(text[at])
             case Container(broken=why), _ if why:
                 return Unknown(why, tables=self.touches(owner))
-            case Ref("sys.argv"), _:
-                return Unknown(f"the command line decides: give --var '{ast.unparse(node)}=…'")
         if self.touches(owner):
             raise NotRead("an element of something that touches a table is not read")
         return self.first_unknown("an element is not known", owner, key)
@@ -401,6 +455,9 @@ class Operators(Evaluator):
     def _slice(self, owner: Value, part: ast.Slice, frame: NameScope) -> Value:
         ends = [Const(None) if end is None else self.eval(end, frame) for end in (part.lower, part.upper, part.step)]
         numbers = [end.value for end in ends if isinstance(end, Const) and isinstance(end.value, int | None)]
+        if len(numbers) == 3 and inputs.has_input(owner) and (where := inputs.canonical(owner)):
+            written = ":".join("" if number is None else str(number) for number in numbers)
+            return self.known_input(inputs.named(f"({where})[{written}]", (owner,))) or owner
         if len(numbers) == 3 and numbers[2] != 0:
             match owner:
                 case Container(list(values), "", "list" | "tuple" as kind):

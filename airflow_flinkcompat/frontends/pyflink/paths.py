@@ -11,15 +11,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.frontends.table_api.values import TooMuch
+from airflow_flinkcompat.frontends.table_api.values import INPUT_BEGINS, TooMuch
 
 PROGRAM = "${program}"
 STARTED = "${cwd}"
 
 
 def symbolic(text: object) -> bool:
-    """Whether a text holds a folder that only the environment knows."""
-    return isinstance(text, str) and (PROGRAM in text or STARTED in text)
+    """Whether a text holds a folder, or another input, that only the environment knows."""
+    return isinstance(text, str) and (PROGRAM in text or STARTED in text or INPUT_BEGINS in text)
 
 
 def normal(path: str) -> str:

@@ -7,32 +7,37 @@ may change is not known from there on. Work is bounded in steps, in depth and in
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from airflow_flinkcompat.frontends.programs import ProgramScript
-from airflow_flinkcompat.frontends.pyflink import containers, paths
+from airflow_flinkcompat.frontends.pyflink import containers, inputs, paths
 from airflow_flinkcompat.frontends.pyflink.binding import parsed
-from airflow_flinkcompat.frontends.pyflink.control_flow import (
-    GOES_ON,
-    Jumped,
-    Leaving,
-    ProgramEnded,
-    Returned,
-)
+from airflow_flinkcompat.frontends.pyflink.control_flow import GOES_ON, Jumped, Leaving, Returned
 from airflow_flinkcompat.frontends.pyflink.effects import (
     Reach,
     changed,
     loaded,
     within,
 )
-from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope
+from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope, ProgramEnded
 from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
 from airflow_flinkcompat.frontends.pyflink.paths import Files, Loader, loader
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink
-from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, TooMuch, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import (
+    INPUT_BEGINS,
+    INPUT_ENDS,
+    Const,
+    Container,
+    NotRead,
+    Ref,
+    TooMuch,
+    Unknown,
+    Value,
+)
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import Script, ScriptError
 
@@ -43,12 +48,13 @@ ROUNDS_LIMIT = 100
 _ENDS = (ast.Return, ast.Break, ast.Continue)
 
 
-def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
+def read(job: JobSpec, catalog: Script | None = None, decided: Mapping[str, bool] | None = None) -> ProgramScript:
     """The script a PyFlink program stands for.
 
     Args:
         job: The program, its variables and the texts that lie beside it.
         catalog: Not used: a program declares its tables itself, or names them.
+        decided: How conditions on what only its environment knows turn out, by name.
 
     Returns:
         Its statements, and the parts that were not understood.
@@ -56,7 +62,7 @@ def read(job: JobSpec, catalog: Script | None = None) -> ProgramScript:
     Raises:
         ScriptError: The text is no Python, or too long.
     """
-    return parse_program(job.script, job.source, job.variables, job.files)
+    return parse_program(job.script, job.source, job.variables, job.files, decided)
 
 
 def parse_program(
@@ -64,6 +70,7 @@ def parse_program(
     source: str = "<program>",
     given: Mapping[str, str] | None = None,
     files: Mapping[str, str] | Loader | None = None,
+    decided: Mapping[str, bool] | None = None,
 ) -> ProgramScript:
     """The script a PyFlink program stands for; ``given`` are values by name that only its environment knows.
 
@@ -71,7 +78,7 @@ def parse_program(
     a mapping, or a function that answers None for what is not there. Raises
     :class:`~airflow_flinkcompat.sql.ScriptError` where the text is no Python, or too long.
     """
-    return read_program(text, source, given, files)[0]
+    return read_program(text, source, given, files, decided)[0]
 
 
 def read_program(
@@ -79,26 +86,36 @@ def read_program(
     source: str = "<program>",
     given: Mapping[str, str] | None = None,
     files: Mapping[str, str] | Loader | None = None,
+    decided: Mapping[str, bool] | None = None,
 ) -> tuple[ProgramScript, Mapping[str, str]]:
     """As :func:`parse_program`, and the texts beside the program that were read, by path."""
     text = text.removeprefix("\ufeff")
     if len(text) > SIZE_LIMIT:
         raise ScriptError(f"{source}: is longer than {SIZE_LIMIT} characters; that is more than is read of a program")
-    reader = _read(text, source, given or {}, loader(files))
+    if INPUT_BEGINS in text or INPUT_ENDS in text:
+        raise ScriptError(f"{source}: holds characters of Unicode's private use, by which inputs are marked here")
+    reader = _read(text, source, given or {}, loader(files), decided or {})
     if reader.digested is not None and reader.digested < len(reader.session.trees):
         # A module that is imported after a Python function was made may change it all the same.
-        reader = _read(text, source, given or {}, loader(files), reader.session.trees)
-    return reader.session.script(), reader.files.used
+        reader = _read(text, source, given or {}, loader(files), decided or {}, reader.session.trees)
+    opaque = _digest(reader) if reader.session.opaque else ""
+    script = replace(reader.session.script(), undecided=tuple(reader.undecided), opaque=opaque)
+    return script, reader.files.used
 
 
 def _read(
-    text: str, source: str, given: Mapping[str, str], load: Loader, ahead: Mapping[str, ast.Module] | None = None
+    text: str,
+    source: str,
+    given: Mapping[str, str],
+    load: Loader,
+    decided: Mapping[str, bool],
+    ahead: Mapping[str, ast.Module] | None = None,
 ) -> _ProgramReader:
     """One reading of a program; ``ahead`` are all its modules, where an earlier reading has met them."""
     module = parsed(text, source)
     session = ScriptBuilder(source, text)
     session.trees[""] = module
-    reader = _ProgramReader(session, given, Files(load), ahead=ahead or {})
+    reader = _ProgramReader(session, given, Files(load), decided=decided, ahead=ahead or {})
     name = source.replace("\\", "/").rpartition("/")[2] if source.endswith(".py") else "program.py"
     names: dict[str, Value] = {"__name__": Const("__main__"), "__file__": Const(f"{paths.PROGRAM}/{name}")}
     try:
@@ -118,6 +135,13 @@ def _read(
     return reader
 
 
+def _digest(reader: _ProgramReader) -> str:
+    """A digest of everything that was read for a program, however it is laid out."""
+    trees = [(file, ast.dump(tree)) for file, tree in sorted(reader.session.trees.items())]
+    others = sorted(reader.files.used.items() - reader.session.texts.items())
+    return hashlib.sha256(repr((trees, others, sorted(reader.given.items()))).encode()).hexdigest()[:16]
+
+
 @dataclass(eq=False)
 class _ProgramReader(Leaving):
     """Reads statements; ``at`` is the one that is being read."""
@@ -127,7 +151,7 @@ class _ProgramReader(Leaving):
     def body(self, function: Function, frame: NameScope) -> Value:
         node = function.node
         statements = node.body if isinstance(node, ast.FunctionDef) else []
-        if any(isinstance(part, ast.Yield | ast.YieldFrom) for statement in statements for part in within(statement)):
+        if _generates(statements):
             if self.touches(function) or any(map(self.touches, frame.names.values())):
                 raise NotRead(f"{function.name} is a generator: it is not read")
             return Unknown(f"{function.name} is a generator: it is not read")
@@ -205,6 +229,8 @@ class _ProgramReader(Leaving):
 
     def _if(self, node: ast.If, frame: NameScope) -> None:
         test = self.eval(node.test, frame)
+        if isinstance(test, Unknown) and self._idle(node, frame):
+            return
         truth = self.truth(test)
         if truth is not None:
             self.block(node.body if truth else node.orelse, frame)
@@ -215,6 +241,10 @@ class _ProgramReader(Leaving):
     def _for(self, node: ast.For, frame: NameScope) -> None:
         goes_through = self.eval(node.iter, frame)
         values = self.iterate(goes_through)
+        if values is None and self._search(node, goes_through, frame):
+            return
+        if goes_through == Const(None):
+            raise ProgramEnded
         if values is None:
             why = goes_through.reason if isinstance(goes_through, Unknown) else ""
             self._havoc(node, frame, "how often this loop runs is not known" + (f": {why}" if why else ""))
@@ -229,6 +259,51 @@ class _ProgramReader(Leaving):
             if isinstance(goes_through, Container) and changed(goes_through, values, number + 1):
                 raise NotRead("what this loop goes through changes while it does")
         self.block(node.orelse, frame)
+
+    def _idle(self, node: ast.If, frame: NameScope) -> bool:
+        """Whether neither road of a condition binds, changes or leaves anything: it says something at most."""
+        parts = [part for statement in (*node.body, *node.orelse) for part in ast.walk(statement)]
+        return all(isinstance(statement, ast.Expr | ast.Pass) for statement in (*node.body, *node.orelse)) and not any(
+            isinstance(part, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
+            or (isinstance(part, ast.Call) and not self._says_only(part, frame))
+            for part in parts
+        )
+
+    def _says_only(self, node: ast.Call, frame: NameScope) -> bool:
+        match node.func:
+            case ast.Name(id="print"):
+                return frame.find("print") is None
+            case ast.Attribute(value=ast.Name(id=name), attr="info" | "debug" | "warning" | "error" | "exception"):
+                return frame.find(name) in (Ref("logging"), Ref("logging.Logger"))
+            case ast.Attribute(value=ast.Constant(value=str()), attr="format"):
+                return True
+        return False
+
+    def _search(self, node: ast.For, goes_through: Value, frame: NameScope) -> bool:
+        """A loop over an input for the element of which a condition holds: that element is an input too."""
+        match node.body, node.orelse:
+            case [ast.If(test=test, body=body, orelse=[])], []:
+                pass
+            case _:
+                return False
+        if (
+            not isinstance(goes_through, Unknown)
+            or not goes_through.name
+            or not isinstance(body[-1], ast.Return | ast.Break)
+        ):
+            return False
+        name = goes_through.name
+        self.bind(node.target, inputs.named(f"{name}[*]", (goes_through,)), frame)
+        asked = self.eval(test, frame)
+        if not isinstance(asked, Unknown) or not asked.name.replace("not ", "").startswith(f"({name}[*]"):
+            return False
+        which = inputs.found_by(asked.name, name)
+        there = self.decide(f"{name}{which} is there")
+        if not there:
+            return there is False
+        self.bind(node.target, inputs.named(f"{name}{which}", (goes_through,)), frame)
+        self._round(body, frame)
+        return True
 
     def _while(self, node: ast.While, frame: NameScope) -> None:
         for _ in range(ROUNDS_LIMIT):
@@ -336,6 +411,12 @@ class _ProgramReader(Leaving):
         ast.Assert: _assert,
     }
     """What reads each kind of statement."""
+
+
+def _generates(statements: Iterable[ast.stmt]) -> bool:
+    """Whether a function of these statements is a generator."""
+    own = (each for each in statements if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+    return any(isinstance(part, ast.Yield | ast.YieldFrom) for each in own for part in within(each))
 
 
 def _feeds(node: ast.For) -> bool:

@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.pyflink import constants, paths
 from airflow_flinkcompat.frontends.pyflink.objects import Template
-from airflow_flinkcompat.frontends.table_api.values import TEXT_LIMIT, Const, Container, Path, Ref, Value, bounded
+from airflow_flinkcompat.frontends.table_api.values import (
+    INPUT_BEGINS,
+    TEXT_LIMIT,
+    Const,
+    Container,
+    Path,
+    Ref,
+    Value,
+    bounded,
+)
 
 _PATHS = ("pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath", "pathlib.PurePosixPath")
 _CONVERSIONS = ("str", "int", "float", "bool")
@@ -24,7 +33,8 @@ def text_of(value: Value) -> str | None:
 
 def call(path: str, args: Sequence[Value], names: Mapping[str, Value]) -> Value | None:
     """A call of a function of the standard library on what is known; None where it is not one of these."""
-    texts = [text for arg in args if (text := text_of(arg)) is not None]
+    # Where an input leads is not known: what it is joined with may not count.
+    texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
     if path in _PATHS and len(texts) == len(args) and not names:
         return Path(paths.join(*texts) or ".")
     match path, list(args):
@@ -74,7 +84,7 @@ def _builtin(name: str, args: Sequence[Value]) -> Value | None:
             return constants.converted(conversion, given)
         case "str", [Path(text)]:
             return Const(text)
-        case "repr", [Const(given)]:
+        case "repr", [Const(given)] if not paths.symbolic(given):
             return bounded(repr(given))
         case "len", [Const(str(text))] if not paths.symbolic(text):
             return Const(len(text))
@@ -115,7 +125,9 @@ def _of_numbers(name: str, values: Sequence[Value]) -> Value | None:
 
 def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
     """``path.name(*args)``, for what needs no file."""
-    texts = [text for arg in args if (text := text_of(arg)) is not None]
+    texts = [text for arg in args if (text := text_of(arg)) is not None and INPUT_BEGINS not in text]
+    if INPUT_BEGINS in path.text and name not in ("joinpath", "as_posix", "__str__"):
+        return None
     match name, texts:
         case _ if len(texts) != len(args):
             return None
@@ -137,6 +149,8 @@ def on_path(path: Path, name: str, args: Sequence[Value]) -> Value | None:
 def of_path(path: Path, name: str) -> Value | None:
     """``path.name``."""
     last = path.text.rpartition("/")[2]
+    if INPUT_BEGINS in path.text:
+        return None
     match name:
         case "parent":
             return Path(paths.parent(path.text) or ".")

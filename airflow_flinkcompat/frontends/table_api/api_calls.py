@@ -16,6 +16,7 @@ from airflow_flinkcompat.frontends.table_api import (
     datatypes,
     descriptors,
     environment,
+    opaque,
     table_calls,
     user_functions,
     validation,
@@ -169,7 +170,9 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
         return _LOOK
     if isinstance(owner, Stream):
         return owner
-    if name in (*environment.BEGINS, *environment.FROM_ELSEWHERE, *environment.TO_STREAMS):
+    if isinstance(owner, TableEnvironment) and name in opaque.FROM_ELSEWHERE:
+        return opaque.from_elsewhere(name, args, names, session, node)
+    if name in opaque.BEGINS:
         names = {}
     if not isinstance(owner, SchemaValue | Type):
         args, names = positional(name, args, names)
@@ -285,7 +288,9 @@ def _from_descriptor(name: str, args: Args, session: ScriptBuilder, node: ast.AS
 
 def _create_view(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
     written = text_of(args[0], "the name of a view")
-    rows = environment.from_stream(name, args[1:], session, node) if isinstance(args[1], Stream) else args[1]
+    rows = opaque.from_elsewhere(name, args[1:], {}, session, node) if isinstance(args[1], Stream) else args[1]
+    if rows is args[1] and len(args) > 2:
+        raise NotRead("the columns of a view are given beside a table")
     table = table_of(rows, session)
     temporary = "" if name == "create_view" else "TEMPORARY "
     session.say(f"CREATE {temporary}VIEW {e.path(written)} AS {table.sql}", node, table.steps)
@@ -316,7 +321,7 @@ def _create_statement_set(name: str, args: Args, session: ScriptBuilder, node: a
 
 
 def _to_stream(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
-    return environment.to_stream(name, table_of(args[0], session), session, node)
+    return opaque.to_stream(name, table_of(args[0], session), session, node)
 
 
 def _depend(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
@@ -363,13 +368,12 @@ _TABLES: Mapping[str, tuple[_Counts, Callable[[str, Args, ScriptBuilder, ast.AST
     **dict.fromkeys(("from_path", "scan"), ((1,), _from_path)),
     "from_descriptor": ((1,), _from_descriptor),
     **dict.fromkeys(("create_temporary_table", "create_table"), ((2, 3), _create_table)),
-    **dict.fromkeys(("create_temporary_view", "create_view", "register_table"), ((2,), _create_view)),
+    **dict.fromkeys(("create_temporary_view", "create_view", "register_table"), (_ANY[2:], _create_view)),
     **dict.fromkeys(("drop_temporary_view", "drop_temporary_table", "drop_table", "drop_view"), ((1,), _drop)),
     **dict.fromkeys(("use_catalog", "use_database"), ((1,), _use)),
     **dict.fromkeys(("create_statement_set", "create_stmt_set"), ((0,), _create_statement_set)),
     "get_config": ((0,), lambda *_: Config()),
-    **dict.fromkeys(environment.FROM_ELSEWHERE, (_ANY, environment.from_stream)),
-    **dict.fromkeys(environment.TO_STREAMS, (_ANY[1:], _to_stream)),
+    **dict.fromkeys(opaque.TO_STREAMS, (_ANY[1:], _to_stream)),
     **dict.fromkeys(("add_python_file", "set_python_requirements", "add_python_archive"), (_ANY[1:], _depend)),
     **dict.fromkeys(_REGISTERS, ((2, 3), _register)),
     **dict.fromkeys(

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
+from airflow_flinkcompat.frontends.table_api.inputs import marked
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
-from airflow_flinkcompat.frontends.table_api.values import Const, Expr, NotRead, Ref, TableValue, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import (
+    Const,
+    Expr,
+    NotRead,
+    Path,
+    Ref,
+    TableValue,
+    Unknown,
+    Value,
+)
 
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "execute_sql": ("stmt",),
@@ -42,6 +53,11 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "right_outer_join": ("right", "join_predicate"),
     "full_outer_join": ("right", "join_predicate"),
     "union_all": ("right",),
+    "to_data_stream": ("table",),
+    "to_changelog_stream": ("table",),
+    "to_append_stream": ("table",),
+    "to_retract_stream": ("table",),
+    "set_checkpointing_mode": ("checkpointing_mode",),
     "window": ("window",),
     "with_configuration": ("configuration",),
     "fetch": ("fetch",),
@@ -85,6 +101,22 @@ def text_of(value: Value, what: str) -> str:
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value
     raise NotRead(f"{what} is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
+
+
+def setting_of(value: Value, what: str) -> str:
+    """The value of an option or setting: also one that only the environment knows, as ``${name}``."""
+    match value:
+        case Const(bool(flag)):
+            return str(flag).lower()
+        case Const(int() | float() as number):
+            return str(number)
+        case Const(str(text)) | Path(text):
+            return text
+        case Unknown(name=name) if name:
+            return marked(name)
+        case Ref(path) if path.partition(".")[0] not in ("pyflink", "builtins", *sys.stdlib_module_names):
+            return marked(path)
+    raise NotRead(f"the value of {what} is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
 
 
 def table_of(value: Value, session: ScriptBuilder) -> TableValue:

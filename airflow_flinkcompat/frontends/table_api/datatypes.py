@@ -58,7 +58,7 @@ def data_type(name: str, args: Sequence[Value], names: Mapping[str, Value] | Non
         fields = [field for field in inner[0].value if isinstance(field, Expr) and field.kind == "row field"]
         if len(fields) == len(inner[0].value) and fields:
             written = ", ".join(f"{sql_name(f.parts[0])} {f.parts[1]}" for f in fields)
-            return Type(f"ROW<{written}>{end}")
+            return Type(f"ROW<{written}>{end}", tuple((f.parts[0], f.parts[1]) for f in fields))
     raise NotRead(f"the type {name} is not read, or not with these arguments")
 
 

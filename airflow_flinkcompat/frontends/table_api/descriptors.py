@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
-from airflow_flinkcompat.frontends.table_api.arguments import text_of
+from airflow_flinkcompat.frontends.table_api.arguments import setting_of, text_of
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
@@ -111,7 +111,7 @@ def of_descriptor(descriptor: DescriptorValue, name: str, args: Args) -> Value |
     prefix = descriptor.options[0][1] + "." if descriptor.kind == "format" else ""
     match name, list(args):
         case "option", [key, value]:
-            option = prefix + text_of(key, "the key of an option"), _option(value)
+            option = prefix + text_of(key, "the key of an option"), setting_of(value, "an option")
             kept = tuple(each for each in descriptor.options if each[0] != option[0])
             return replace(descriptor, options=(*kept, option))
         case "build", []:
@@ -148,15 +148,6 @@ def _format(descriptor: DescriptorValue, prefix: str, format: Value) -> Descript
         case _:
             written = [(f"{prefix}format", text_of(format, "the format"))]
     return replace(descriptor, options=(*descriptor.options, *written))
-
-
-def _option(value: Value) -> str:
-    match value:
-        case Const(bool(flag)):
-            return str(flag).lower()
-        case Const(str() | int() | float() as given):
-            return str(given)
-    raise NotRead(f"the value of an option is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
 
 
 def create(

@@ -1,4 +1,4 @@
-"""The environments of a program, their settings, and where DataStreams begin and end."""
+"""The environments of a program and their settings."""
 
 from __future__ import annotations
 
@@ -6,39 +6,27 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from airflow_flinkcompat.frontends.table_api.arguments import text_of
+from airflow_flinkcompat.frontends.table_api import opaque
+from airflow_flinkcompat.frontends.table_api.arguments import setting_of, text_of
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.values import (
     Config,
     ConfigurationValue,
     Const,
-    JobResult,
     NotRead,
-    Path,
     Ref,
     Settings,
-    Stream,
     StreamEnvironment,
     TableEnvironment,
-    TableValue,
     Unknown,
     Value,
 )
-from airflow_flinkcompat.model.text import sql_name, sql_text
+from airflow_flinkcompat.model.text import sql_text
 
 Args = Sequence[Value]
 
 _SETTERS = ("set", "set_string", "set_integer", "set_boolean", "set_float")
 _GETTERS = ("get", "get_string", "get_integer", "get_boolean", "get_float", "contains_key", "to_dict")
-BEGINS = (
-    "from_collection", "from_source", "add_source", "read_text_file", "create_input", "from_elements",
-    "generate_sequence",
-)  # fmt: skip
-"""What begins a DataStream."""
-FROM_ELSEWHERE = ("from_data_stream", "from_changelog_stream", "from_pandas", "from_elements", "from_collection")
-"""What makes a table of rows that come from no table."""
-TO_STREAMS = ("to_data_stream", "to_changelog_stream", "to_append_stream", "to_retract_stream")
-"""What makes a DataStream of a table."""
 _CHECKPOINTS = {
     "set_min_pause_between_checkpoints": "execution.checkpointing.min-pause",
     "set_checkpoint_timeout": "execution.checkpointing.timeout",
@@ -103,7 +91,7 @@ def of_settings(settings: Settings, name: str, args: Args) -> Value | None:
 def of_options(options: ConfigurationValue, name: str, args: Args) -> Value | None:
     """A method of ``Configuration``."""
     if name in _SETTERS and len(args) == 2:
-        options.values[text_of(args[0], "the key of a setting")] = setting(args[1])
+        options.values[text_of(args[0], "the key of a setting")] = setting_of(args[1], "a setting")
         return options
     return Unknown("what a configuration holds is not known") if name in _GETTERS else None
 
@@ -112,9 +100,9 @@ def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, nod
     """A method of the configuration of the table environment, or of checkpoints."""
     match name, list(args):
         case setter, [key, value] if setter in _SETTERS and not config.checkpoints:
-            put(text_of(key, "the key of a setting"), setting(value), session, node)
+            put(text_of(key, "the key of a setting"), setting_of(value, "a setting"), session, node)
         case "set_local_timezone", [value]:
-            put("table.local-time-zone", setting(value), session, node)
+            put("table.local-time-zone", setting_of(value, "a setting"), session, node)
         case "add_configuration", [ConfigurationValue() as options]:
             _put_all(options.items(), session, node)
         case "set_idle_state_retention_time" | "set_idle_state_retention", _:
@@ -150,10 +138,10 @@ def of_stream_environment(name: str, args: Args, session: ScriptBuilder, node: a
                 session.say(f"ADD JAR {sql_text(_file(jar))}", node)
         case "add_python_file" | "set_python_requirements" | "add_python_archive", [_, *_]:
             dependency(name, args, session, node)
-        case begins, _ if begins in BEGINS:
-            return stream(f"a DataStream of {name} is one opaque source", session, node)
+        case begins, _ if begins in opaque.BEGINS:
+            return opaque.stream(session, node)
         case "execute" | "execute_async", _ if session.streams:
-            return JobResult()
+            return opaque.executed(session, node)
         case _:
             return None
     return StreamEnvironment()
@@ -176,43 +164,10 @@ def dependency(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> 
 
 
 def _file(value: Value) -> str:
-    return value.text if isinstance(value, Path) else text_of(value, "the path of a library")
-
-
-# ------------------------------------------------------------------------------------------------ DataStreams
-def stream(what: str, session: ScriptBuilder, node: ast.AST) -> Stream:
-    """A DataStream begins here: reported, for nothing of it is read."""
-    session.report(node, f"{what}: what happens on DataStreams is not read")
-    session.streams = True
-    return Stream()
-
-
-def from_stream(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> TableValue:
-    """A table of rows that come from elsewhere: one opaque source."""
-    session.report(node, f"the rows of {name} do not come from a table: they are one opaque source")
-    session.sources += 1
-    kind = (
-        "pandas" if name == "from_pandas" else "elements" if name in ("from_elements", "from_collection") else "stream"
-    )
-    return TableValue(sql_name(f"{kind}_{session.sources}"), steps=(name,), epoch=session.epoch)
-
-
-def to_stream(name: str, table: TableValue, session: ScriptBuilder, node: ast.AST) -> Stream:
-    """The rows of a table as a DataStream: its query is read, what is done with the rows is not."""
-    session.say(table.sql, node, (*table.steps, name))
-    return stream(f"{name} hands the rows of a table on", session, node)
+    return setting_of(value, "the path of a library")
 
 
 # ------------------------------------------------------------------------------------------------ settings
-def setting(value: Value) -> str:
-    match value:
-        case Const(bool(flag)):
-            return str(flag).lower()
-        case Const(str() | int() | float() as given):
-            return str(given)
-    raise NotRead(f"the value of a setting is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
-
-
 def put(key: str, value: str, session: ScriptBuilder, node: ast.AST) -> None:
     if not re.fullmatch(r"[\w.$-]+", key):
         raise NotRead("the key of a setting is none")

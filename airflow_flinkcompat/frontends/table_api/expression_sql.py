@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from airflow_flinkcompat.frontends.table_api import vocabulary
+from airflow_flinkcompat.frontends.table_api.inputs import MARKED
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
     Expr,
@@ -65,11 +66,15 @@ PROCTIME = Expr("call", ("PROCTIME", ()))
 """The time of a window of FLIP-11 that names none."""
 
 
+_PART = rf"(?:\w|{MARKED.pattern.replace('(', '(?:')})+"
+_PATH = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+
+
 def path(name: str) -> str:
     """A dotted path, each part quoted. Raises :class:`NotRead` for one that is not plain."""
-    if not re.fullmatch(r"\w+(\.\w+){0,2}", name):
+    if not _PATH.fullmatch(name):
         raise NotRead("a path that is no plain dotted name is not read")
-    return ".".join(sql_name(part) for part in name.split("."))
+    return ".".join(map(sql_name, re.findall(_PART, name)))
 
 
 def literal(value: Value) -> Expr:

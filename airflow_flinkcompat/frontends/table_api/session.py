@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from airflow_flinkcompat.frontends.programs import Note, ProgramScript, ProgramStatement, Unread, WindowUse
+from airflow_flinkcompat.frontends.table_api.inputs import in_sql, names, placeholders, shown
 from airflow_flinkcompat.frontends.table_api.validation import called, fields_of
 from airflow_flinkcompat.frontends.table_api.values import (
     TEXT_LIMIT,
@@ -65,12 +66,16 @@ class ScriptBuilder:
     """The names of Python functions that were not, by their own name and digest."""
     columns: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
     """The columns of each table and view that was declared, by path; None where they are not known."""
+    inputs: dict[str, None] = field(default_factory=dict)
+    """What only the environment knows and stands in a statement, by name."""
     dependencies: dict[str, list[str]] = field(default_factory=dict)
     """What Python functions need beside their own text, by the setting that says so."""
     sources: int = 0
     """How many sources have no name of their own."""
     streams: bool = False
-    """Whether the program makes a DataStream, and that was reported."""
+    """Whether the program makes a DataStream."""
+    opaque: bool = False
+    """Whether a part of the program is not looked into."""
     _lines: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _declared: set[str] = field(default_factory=set)
     _written: int = 0
@@ -112,7 +117,7 @@ class ScriptBuilder:
     def report(self, node: ast.AST, reason: str, refused: bool = False) -> None:
         """Note a part of the program that touches tables and is not understood, or that Flink refuses."""
         span = self.place(node)
-        self.unread.setdefault(span, Unread(span, reason, refused))
+        self.unread.setdefault(span, Unread(span, placeholders(reason), refused))
 
     def note(self, node: ast.AST, text: str, last: str | None = None) -> None:
         """Note what Flink takes without a word, up to version ``last``; nothing where there is nothing to say."""
@@ -142,6 +147,8 @@ class ScriptBuilder:
         """The text of an SQL statement. Raises :class:`NotRead` where it is not known."""
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
+        if isinstance(value, Unknown) and value.name:
+            raise NotRead(f"the SQL is not known: {value.reason}")
         raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
 
     def fragment(self, text: str) -> str:
@@ -202,7 +209,7 @@ class ScriptBuilder:
                     lines[number] = lines[number][:column] + line + lines[number][column + len(line) :]
         return ProgramScript(
             self.source, "\n".join(lines), tuple(self.statements), tuple(self.unread.values()),
-            tuple(self.notes.values()), tuple(self.windows),
+            tuple(self.notes.values()), tuple(self.windows), inputs=tuple(map(shown, self.inputs)),
         )  # fmt: skip
 
     def _add(self, statement: Statement) -> None:
@@ -220,6 +227,8 @@ class ScriptBuilder:
 
     def _parsed(self, text: str, origin: ast.Constant | None, node: ast.AST | None) -> Statement:
         """The one statement of a text; in its place where it stands in the source as it is."""
+        self.inputs.update(dict.fromkeys(names(text)))
+        text = in_sql(text)
         self._written += len(text)
         if self._written > 2 * TEXT_LIMIT:
             raise TooMuch(f"the SQL of the program grows beyond {2 * TEXT_LIMIT} characters")

@@ -41,7 +41,7 @@ def behind_from(table: TableValue) -> str:
 
 
 def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
-    """What a select calls its columns; None where Flink finds a name for one."""
+    """What a select calls its columns, "" where Flink finds a name for one; None where it is not known which."""
     names: list[str] = []
     for column in columns:
         match column:
@@ -49,8 +49,10 @@ def named(columns: Sequence[Expr], table: TableValue) -> tuple[str, ...] | None:
                 names += table.columns
             case Expr("alias", (_, name)) | Expr("column", (name,)) if name != "*":
                 names.append(name)
-            case _:
+            case Expr("column" | "aliases"):
                 return None
+            case _:
+                names.append("")
     return tuple(names)
 
 
@@ -126,12 +128,17 @@ def reshaped(table: TableValue, name: str, columns: Sequence[Expr]) -> TableValu
 
 def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
     """``alias('a', 'b')``: the first columns by other names."""
-    before = _known(table, "alias")
+    before = table.columns or _known(table, "alias")
     if len(names) > len(before):
         raise NotRead("alias names more columns than there are")
     after = (*names, *before[len(names) :])
     if len(set(after)) < len(after):
         raise NotRead("alias names two columns alike")
+    if "" in before:
+        if "" in after:
+            raise NotRead("alias leaves a column whose name Flink finds")
+        source = f"({table.sql}) AS {sql_name('T')}({', '.join(map(sql_name, after))})"
+        return made(table, f"SELECT * FROM {source}", f"alias: {', '.join(after)}", columns=tuple(after))
     written = [
         sql_name(old) + (f" AS {sql_name(new)}" if new != old else "") for old, new in zip(before, after, strict=True)
     ]
@@ -139,7 +146,7 @@ def renamed(table: TableValue, names: Sequence[str]) -> TableValue:
 
 
 def _known(table: TableValue, name: str) -> tuple[str, ...]:
-    if table.columns is None:
+    if table.columns is None or "" in table.columns:
         raise NotRead(f"{name} needs the columns of the table, and these are not known here")
     return table.columns
 

@@ -49,10 +49,14 @@ class Container:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that is not known. ``tables``: it may be a table, or something that acts on tables."""
+    """A value that is not known. ``tables``: it may be a table, or something that acts on tables.
+
+    ``name`` is the expression over what only the environment knows that gives it; empty where there is none.
+    """
 
     reason: str
     tables: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class Ref:
         return self.path.partition(".")[0]
 
 
+INPUT_BEGINS, INPUT_ENDS = "\ue000", "\ue001"
+"""Stand in a text around the name of a value that only the environment knows."""
 NUMBER_LIMIT = 2**63
 """A number of a program is smaller than that."""
 Constant = str | int | float | bool | None
@@ -159,9 +165,10 @@ class Expr:
 
 @dataclass(frozen=True)
 class Type:
-    """A data type, as SQL writes it."""
+    """A data type, as SQL writes it; ``fields`` are the names and types of a row's."""
 
     sql: str
+    fields: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

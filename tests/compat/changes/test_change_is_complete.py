@@ -259,6 +259,7 @@ def test_every_field_of_a_program_is_compared() -> None:
         "functions": (FunctionDeclaration("f", "scalar"),),
         "other_statements": (OtherStatement("ResourceStatement", "", "ADD JAR 'x'"),),
         "problems": (Problem("statement", "no", "SELECT"),),
+        "opaque": "a digest",
     }
     # Settings count where a query stands; after the last one they say nothing.
     assert set(changes) == compared(Program) - {"settings"}

@@ -72,13 +72,8 @@ UNKNOWN = [
     "x = {'b', 'a'}\nfor y in x: pass\nsay(y)",
     "say(len(__file__))",
     "say('prod' in __file__)",
-    "say(open('../a.txt').read())",
-    "say(open('/etc/hostname').read())",
-    "say(open('a/../../a.txt').read())",
     "say(open('a.txt', 'rb').read())",
-    "say(open(os.path.dirname(os.path.dirname(__file__)) + '/a.txt').read())",
     "f = open('a.txt')\nf.read()\nsay(f.read())",
-    "from lib.missing import VALUE\nsay(VALUE)",
     "x = [1]\nimport random\nrandom.shuffle(x)\nsay(x[0])",
     "import copy\nx = [[1]]\ny = copy.deepcopy(x)\nsay(y[0])",
     "def f():\n    yield 1\nfor x in f(): pass\nsay(x)",
@@ -87,6 +82,15 @@ UNKNOWN = [
     "x = 1\ndef f():\n    global x\n    x = 2\nsorted([1], key=lambda _: f())\nsay(x)",
     "say(1 is 1.0)",
 ]
+NAMED = [
+    ("say(open('../a.txt').read())", "text of ../a.txt"),
+    ("say(open('/etc/hostname').read())", "text of /etc/hostname"),
+    ("say(open('a/../../a.txt').read())", "text of a/../../a.txt"),
+    ("from lib.missing import VALUE\nsay(VALUE)", "lib.missing.VALUE"),
+    ("say(os.environ['TOPIC'])", "TOPIC"),
+    ("import json\nsay(json.load(open('/etc/flink/p.json'))[0]['PropertyMap']['topic'])",
+     "/etc/flink/p.json[0][PropertyMap][topic]"),
+]  # fmt: skip
 FILES = {
     "a.txt": "text\n",
     "../a.txt": "outside",
@@ -104,6 +108,14 @@ def test_what_is_known(body: str, value: str) -> None:
 @pytest.mark.parametrize("body", UNKNOWN)
 def test_what_is_not_known_is_reported_and_never_guessed(body: str) -> None:
     assert parse_program(HEAD + body, "job.py", {}, FILES).unread
+
+
+@pytest.mark.parametrize(("body", "name"), NAMED)
+def test_what_only_the_environment_knows_goes_by_its_name(body: str, name: str) -> None:
+    """A file that does not lie beside the program is never opened: what it holds is not known, but which file it is."""
+    assert said(body, FILES) == f"${{{name}}}"
+    script = parse_program(HEAD + body, "job.py", {}, FILES)
+    assert (script.unread, script.inputs) == ((), (name,))
 
 
 def test_a_table_that_an_exception_may_have_changed_is_not_forgotten() -> None:
