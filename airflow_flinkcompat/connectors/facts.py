@@ -107,6 +107,7 @@ class OptionFact:
         document: The page or class that says so, where no restore does.
         says: What a restore does, for a reader, as the end of a sentence about the option.
         listed: How several places stand in it.
+        unless: Another option and its value under which the restores do not speak of it.
     """
 
     key: str
@@ -115,6 +116,7 @@ class OptionFact:
     document: str = ""
     says: str = ""
     listed: ListedPlaces | None = None
+    unless: tuple[str, str] = ("", "")
 
     def covers(self, key: str) -> bool:
         """Whether the fact speaks of an option.
@@ -191,6 +193,10 @@ class LookupFacts:
     document: str = ""
 
 
+_BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
+"""Names of options that one use alone reads; what is called otherwise may be read by a use of which nothing is said."""
+
+
 @dataclass(frozen=True)
 class ConnectorFacts:
     """One connector of the catalogue.
@@ -223,12 +229,17 @@ class ConnectorFacts:
             key: The option.
 
         Returns:
-            A fact that says "ignored" for what is listed for another use alone; None where nothing is listed.
+            A fact that says "ignored" for what is listed for another use, and by its name belongs to that alone; None
+            where nothing is listed.
         """
         found = _longest(self.options.get(use, ()), key)
         if found is not None:
             return found
-        elsewhere = (other for other in self.options if other is not use and _longest(self.options[other], key))
+        elsewhere = (
+            other
+            for other, begins in _BEGINNINGS.items()
+            if other is not use and key.startswith(begins) and _longest(self.options.get(other, ()), key)
+        )
         other = next(elsewhere, None)
         if other is None:
             return None

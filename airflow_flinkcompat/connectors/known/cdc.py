@@ -19,8 +19,20 @@ _ELSEWHERE = (
     "rows of before never do"
 )
 _POSTGRES = (
-    OptionFact("table-name", Effect.READ, ("cdc-stateless-table", "cdc-stateless-table-added"), says=_ELSEWHERE),
-    OptionFact("schema-name", Effect.READ, ("cdc-stateless-table",), says=_ELSEWHERE),
+    OptionFact(
+        "table-name",
+        Effect.READ,
+        ("cdc-stateless-table", "cdc-stateless-table-added"),
+        says=_ELSEWHERE,
+        unless=("scan.newly-added-table.enabled", "true"),
+    ),
+    OptionFact(
+        "schema-name",
+        Effect.READ,
+        ("cdc-stateless-table",),
+        says=_ELSEWHERE,
+        unless=("scan.newly-added-table.enabled", "true"),
+    ),
     OptionFact(
         "slot.name",
         Effect.READ,

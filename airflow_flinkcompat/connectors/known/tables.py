@@ -13,6 +13,18 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
 )
 
+_HBASE = "HBase connector page"
+_HBASE_TABLE = ("table-name", "zookeeper.quorum", "zookeeper.znode.parent")
+_HBASE_SINK = SinkFacts(
+    state=SinkState.NONE,
+    operators=1,
+    upserts=Known.YES,
+    options=(
+        *(OptionFact(key, Effect.TARGET, document=_HBASE) for key in _HBASE_TABLE),
+        OptionFact("sink.buffer-flush.*", Effect.TUNES, document=_HBASE),
+    ),
+    document="HBaseSinkFunction: a checkpoint flushes what is buffered, nothing is stored",
+)
 _MONGODB = "MongoDB connector page"
 _LOOKUPS = "Flink's LookupOptions"
 _ASKED = (
@@ -21,16 +33,24 @@ _ASKED = (
     OptionFact("lookup.max-retries", Effect.TUNES, document=_LOOKUPS),
     OptionFact("lookup.retry.interval", Effect.TUNES, document=_LOOKUPS),
 )
+_HBASE_ASKED = (*_ASKED, *(OptionFact(key, Effect.READ, document=_HBASE) for key in _HBASE_TABLE))
+_MONGODB_ASKED = (
+    *_ASKED,
+    *(OptionFact(key, Effect.READ, document=_MONGODB) for key in ("uri", "database", "collection")),
+)
 
 CONNECTORS = (
     ConnectorFacts(
         ("hbase-1.4",),
-        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _ASKED, "HBase connector page: lookups are synchronous"),
+        sink=_HBASE_SINK,
+        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _HBASE_ASKED, "HBase connector page: lookups are synchronous"),
     ),
     ConnectorFacts(
         ("hbase-2.2",),
+        sink=_HBASE_SINK,
         lookup=LookupFacts(
             LookupSupport.BY_OPTION,
+            _HBASE_ASKED,
             document="HBase connector page: lookup.async, false by default; a hint says nothing",
         ),
     ),
@@ -52,6 +72,8 @@ CONNECTORS = (
             ),
             document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes",
         ),
-        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _ASKED, "MongoDB connector page: lookups are synchronous"),
+        lookup=LookupFacts(
+            LookupSupport.SYNCHRONOUS, _MONGODB_ASKED, "MongoDB connector page: lookups are synchronous"
+        ),
     ),
 )

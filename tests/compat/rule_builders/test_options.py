@@ -34,10 +34,10 @@ def of_sink(before: str, after: str) -> Report:
     return judged((KAFKA, KAFKA), (before, after), PLAIN)
 
 
-def judged(source: tuple[str, str], sink: tuple[str, str], query: str) -> Report:
+def judged(source: tuple[str, str], sink: tuple[str, str], query: str, version: str | None = None) -> Report:
     old, new = (SOURCE.format(read) + SINK.format(written) + query for read, written in zip(source, sink, strict=True))
     settings = {"parallelism.default": "1"}
-    return check(Side(old, settings, engine="flink"), Side(new, settings, engine="flink"))
+    return check(*(Side(text, settings, engine="flink", engine_version=version) for text in (old, new)))
 
 
 @pytest.mark.parametrize("query", [PLAIN, RUNNING, WINDOWED])
@@ -157,7 +157,10 @@ CDC = "'connector' = 'postgres-cdc', 'hostname' = 'localhost', 'table-name' = 't
 )
 def test_tables_and_slots_of_a_database(connector: str, before: str, after: str, outcome: Outcome) -> None:
     old = CDC.replace("postgres-cdc", connector)
-    assert of_source(old, old.replace(before, after)).outcome is outcome
+    sides = (old, old.replace(before, after))
+    assert judged(sides, (PRINT, PRINT), PLAIN, "1.20").outcome is outcome
+    # No restore with a position of a database's log was run on another version.
+    assert judged(sides, (PRINT, PRINT), PLAIN, "2.3").outcome is not Outcome.COMPATIBLE
 
 
 LOOKED_UP = (
@@ -175,6 +178,49 @@ LOOKED_UP = (
 def test_another_place_to_look_up(rest: tuple[str, str, str], outcome: Outcome) -> None:
     old, new = (Side(LOOKED_UP.format(table, *rest), engine="flink") for table in ("d", "e"))
     assert check(old, new).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ", 'scan.newly-added-table.enabled' = 'true'",
+        ", 'scan.newly-added-table.enabled' = 'TRUE'",
+    ],
+)
+def test_tables_that_are_added_on_purpose_were_not_measured(options: str) -> None:
+    old = CDC + options
+    assert of_source(old, old.replace("'t'", "'(t|v)'")).outcome is Outcome.UNKNOWN
+
+
+def test_a_default_of_a_connector_is_not_known() -> None:
+    kinds = [CDC + f", 'scan.incremental.snapshot.enabled' = '{value}'" for value in ("true", "false")]
+    assert of_source(*kinds).outcome is Outcome.INCOMPATIBLE
+    assert of_source(CDC, kinds[1]).outcome is Outcome.UNKNOWN
+
+
+HBASE = "'connector' = 'hbase-2.2', 'table-name' = 't', 'zookeeper.quorum' = 'z:2181'"
+MONGODB = "'connector' = 'mongodb', 'uri' = 'mongodb://m', 'database' = 'd', 'collection' = 't'"
+
+
+@pytest.mark.parametrize("options", [HBASE, MONGODB, SEARCH.replace("'i'", "'t'")])
+def test_what_is_listed_for_a_sink_says_nothing_of_a_source(options: str) -> None:
+    another = options.replace("'t'", "'u'")
+    assert of_sink(options, another).outcome is Outcome.COMPATIBLE
+    assert of_source(options, another).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("options", [HBASE, MONGODB])
+def test_another_place_of_any_lookup_is_wrong_below_an_aggregation(options: str) -> None:
+    script = LOOKED_UP.replace("'connector' = 'jdbc', 'table-name' = '{0}'", options.replace("'t'", "'{0}'"))
+    old, new = (Side(script.format(table, "BIGINT", "SUM(b)", "GROUP BY n"), engine="flink") for table in ("d", "e"))
+    assert check(old, new).outcome is Outcome.INCOMPATIBLE
+
+
+def test_a_connector_of_the_old_style_is_named() -> None:
+    old = "'connector.type' = 'kafka', 'connector.topic' = 't'"
+    report = of_source(old, old.replace("'t'", "'u'"))
+    assert report.outcome is Outcome.UNKNOWN
+    assert "was not measured with the old connector.type kafka" in report.findings[0].message
 
 
 @given(

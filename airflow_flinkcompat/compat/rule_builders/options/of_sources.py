@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -24,6 +24,8 @@ from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
 """Options of a source that no stored position holds, in front of every kind of pipeline."""
+IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
+_UNHELD: Mapping[StoredPositions, tuple[str, ...]] = {StoredPositions.LOG: IN_NO_LOG_POSITION}
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
 WAY_OUT = "the way out is to begin this source anew, that is a start without state"
@@ -39,7 +41,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     stored = connectors.source(change.connector).positions
     match fact.effect:
         case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
-            return harmless(fact, f"{fact.effect.value}: no stored position holds it", IN_NO_POSITION)
+            return harmless(fact, f"{fact.effect.value}: no stored position holds it", _unheld(change))
         case Effect.BEGINNING if fact.ids:
             return harmless(fact, "only a start without state reads it; this job goes on from what is stored", ())
         case Effect.ADDRESS:
@@ -48,6 +50,8 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
             return _format_of_source(change, fact)
         case Effect.READ if fact.listed is not None:
             return _places(change, fact, pair)
+        case Effect.READ if fact.ids and (doubt := _not_as_measured(change, fact)):
+            return not_measured(change, fact, doubt)
         case Effect.READ if fact.ids:
             return OptionVerdict(f"{fact.says}; {WAY_OUT}", wrong(*fact.ids))
         case Effect.END if fact.ids and _windowed(pair):
@@ -58,6 +62,20 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     return not_measured(change, fact, says)
 
 
+def _unheld(change: OptionChange) -> tuple[str, ...]:
+    return _UNHELD.get(connectors.source(change.connector).positions, IN_NO_POSITION)
+
+
+def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
+    """Why restores in which something else was read do not speak of this change; "" where they do."""
+    if None in change.values:
+        return "one side leaves it to the connector, whose versions may differ in what they read then"
+    key, value = fact.unless
+    if key and change.after.get(key, "").lower() == value:
+        return f"what is read with '{key}' = '{value}' was not measured"
+    return ""
+
+
 def _windowed(pair: PipelinePair) -> bool:
     return any(each.windowed is not None for each in pair.operators)
 
@@ -66,7 +84,7 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     """Addresses with a member in common lead to one system; whether others do, no script tells."""
     old, new = map(members, change.values)
     if old & new:
-        return harmless(fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION)
+        return harmless(fact, "both lead to the same system; no stored position holds the address", _unheld(change))
     return OptionVerdict(
         "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "
         "which no script tells, and are wrong anywhere else",

@@ -70,7 +70,8 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
     if names_a_format(change):
         return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
     if fact is None:
-        who = change.connector or "the table's catalog"
+        old_style = change.before.get("connector.type") or change.after.get("connector.type")
+        who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
         says = f"what it does to a restore was not measured with {who}, and no document says that it is harmless"
         return OptionVerdict(
