@@ -157,7 +157,7 @@ def _source(job: _Job, source: Source) -> Table:
     table = job.table(source.table)
     facts = registry.source(table.option("connector"))
     if facts.positions not in (StoredPositions.PARTITIONS, StoredPositions.FILES) or facts.appends is not Known.YES:
-        raise _Unsure(f"what a source of connector {table.option('connector')} keeps is not known")
+        raise _Unsure(f"what a source of {_named(table)} keeps is not known")
     options = dict(table.options)
     if "scan.parallelism" in options or _hinted(source.hints, "parallelism"):
         raise _Unsure("a source with a parallelism of its own may be chained to nothing")
@@ -171,6 +171,11 @@ def _source(job: _Job, source: Source) -> Table:
     if table.partitioned_by:
         raise _Unsure("what is planned for a partitioned source is not known")
     return table
+
+
+def _named(table: Table) -> str:
+    connector = table.option("connector")
+    return f"connector {connector}" if connector else "a catalog's own connector"
 
 
 def _hinted(hints: Iterable[tuple[str, str]], *words: str) -> bool:
@@ -234,7 +239,7 @@ def _stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool, *, or
     """
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
-        raise _Unsure(f"what is handed down into a source of connector {table.option('connector')} is not known")
+        raise _Unsure(f"what is handed down into a source of {_named(table)} is not known")
     names = tuple(part.column if isinstance(part, SourceColumn) else "" for part in wanted)
     stored = all(name in table.physical for name in names)
     assigned = table.watermark is not None and facts.watermark is Known.NO
@@ -424,7 +429,7 @@ def _sink(job: _Job) -> tuple[Alternatives, SinkState]:
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN or facts.operators not in (1, 2):
-        raise _Unsure(f"what a sink of connector {sink.option('connector')} keeps is not known")
+        raise _Unsure(f"what a sink of {_named(sink)} keeps is not known")
     if sink.option("sink.parallelism") is not None or _hinted(job.output.hints, "parallelism"):
         raise _Unsure("a sink with a parallelism of its own may be chained to nothing")
     if _rolls_otherwise(sink) or sink.partitioned_by:

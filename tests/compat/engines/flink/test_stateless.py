@@ -1,0 +1,73 @@
+"""A query that keeps nothing itself is judged by the positions of its source and the state of its sink's writer."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.compat import Outcome, Report, Side, check
+
+SOURCE = "CREATE TABLE {} ({}) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = '{}');\n"
+SINK = "CREATE TABLE s ({}) WITH ('connector' = '{}', 'topic' = 'u', 'format' = 'json');\n"
+QUERY = "INSERT INTO s SELECT a, b FROM k WHERE b > 2;"
+
+
+def script(
+    columns: str = "a STRING, b BIGINT, c STRING",
+    sink: str = "kafka",
+    query: str = QUERY,
+    name: str = "k",
+    shown: str = "a STRING, b BIGINT",
+    form: str = "json",
+) -> str:
+    return SOURCE.format(name, columns, form) + SINK.format(shown, sink) + query
+
+
+def judged(old: str, new: str) -> Report:
+    return check(Side(old, engine="flink"), Side(new, engine="flink"))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        script("a STRING, b BIGINT"),
+        script("c INT, a STRING NOT NULL, b BIGINT, d STRING"),
+        script("a STRING, b BIGINT, p INT METADATA FROM 'partition', c STRING"),
+        script("a STRING, b BIGINT, c STRING, e AS b + 1"),
+        script("a STRING, b BIGINT, c STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"),
+        script(query="INSERT INTO s SELECT UPPER(c), b * 2 FROM k WHERE b > 7;"),
+        script(query="INSERT INTO s (b, a) SELECT b, a FROM k WHERE b > 2;"),
+        script("b BIGINT, a STRING", name="k2", query=QUERY.replace("k WHERE", "k2 WHERE")),
+    ],
+)
+@pytest.mark.parametrize("sink", ["kafka", "print", "blackhole"])
+def test_what_no_savepoint_holds_may_change(new: str, sink: str) -> None:
+    new = new.replace("'connector' = 'kafka', 'topic' = 'u'", f"'connector' = '{sink}', 'topic' = 'u'")
+    report = judged(script(sink=sink), new)
+    assert report.outcome is Outcome.COMPATIBLE, report.findings
+    assert all(finding.evidence for finding in report.findings)
+
+
+@pytest.mark.parametrize("sink", ["kafka", "filesystem"])
+def test_a_calc_that_comes_or_goes_in_front_of_a_writer_is_not_compatible(sink: str) -> None:
+    """One that comes takes the writer's id; where one goes, no operator has it any more."""
+    bare = script("a STRING, b BIGINT", sink, "INSERT INTO s SELECT a, b FROM k;")
+    for new in (script("a STRING, b BIGINT", sink), script(sink=sink, query="INSERT INTO s SELECT a, b FROM k;")):
+        assert judged(bare, new).outcome is Outcome.UNKNOWN
+        assert judged(new, bare).outcome is Outcome.INCOMPATIBLE
+
+
+@pytest.mark.parametrize("form", ["debezium-json", "canal-json"])
+def test_rows_that_may_be_taken_back_are_not_told_of(form: str) -> None:
+    old, new = script(form=form, sink="print"), script("a STRING, b BIGINT, c STRING, d INT", "print", form=form)
+    assert judged(old, new).outcome is Outcome.UNKNOWN
+
+
+def test_another_topic_under_another_name_is_not_the_same_place() -> None:
+    new = script("b BIGINT, a STRING", name="k2", query=QUERY.replace("k WHERE", "k2 WHERE")).replace("'t'", "'v'")
+    assert judged(script(), new).outcome is not Outcome.COMPATIBLE
+
+
+def test_a_query_that_keeps_something_is_no_case_of_it() -> None:
+    query = "INSERT INTO s SELECT a, SUM(b) FROM k GROUP BY a;"
+    report = judged(script(sink="print", query=query), script("a STRING, b INT, c STRING", "print", query))
+    assert report.outcome is not Outcome.COMPATIBLE
