@@ -121,7 +121,7 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
     if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
         return GROUPED_TTL if come else GROUPED_TTL_GONE
     if names == {"LOOKUP"}:
-        return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)})
+        return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)}, bool(gone))
     if names == {CONFLICT}:
         if not come and {strategy.upper() for _, strategy in gone} == {"DEDUPLICATE"}:
             return DROPPED
@@ -150,20 +150,27 @@ def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
     return tuple(dict.fromkeys(use for use in found if use is not TableUse.SINK))
 
 
-def _lookup(place: _Place, keys: set[str]) -> Verdict:
-    """Another LOOKUP hint: how rows are asked for, again and again, and how many may wait."""
+def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
+    """Another LOOKUP hint: how rows are asked for, again and again, and how many may wait.
+
+    ``goes``: whether one goes, which was not measured where rows may wait for an answer.
+    """
     found = [pair for pair in place.pipeline.operators if lookups.is_lookup(pair.new)]
-    if len(found) != 1 or not keys <= RETRY | WAITING:
-        alone = len(found) == 1 == len(place.pipeline.operators)
+    if len(found) != 1:
+        return UNMEASURED
+    modes = lookups.modes(found[0])
+    synchronous = set(modes) == {LookupMode.SYNCHRONOUS}
+    if not keys <= RETRY | WAITING:
+        alone = len(place.pipeline.operators) == 1 and synchronous and not goes
         return SHUFFLED if keys <= {"table", "shuffle"} and alone else UNMEASURED
-    match lookups.modes(found[0]):
-        case (LookupMode.SYNCHRONOUS, LookupMode.SYNCHRONOUS):
-            return RETRIED
-        case (LookupMode.ASYNCHRONOUS, LookupMode.ASYNCHRONOUS):
+    if synchronous:
+        return RETRIED
+    match modes:
+        case (LookupMode.ASYNCHRONOUS, LookupMode.ASYNCHRONOUS) if not goes:
             return WAITED
         case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
             return BECAME_ASYNCHRONOUS
-    return ASKED_AGAIN if keys <= RETRY else UNMEASURED
+    return ASKED_AGAIN if keys <= RETRY and not goes else UNMEASURED
 
 
 def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:

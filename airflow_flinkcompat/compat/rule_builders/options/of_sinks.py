@@ -59,9 +59,8 @@ def only_the_sink(connector: str | None) -> str:
     Returns:
         The sentence, without an end.
     """
-    return (
-        f"keys, windows and metrics are unchanged by it; only the sink `{connector or 'of a catalog'}` was not measured"
-    )
+    named = f"`{connector}`" if connector else "of a table without a connector"
+    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
 
 
 def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:

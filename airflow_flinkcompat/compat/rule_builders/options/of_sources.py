@@ -135,10 +135,9 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
             f"{says}: its old rows race the watermark of the stored partitions, and may come too late",
             unmeasured("rows of an added place were dropped as late in one run and counted in another"),
         )
-    return OptionVerdict(
-        f"{says}, whatever {listed.from_beginning[0] or 'its options'} says: wrong rows without an error; {WAY_OUT}",
-        wrong(*fact.ids),
-    )
+    startup = listed.from_beginning[0]
+    anyhow = f", whatever {startup} says" if come and startup else ""
+    return OptionVerdict(f"{says}{anyhow}: wrong rows without an error; {WAY_OUT}", wrong(*fact.ids))
 
 
 def _orderly(pair: PipelinePair) -> bool:
