@@ -24,7 +24,7 @@ MINUTE_0 = 'ann,3,"2026-01-01 00:00:00"'
 
 def script(gate: Gate, *, size: int = 1, minutes: int = 0) -> str:
     """v1; with ``size`` other windows, with ``minutes`` one more option of the sink, which nobody has measured."""
-    option = f", 'sink.rolling-policy.rollover-interval' = '{minutes} min'" if minutes else ""
+    option = f", 'partition.default-name' = 'none-{minutes}'" if minutes else ""
     text = gate.files.script().replace(f"'{gate.files.sink.as_uri()}'", f"'${{conn.lake.extra.totals}}'{option}")
     return text.replace("INTERVAL '1' MINUTE", f"INTERVAL '{size}' MINUTE")
 

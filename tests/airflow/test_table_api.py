@@ -166,7 +166,7 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
 
         # What nobody has measured is asked; a person lets it resume from what the first has counted.
         run = site.changed()
-        site.propose(site.program(option="'sink.rolling-policy.rollover-interval' = '8 min', "))
+        site.propose(site.program(option="'partition.default-name' = 'none-8', "))
         client.wait_for_question(DAG_ID, run, "approve")
         assert "visits.py" in client.question(DAG_ID, run, "approve")["body"]
         client.answer(DAG_ID, run, "approve", "Resume from savepoint")
@@ -184,7 +184,7 @@ def test_a_program_from_its_first_start_to_its_backfill(tmp_path: Path, local_fl
         (tmp_path / "archive").mkdir()
         (tmp_path / "archive" / "1.csv").write_text("home,old,40,2025-12-31 23:51:00\n", encoding="utf-8")
         run = site.changed()
-        site.propose(site.program(option="'sink.rolling-policy.rollover-interval' = '9 min', "))
+        site.propose(site.program(option="'partition.default-name' = 'none-9', "))
         client.wait_for_question(DAG_ID, run, "approve")
         client.answer(DAG_ID, run, "approve", "Restart with backfill")
         states = site.ended(run)

@@ -33,7 +33,7 @@ from tests.operators.fakes import QUERY, TABLES, Run, script
 
 BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
 # What nobody measured.
-NOT_COVERED = script().replace("'/out'", "'/out', 'sink.rolling-policy.rollover-interval' = '9 min'")
+NOT_COVERED = script().replace("'/out'", "'/out', 'sink.of-a-later-release' = '9 min'")
 # As a user has it who says nothing of these.
 DEFAULTS = {"policy": None, "redeploy_unchanged": False}
 COMMENTED = f"-- a comment\n{script()}"

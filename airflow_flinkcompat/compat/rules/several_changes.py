@@ -23,17 +23,18 @@ def items(change: Change) -> list[str]:
 
     An item is a changed metric set, a changed sink target, or a changed filter that reaches state.
     """
-    found: dict[str, None] = {}
+    # Two operators of one query may be called alike, and are two items all the same.
+    found: dict[tuple[str, str], str] = {}
     for pair in change.operators:
         if pair.fates is not None and pair.fates.changed:
-            found[f"the metrics of {within(pair)}"] = None
+            found["metrics", pair.path] = f"the metrics of {within(pair)}"
         if pair.parts & {"filters", "window filters"}:
-            found[f"a condition below {within(pair)}"] = None
+            found["condition", pair.path] = f"a condition below {within(pair)}"
     for difference in change.differences:
         target = _target(difference, change)
         if target is not None:
-            found[f"sink {target}"] = None
-    return list(found)
+            found["sink", target] = f"sink {target}"
+    return list(found.values())
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
