@@ -21,8 +21,10 @@ from airflow_flinkcompat.compat.rule_builders.projections import on_vvr, seen_ab
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source
-from airflow_flinkcompat.plan.origins import window_field
+from airflow_flinkcompat.plan.origins import SourceColumn, window_field
+from airflow_flinkcompat.plan.program import Program
 
 STATELESS = measured(
     Outcome.COMPATIBLE,
@@ -51,6 +53,8 @@ def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     front of the files on both sides for sure. Other sinks, functions of one's own and projections of some operators
     were not measured. A query that keeps nothing itself is judged by the states of its job.
     """
+    if reason := _event_times(pair):
+        return _unknown(reason)
     found = _projection_on_flink(pair)
     verdict = found.get("flink")
     return found if verdict is None else {"flink": stateless.settled(pair, verdict, *stateless.OUTPUT)}
@@ -70,6 +74,27 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
     if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN and all(map(flink.surely_projected, (pair.old, pair.new))):
         return {"flink": IN_FILES}
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
+
+
+def _event_times(pair: PipelinePair) -> str:
+    """Why columns of event time that come to the sink make another job of it; "" where they do not."""
+    old = _event_time_columns(pair.old, pair.old_program)
+    new = _event_time_columns(pair.new, pair.new_program)
+    if new > 1:
+        return "Flink may not plan a query that hands several columns of event time to one sink"
+    if old != new and set(sinks.connectors(pair)) & {*flink.SINKS_WITH_KNOWN_CHAIN}:
+        return "a column of event time brings an operator in front of the sink's writer, which then gets another id"
+    return ""
+
+
+def _event_time_columns(output: Output, program: Program) -> int:
+    origin = output.segment.origin
+    read = origin.table if isinstance(origin, Source) else ""
+    times = {table.watermark.column for table in program.tables if table.name == read and table.watermark is not None}
+    return sum(
+        window_field(column) is WindowField.TIME or (isinstance(column, SourceColumn) and column.column in times)
+        for column in output.columns
+    )
 
 
 def _unknown(reason: str) -> Mapping[str, Verdict]:

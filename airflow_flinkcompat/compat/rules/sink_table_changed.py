@@ -34,6 +34,10 @@ from airflow_flinkcompat.plan.nodes import Table
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
 """Parts of a sink's declaration that follow the query's output."""
+METADATA = inferred(
+    Outcome.UNKNOWN,
+    "written metadata may be cast or moved by a Calc, and the sink's writer gets another id then",
+)
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
@@ -49,6 +53,8 @@ VVR: Mapping[str, Verdict] = {
 
 def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
+    if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
+        return METADATA
     found = _on_flink(pair, difference)
     ids = stateless.SINK_PARTS.get(difference.part)
     return found if ids is None else stateless.settled(pair, found, *ids)

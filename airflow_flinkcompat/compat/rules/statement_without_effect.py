@@ -51,6 +51,9 @@ def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
     program = change.programs[place]
     if program.views:
         return ""  # one in between would hold what was declared first
+    dropped = (each for each in program.other_statements if each.kind == "Drop" and each.subject == fact.subject)
+    if not any(fact.subject[1] in drop.declared_before for drop in dropped):
+        return ""  # Flink refuses a table that is there already
     if not fact.queries_before:
         return "the table is declared anew before the first query"
     used = _used_before(fact, place, change)

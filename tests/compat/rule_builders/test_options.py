@@ -235,3 +235,50 @@ def test_an_option_that_nobody_lists_is_never_compatible(connector: str, key: st
     old, new = (f"'connector' = '{connector}', '{key}' = '{value}'" for value in ("x", "y"))
     report = of_sink(old, new) if sink else of_source(old, new)
     assert report.outcome not in (Outcome.COMPATIBLE, Outcome.PARTIAL)
+
+
+KAFKA_SINK = "'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
+REFUSED = [
+    (KAFKA_SINK, KAFKA_SINK + ", 'sink.delivery-guarantee' = 'exactly-once'"),
+    (KAFKA_SINK, KAFKA_SINK + ", 'sink.semantic' = 'exactly-once'"),
+    (KAFKA_SINK, KAFKA_SINK + ", 'sink.delivery-guarantee' = 'at-most-twice'"),
+    (KAFKA_SINK, KAFKA_SINK + ", 'csv.ignore-parse-errors' = 'true'"),
+    (
+        "'connector' = 'jdbc', 'url' = 'jdbc:postgresql://h/d', 'table-name' = 's'",
+        "'connector' = 'jdbc', 'table-name' = 's'",
+    ),
+    ("'connector' = 'filesystem', 'path' = '/a', 'format' = 'csv'", "'connector' = 'filesystem', 'format' = 'csv'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSED)
+def test_options_that_a_sink_refuses_are_never_compatible(old: str, new: str) -> None:
+    read = "CREATE TABLE k (a STRING) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');\n"
+    sides = [f"{read}CREATE TABLE s (a STRING) WITH ({each});\nINSERT INTO s SELECT a FROM k;" for each in (old, new)]
+    assert check(*sides, engine="flink").outcome is not Outcome.COMPATIBLE
+
+
+KAFKA_SOURCE = KAFKA_SINK.replace("'s'", "'t'")
+FILES = "'connector' = 'filesystem', 'path' = '/a', 'format' = 'csv'"
+REFUSED_OF_SOURCES = [
+    (KAFKA_SOURCE, KAFKA_SOURCE + ", 'scan.startup.mode' = 'specific-offsets'"),
+    (KAFKA_SOURCE, KAFKA_SOURCE + ", 'scan.startup.mode' = 'timestamp'"),
+    (KAFKA_SOURCE, KAFKA_SOURCE + ", 'scan.startup.mode' = 'the-beginning'"),
+    (KAFKA_SOURCE, KAFKA_SOURCE + ", 'topic-pattern' = 't'"),
+    (KAFKA_SOURCE, KAFKA_SOURCE + ", 'json.fail-on-missing-field' = 'true', 'json.ignore-parse-errors' = 'true'"),
+    (
+        KAFKA_SOURCE + ", 'json.ignore-parse-errors' = 'true'",
+        KAFKA_SOURCE.replace("'format'", "'value.format'") + ", 'json.ignore-parse-errors' = 'true'",
+    ),
+    (FILES + ", 'source.monitor-interval' = '1 s'", FILES),
+    (FILES, FILES + ", 'source.monitor-interval' = '1 s'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSED_OF_SOURCES)
+def test_options_that_a_source_refuses_or_reads_otherwise_are_never_compatible(old: str, new: str) -> None:
+    written = "CREATE TABLE s (a STRING) WITH ('connector' = 'print');\n"
+    sides = [
+        f"{written}CREATE TABLE k (a STRING) WITH ({each});\nINSERT INTO s SELECT a FROM k;" for each in (old, new)
+    ]
+    assert check(*sides, engine="flink").outcome is not Outcome.COMPATIBLE

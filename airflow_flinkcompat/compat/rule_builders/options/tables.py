@@ -9,6 +9,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
 from airflow_flinkcompat.compat.rule import inferred, together
+from airflow_flinkcompat.compat.rule_builders.options.doubts import doubt
 from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup
 from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink, only_the_sink
 from airflow_flinkcompat.compat.rule_builders.options.of_sources import IN_NO_POSITION, on_source
@@ -65,6 +66,13 @@ def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
 
 def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
     fact = connectors.option(change.connector, used.use, change.key)
+    found = _by_effect(change, used, fact)
+    if found.verdict.outcome is Outcome.COMPATIBLE and (why := doubt(change, fact)):
+        return OptionVerdict(why, unmeasured(f"'{change.key}' of {change.connector}: {why}"))
+    return found
+
+
+def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
         return on_lookup(change, OptionFact(change.key, Effect.STATE), used.pair)
     if names_a_format(change):

@@ -1,0 +1,87 @@
+"""Options that a connector refuses, or that mean something else where they come or go than where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options
+from airflow_flinkcompat.connectors import Effect, OptionFact
+
+_CHOICES: Mapping[str, frozenset[str]] = {
+    "sink.delivery-guarantee": frozenset({"none", "at-least-once", "exactly-once"}),
+    "sink.semantic": frozenset({"none", "at-least-once", "exactly-once"}),
+    "sink.partitioner": frozenset({"default", "fixed", "round-robin"}),
+    "scan.watermark.emit.strategy": frozenset({"on-periodic", "on-event"}),
+}
+"""Values that the Kafka connector takes; ``sink.partitioner`` takes classes too, of which no script tells anything."""
+_STARTUP = "scan.startup.mode"
+_STARTUP_NEEDS: Mapping[str, str] = {
+    "earliest-offset": "",
+    "latest-offset": "",
+    "group-offsets": "",
+    "timestamp": "scan.startup.timestamp-millis",
+    "specific-offsets": "scan.startup.specific-offsets",
+}
+_NAMED_ALIKE = ("ignore-parse-errors", "fail-on-missing-field")
+_PLACES = (Effect.TARGET, Effect.ADDRESS, Effect.READ)
+_COMES_OR_GOES: Mapping[str, str] = {
+    "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
+}
+
+
+def doubt(change: OptionChange, fact: OptionFact | None) -> str:
+    """Why restores across which an option changed do not speak of this change.
+
+    Args:
+        change: The option.
+        fact: What the catalogue says of it, None where it does not list it.
+
+    Returns:
+        The reason; "" where there is none.
+    """
+    key, after = change.key, change.after
+    if None in change.values and key in _COMES_OR_GOES:
+        return _COMES_OR_GOES[key]
+    if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(key, after):
+        return "the connector may refuse a table without it"
+    if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
+        return f"'{after[key]}' may be no value of it"
+    return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _another_way(key: str, after: Options) -> bool:
+    return key in ("topic", "topic-pattern") and bool({"topic", "topic-pattern"} & after.keys())
+
+
+def _startup(after: Options) -> str:
+    if _STARTUP not in after:
+        return ""
+    mode = after[_STARTUP].lower()
+    if mode not in _STARTUP_NEEDS:
+        return f"'{mode}' may be no value of '{_STARTUP}'"
+    needed = _STARTUP_NEEDS[mode]
+    return f"'{_STARTUP}' = '{mode}' asks for '{needed}'" if needed and needed not in after else ""
+
+
+def _together(connector: str | None, after: Options) -> str:
+    """What the new options lack, or what of them excludes each other."""
+    guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
+    kafka = connector in ("kafka", "upsert-kafka")
+    if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
+        return "exactly-once asks for 'sink.transactional-id-prefix'"
+    if {"topic", "topic-pattern"} <= after.keys():
+        return "'topic' and 'topic-pattern' exclude each other"
+    for prefix in {key.rpartition(".")[0] for key in after if key.endswith(_NAMED_ALIKE)}:
+        if all(after.get(f"{prefix}.{name}", "").lower() == "true" for name in _NAMED_ALIKE):
+            return f"'{prefix}.{_NAMED_ALIKE[0]}' and '{prefix}.{_NAMED_ALIKE[1]}' exclude each other"
+        if not _format_of(prefix, after):
+            return f"the options of '{prefix}' may belong to no format of the table"
+    return ""
+
+
+def _format_of(prefix: str, after: Options) -> bool:
+    """Whether a format is given under which options of this beginning are looked for."""
+    side, _, name = prefix.rpartition(".")
+    if side:
+        return after.get(f"{side}.format", "").lower() == name.lower()
+    return after.get("format", "").lower() == name.lower()
