@@ -136,6 +136,51 @@ def test_keep_first_by_event_time_forgets_what_it_saw(old: str) -> None:
     assert re.search("keeps the first row: the new line does not find the keys .* start without state", finding.message)
 
 
+UNITED = "(SELECT rider, fare, at FROM trips UNION ALL SELECT city, fare, at FROM trips)"
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [
+        (FIRST.replace("FROM trips)", f"FROM {UNITED})"), "Top-1 over appended rows"),
+        (FIRST.replace("ORDER BY at", "ORDER BY CAST(at AS TIMESTAMP(3))"), "Top-1 over appended rows"),
+        (FIRST.replace("ORDER BY at", "ORDER BY at, fare"), "Top-1 over appended rows"),
+    ],
+)
+def test_one_row_that_is_kept_may_be_a_deduplication_whatever_it_is_ordered_by(script: str, named: str) -> None:
+    """Through UNION ALL a time stays event time, so Flink deduplicates: no restore of a Top-N speaks of it."""
+    report = upgraded(script)
+    assert report.outcome is Outcome.UNKNOWN
+    assert named in messages(report)
+
+
+def test_what_a_function_keeps_in_one_frame_says_nothing_of_another() -> None:
+    frame = "RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW"
+    over = f"STDDEV_POP(tip) OVER (PARTITION BY rider ORDER BY at {frame})"
+    report = upgraded(TOTAL.replace("n BIGINT", "n DOUBLE") + f"SELECT rider, {over} FROM trips;")
+    assert report.outcome is Outcome.UNKNOWN
+    assert "STDDEV_POP of DOUBLE in an OVER aggregation by RANGE, bounded" in messages(report)
+
+
+def test_changes_of_a_key_straight_into_a_sink_are_named() -> None:
+    keyed = SOURCE.replace("fare BIGINT", "fare BIGINT, PRIMARY KEY (rider) NOT ENFORCED").partition("WITH")[0]
+    source = (
+        keyed + "WITH ('connector' = 'upsert-kafka', 'topic' = 't', 'key.format' = 'json', 'value.format' = 'json');"
+    )
+    script = (
+        f"{source}{PRINT.format('rider STRING, n BIGINT', 'print')}INSERT INTO result SELECT rider, fare FROM trips;"
+    )
+    assert "upsert-kafka as a source, straight into a sink" in messages(upgraded(script))
+
+
+def test_two_inserts_into_one_table_are_one_union_that_was_not_run() -> None:
+    insert = "INSERT INTO result SELECT rider, fare FROM trips"
+    script = (
+        f"{SOURCE}{PRINT.format('rider STRING, n BIGINT', 'print')}EXECUTE STATEMENT SET BEGIN {insert}; {insert}; END;"
+    )
+    assert "several INSERTs into one table" in messages(upgraded(script))
+
+
 def test_keep_last_and_processing_time_do_not() -> None:
     for script in (FIRST.replace("ORDER BY at", "ORDER BY at DESC"), FIRST.replace("ORDER BY at", "ORDER BY now_at")):
         assert upgraded(script).outcome is Outcome.COMPATIBLE
@@ -165,6 +210,15 @@ def test_a_key_that_is_not_the_querys_own_is_asked_for_by_the_new_line() -> None
     assert "set table.exec.sink.require-on-conflict = false" in messages(report)
     off = Side(script, {"table.exec.sink.require-on-conflict": "false"}, engine="flink", engine_version="2.3")
     assert check(Side(script, engine="flink", engine_version="1.20"), off).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("query", ["UPPER(rider), city, n", "rider || city, city, n"])
+def test_a_computed_key_is_not_called_another_key(query: str) -> None:
+    grouped = "(SELECT rider, city, SUM(fare) AS n FROM trips GROUP BY rider, city)"
+    table = KEYED.partition("INSERT")[0].replace("PRIMARY KEY (city)", "PRIMARY KEY (rider)")
+    report = upgraded(f"{SOURCE}{table}INSERT INTO kept SELECT {query} FROM {grouped};")
+    assert report.outcome is Outcome.UNKNOWN
+    assert "may not be the key by which results change" in messages(report)
 
 
 # ----------------------------------------------------------------------------------------- a change on top of it

@@ -129,8 +129,11 @@ def _join(operator: JoinOperator, output: Output, program: Program, mini_batch: 
         yield f"{_lookup(operator, output, program)}{updates}"
     elif form is JoinForm.WINDOW:
         yield f"{operator.join} window join"
+    elif form is JoinForm.TEMPORAL:
+        what = "table" if isinstance(operator.segments[1].origin, Source) else "view"
+        yield f"{clock} {form} with a versioned {what}"
     else:
-        yield f"{clock} {outer if form is JoinForm.INTERVAL else ''}{form}"
+        yield f"{clock} {outer}{form}"
     yield from _stored(each for row in operator.row_types for each in row)
 
 
@@ -175,15 +178,17 @@ def _joined_rows(origin: object, by: set[Expression], program: Program, operator
 
 
 def _over(operator: OverOperator, program: Program) -> Iterator[str]:
-    frame, context = operator.frame, "an OVER aggregation"
+    frame = operator.frame
     other = frame.other or frame.following != 0 or frame.window is not None
     if not other and operator.order:
-        bound = "unbounded" if frame.preceding is None else "bounded"
+        name = f"OVER aggregation by {frame.unit}, {'unbounded' if frame.preceding is None else 'bounded'}"
         updates = "" if appending(operator.segment, program) else " over updates"
-        yield f"{CLOCKS[operator.clock]} OVER aggregation by {frame.unit}, {bound}{updates}"
+        yield f"{CLOCKS[operator.clock]} {name}{updates}"
     else:
-        yield "an OVER aggregation with another frame"
-    yield from _functions(operator.aggregates, operator.argument_types, context)
+        name = "OVER aggregation with another frame"
+        yield f"an {name}"
+    # What a function keeps depends on whether rows leave the frame.
+    yield from _functions(operator.aggregates, operator.argument_types, f"an {name}")
     yield from _stored(each.type for each in operator.row if each.type.is_known)
 
 
@@ -195,9 +200,12 @@ def _rank(operator: RankOperator, program: Program, mini_batch: bool) -> str:
     if operator.kind is RankKind.WINDOW_DEDUPLICATION:
         return f"window deduplication that keeps the {keeps} row"
     beyond = "" if operator.first == 1 else " from a rank above 1"
+    # One row that is kept may be planned as a deduplication, by a clock that is not seen here.
+    top = "Top-1" if operator.first == operator.last == 1 else "Top-N"
     if operator.kind is RankKind.WINDOW_TOP_N:
-        return f"window Top-N{'' if isinstance(operator.segment.origin, AggregateOperator) else ' over rows'}{beyond}"
-    return f"Top-N over {_ranked(operator, program)}{beyond}"
+        over = "" if isinstance(operator.segment.origin, AggregateOperator) else " over rows"
+        return f"window {top}{over}{beyond}"
+    return f"{top} over {_ranked(operator, program)}{beyond}"
 
 
 def _ranked(operator: RankOperator, program: Program) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.ranking import APPENDING_CONNECTORS, APPENDING_FORMATS
 from airflow_flinkcompat.compat.engines.flink.sinks import TAKES_UPSERTS, held_in_key, table
+from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -19,11 +20,13 @@ from airflow_flinkcompat.plan.operators import (
     Source,
     StatelessSegment,
 )
+from airflow_flinkcompat.plan.origins import OperatorColumn
 from airflow_flinkcompat.plan.program import Program
 
 ON_CONFLICT = "table.exec.sink.require-on-conflict"
 OTHER_KEY = "a sink's PRIMARY KEY that is not the key by which results change"
 """Updates under another key: the sink's rows are kept once more in front of it."""
+MAYBE_OTHER_KEY = "a sink's PRIMARY KEY that may not be the key by which results change"
 APPENDED = "rows that are only appended, into an upsert sink with a PRIMARY KEY"
 """No key of the query is known for them."""
 
@@ -58,12 +61,13 @@ def _appends(found: Table) -> bool:
     return found.option("connector") in APPENDING_CONNECTORS and formats <= APPENDING_FORMATS
 
 
-def source_traits(segment: StatelessSegment, program: Program) -> Iterator[str]:
+def source_traits(segment: StatelessSegment, program: Program, last: bool) -> Iterator[str]:
     """What is stored of a table that is read, and what its rows make Flink plan.
 
     Args:
         segment: A stretch that begins at a table.
         program: The script.
+        last: Whether nothing that keeps state stands between the table and a sink.
 
     Yields:
         Traits.
@@ -81,7 +85,9 @@ def source_traits(segment: StatelessSegment, program: Program) -> Iterator[str]:
         words += [str(found.option("format"))]
         words += [] if found.option("source.monitor-interval") else ["read once"]
     elif connector == "upsert-kafka":
+        # From 2.1 on changes are normalised only where what stands above asks for it.
         words += ["below a condition"] if segment.filters else []
+        words += ["straight into a sink"] if last else []
     elif connector in APPENDING_CONNECTORS and not _appends(found):
         words += [f"changes as {found.option('format') or found.option('value.format')}"]
         words += ["with a PRIMARY KEY"] if found.primary_key else []
@@ -154,8 +160,10 @@ def _key_trait(output: Output, found: Table, given: Mapping[str, str], conflict:
         )
         return f"{words}{said}"
     if not isinstance(top, AggregateOperator) or top.windowed or output.insert_columns or top.grouping_sets is not None:
-        return f"a sink's PRIMARY KEY that may not be the key by which results change{said}"
+        return f"{MAYBE_OTHER_KEY}{said}"
     held, keys = held_in_key(output, found), set(top.keys)
     if keys and held == keys:
         return "a sink's PRIMARY KEY that is the key by which results change"
-    return f"{OTHER_KEY}{said}"
+    # Of a computed key, or of a part of the key, it is not known what Flink's planner makes.
+    aggregated = all(isinstance(e, OperatorColumn) and isinstance(e.output, AggregateCall) for e in held)
+    return f"{OTHER_KEY if aggregated else MAYBE_OTHER_KEY}{said}"

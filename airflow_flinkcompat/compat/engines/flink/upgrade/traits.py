@@ -15,7 +15,12 @@ from airflow_flinkcompat.compat.changes.references import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
 from airflow_flinkcompat.compat.engines.flink.upgrade.operator_traits import CLOCKS, operator_traits
-from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import ON_CONFLICT, sink_traits, source_traits
+from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import (
+    MAYBE_OTHER_KEY,
+    ON_CONFLICT,
+    sink_traits,
+    source_traits,
+)
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.functions import lookup
@@ -72,7 +77,7 @@ _UNTOLD = (
     "a query that is not taken apart",
     "columns of a type that is not known",
     "a lookup join of which it is not known",
-    "a sink's PRIMARY KEY that may not be",
+    MAYBE_OTHER_KEY,
     "the table ",
 )
 STATEMENTS = frozenset({"USE", "SHOW", "DESCRIBE", "EXPLAIN", "not created: exists", "kept"})
@@ -114,6 +119,9 @@ def _traits(side: Side, planned: bool) -> Iterator[str]:
     jobs = [pipeline.statement_set for pipeline in program.pipelines]
     if any(number is not None and jobs.count(number) > 1 for number in jobs):
         yield "several INSERTs in one job"
+    written = [(job, output.sink) for job, output in zip(jobs, outputs.values(), strict=False) if job is not None]
+    if len(written) != len(set(written)):
+        yield "several INSERTs into one table"
     if _shared(program, outputs):
         yield "an operator that several INSERTs share"
     for place, output in outputs.items():
@@ -135,7 +143,7 @@ def _pipeline_traits(output: Output, pipeline: Pipeline, program: Program, plann
     for segment in segments(output):
         yield from _segment_traits(segment, program, id(segment) in windowed)
         # A table that is looked up keeps nothing: what waits for its answer is the join's.
-        yield from () if id(segment) in looked_up else _origin_traits(segment, program)
+        yield from () if id(segment) in looked_up else _origin_traits(segment, program, segment is output.segment)
     yield from _function_traits(output)
     yield from sink_traits(output, given, program, planned)
 
@@ -163,9 +171,9 @@ def _segment_traits(segment: StatelessSegment, program: Program, below_aggregati
         yield f"rows in {CLOCKS[window.time_attribute]} {window.window.kind} windows"
 
 
-def _origin_traits(segment: StatelessSegment, program: Program) -> Iterator[str]:
+def _origin_traits(segment: StatelessSegment, program: Program, last: bool) -> Iterator[str]:
     if isinstance(segment.origin, Source):
-        yield from source_traits(segment, program)
+        yield from source_traits(segment, program, last)
     elif isinstance(segment.origin, Rows) or segment.origin is None:
         yield "rows of VALUES"
 
