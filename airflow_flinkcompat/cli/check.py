@@ -59,6 +59,9 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
+@click.option(
+    "--file", "others", multiple=True, metavar="PATH=FILE", help="The text a program finds under a path, on both sides."
+)
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
     "--fail-on", type=click.Choice(tuple(GATES)), default=DEFAULT_GATE, show_default=True, help="That and worse."
@@ -82,6 +85,7 @@ def check_command(
     functions: tuple[str, ...],
     catalog: str | None,
     variables: tuple[str, ...],
+    others: tuple[str, ...],
     style: str,
     fail_on: str,
     allow_secrets: bool,
@@ -98,7 +102,8 @@ def check_command(
     the other one has under the same path is taken for the same.
 
     A file that ends in .py is a PyFlink program, one in .table a program in FLIP-11's own notation: they are read, and
-    never run. What only its environment knows, an environment variable or an argument, is given with --var.
+    never run. What only its environment knows, an environment variable or an argument, is given with --var, a file
+    that does not lie beside it with --file.
 
     Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
 
@@ -117,6 +122,7 @@ def check_command(
     declared = tuple(parse_function(text) for text in functions)
     ddl = read_script(catalog).text if catalog else ""
     given = parse_variables(variables, (old, new))
+    elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
@@ -127,7 +133,7 @@ def check_command(
         effective, named = {**shared, **own}, engine or next(iter(ENGINES))
         path, text = script.source, script.text
         if path.endswith(PROGRAM_SUFFIXES):
-            files = local_texts(path, text, given)
+            files = local_texts(path, text, given, elsewhere if path.endswith(".py") else None)
             return Side(text, effective, declared, ddl, named, version, path, language_of(path), given, files)
         return Side(text, effective, declared, ddl, named, version, path)
 

@@ -161,8 +161,8 @@ def _check_program(program: Program) -> None:
         )
     if program.inputs:
         raise BackfillError(
-            f"only the environment of the program knows {', '.join(program.inputs)}: give it with --var NAME=…, a file "
-            "with --file NAME=…"
+            f"only the environment of the program knows {', '.join(program.inputs)}: give it with --var NAME=…, or put "
+            "the file beside the program"
         )
     for fact in program.other_statements:
         if fact.kind.startswith("Alter"):

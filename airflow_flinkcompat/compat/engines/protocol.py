@@ -82,6 +82,22 @@ def doubted(finding: Finding, why: str) -> Finding:
     return replace(finding, outcome=Outcome.UNKNOWN, reason=Reason.NOT_COVERED, message=message)
 
 
+def unknown_value_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """What only the environment of a program knows may be the same value under two names: then nothing changed."""
+    inputs = {f"${{{name}}}" for program in case.change.programs for name in program.inputs}
+    shown = f"{finding.before} {finding.after}"
+    if finding.outcome is not Outcome.INCOMPATIBLE or not any(name in shown for name in inputs):
+        return finding
+    return replace(
+        finding,
+        outcome=Outcome.UNKNOWN,
+        reason=Reason.NOT_READ,
+        basis=Basis.INFERRED,
+        consequence=None,
+        message=f"{finding.message}, unless both are the same: only the environment knows; give the values with --var",
+    )
+
+
 def undeclared_table_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     """What is refused or wrong by the types of a table that one side does not declare is unknown, unless certain."""
     tables = case.change.declared_on_one_side

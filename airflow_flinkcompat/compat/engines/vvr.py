@@ -7,7 +7,13 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.protocol import MOVED, Case, doubted, undeclared_table_adjuster
+from airflow_flinkcompat.compat.engines.protocol import (
+    MOVED,
+    Case,
+    doubted,
+    undeclared_table_adjuster,
+    unknown_value_adjuster,
+)
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Level, Rule, TableApiCover, Verdict
 from airflow_flinkcompat.model import Basis, Outcome
@@ -48,7 +54,7 @@ class VvrEngine:
 
     name = "vvr"
     verdict_adjusters = (row_window_adjuster,)
-    finding_adjusters = (table_api_adjuster, undeclared_table_adjuster)
+    finding_adjusters = (table_api_adjuster, undeclared_table_adjuster, unknown_value_adjuster)
     unchanged_adjusters = ()
 
     def level(self, rule: Rule) -> Level:

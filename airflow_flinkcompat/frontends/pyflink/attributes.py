@@ -80,7 +80,7 @@ class Objects(Operators):
     def _of_unknown(self, owner: Unknown, name: str, written: str) -> Unknown:
         if owner.tables:
             return owner
-        if owner.name and not self.spoiled:
+        if owner.name and self.known_input(owner) is owner:
             return inputs.named(f"{owner.name}.{name}", (owner,))
         ask = written and owner.reason and "--var" not in owner.reason
         return Unknown(f"{owner.reason}: give --var {written}=…") if ask else owner
@@ -100,7 +100,7 @@ class Objects(Operators):
             if found is not None:
                 return found
         why = f"the command line decides: give --var {name}=…"
-        return Unknown(why, name=arguments.names.get(name, ""))
+        return self.surroundings.input(arguments.names.get(name, ""), why, text=True)
 
     # -------------------------------------------------------------------------------------------- classes and objects
     def member(self, owner: Class | Instance | Super, name: str) -> Value:
@@ -270,10 +270,11 @@ class Objects(Operators):
         return {key: value.value if isinstance(value, Const) else shown[key] for key, value in names.items()}
 
     def parser(self, parser: Arguments, name: str, args: Args, names: Names) -> Value | None:
-        if name == "parse_args":
-            return replace(parser, parsed=True)
-        if name == "parse_known_args":
-            return Container([replace(parser, parsed=True), Unknown("the rest of the command line")], kind="tuple")
+        if name in ("parse_args", "parse_known_args"):
+            of_line = not names and all(inputs.canonical(arg).startswith("(sys.argv)[1::]") for arg in args)
+            found = replace(parser, parsed=True, names=parser.names if of_line and parser.plain else {})
+            rest = Unknown("the rest of the command line")
+            return found if name == "parse_args" else Container([found, rest], kind="tuple")
         if name in ("set_defaults", "add_subparsers"):
             raise NotRead(f"{name} of argparse is not read")
         if name in ("add_argument_group", "add_mutually_exclusive_group"):

@@ -91,7 +91,9 @@ class Binder(Caller):
                 if containers.set_item(owner, key, value):
                     return
                 owner.broken = owner.broken or "an element of it was set"
-        self.spoil(owner)
+        self.surroundings.spoil(owner)
+        if owner == Ref("sys.argv"):
+            self.surroundings.lose("what is put into sys.argv")
         if self.touches(value) or self.touches(owner):
             raise NotRead("a table put into a container is not read")
 

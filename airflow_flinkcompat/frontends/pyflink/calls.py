@@ -8,7 +8,15 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.frontends.pyflink import constants, containers, data, inputs, python_functions, standard
+from airflow_flinkcompat.frontends.pyflink import (
+    constants,
+    containers,
+    data,
+    inputs,
+    paths,
+    python_functions,
+    standard,
+)
 from airflow_flinkcompat.frontends.pyflink.attributes import Objects
 from airflow_flinkcompat.frontends.pyflink.effects import CODE, KNOWS_NO_TABLES, Reach
 from airflow_flinkcompat.frontends.pyflink.objects import (
@@ -21,9 +29,8 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     Super,
     Template,
 )
-from airflow_flinkcompat.frontends.pyflink.operations import changes
+from airflow_flinkcompat.frontends.pyflink.operations import CHANGES, changes
 from airflow_flinkcompat.frontends.table_api import api_calls, user_functions
-from airflow_flinkcompat.frontends.table_api.inputs import marked
 from airflow_flinkcompat.frontends.table_api.values import (
     Const,
     Container,
@@ -43,6 +50,12 @@ DEPTH_LIMIT = 30
 _RUNS_CODE_MODULES = ("importlib", "runpy", "code", "codeop", "imp", "inspect", "gc", "pickle", "marshal", "ctypes")
 _READS = ("read_text", "open")
 _OPENS = ("builtins.open", "io.open", "codecs.open")
+_CHANGES_ENVIRONMENT = (
+    "os.environ.update", "os.environ.pop", "os.environ.clear", "os.environ.popitem", "os.environ.setdefault",
+    "os.environ.__setitem__", "os.putenv", "os.unsetenv",
+)  # fmt: skip
+_SAYS_ONLY = {"prog", "usage", "description", "epilog", "formatter_class", "add_help", "allow_abbrev"}
+"""What a parser of the command line is given that decides over no argument."""
 _BUILDS = ("list", "tuple", "dict", "iter", "reversed", "enumerate", "sorted", "any", "all", "set", "frozenset")
 
 Args = Sequence[Value]
@@ -73,6 +86,8 @@ class Caller(Objects):
         names = self._named(node.keywords, frame)
         if args is None or names is None:
             return self.whole(node, frame)
+        args = [self.known_input(arg) or arg for arg in args]
+        names = {key: self.known_input(value) or value for key, value in names.items()}
         if isinstance(owner, Described):
             return api_calls.call(owner, name, args, names, self.session, node)
         match function:
@@ -140,14 +155,17 @@ class Caller(Objects):
         """A call on constants, containers, paths, files and inputs; None where it is none."""
         path = function.path if isinstance(function, Ref) else ""
         if path:
-            found = self._library(path, args, names) or self.known_input(inputs.called(path, args, names))
+            found = self._library(path, args, names)
+            if found is None and not any(self.surroundings.took(arg) for arg in args):
+                found = self.known_input(self.surroundings.made(inputs.called(path, args, names)))
             if isinstance(found, Container):
                 self.step(len(found.value) // 5)
             if found is not None:
                 return found
         found = self._of_value(owner, name, args, names)
-        if found is None and owner is not None and not path:
-            found = self.known_input(inputs.method(owner, name, args, names))
+        again = name == "read" and self.surroundings.took(owner)
+        if found is None and owner is not None and not path and not again:
+            found = self.known_input(self.surroundings.made(inputs.method(owner, name, args, names)))
         return found
 
     def _of_value(self, owner: Value | None, name: str, args: Args, names: Names) -> Value | None:
@@ -179,7 +197,7 @@ class Caller(Objects):
             builtin = "dict"
         if builtin in _BUILDS and len(args) < 2:
             return self._built(builtin, args, names)
-        for read in (self._of_process, self._of_objects, self._of_many):
+        for read in (self._of_process, self._of_files, self._of_objects, self._of_many):
             found = read(path, list(args), names)
             if found is not None:
                 return found
@@ -200,31 +218,45 @@ class Caller(Objects):
         return None if values is None else containers.built(builtin, values, names)
 
     def _of_process(self, path: str, args: list[Value], names: Names) -> Value | None:
-        """What asks for the process and what it was started with: environment, arguments, files, its end."""
+        """What asks for the process and what it was started with: environment, arguments, its end."""
         match path, args:
             case "sys.exit" | "os._exit" | "builtins.exit" | "builtins.quit", _:
                 raise NotRead("whether the program ends here is not known")
             case "os.environ.get" | "os.getenv", [variable, *default]:
                 return self.environment(variable, default[0] if default else names.get("default"))
-            case "os.environ.update" | "os.environ.pop" | "os.environ.clear" | "os.putenv" | "os.unsetenv", _:
+            case "os.environ.setdefault", [Const(str(variable)), value]:
+                self.environ[variable] = self.environment(args[0], value)
+                return self.environ[variable]
+            case changed, _ if changed in _CHANGES_ENVIRONMENT:
                 raise NotRead("the environment is changed in a way that is not read")
+            case argv, _ if argv.startswith("sys.argv.") and argv.rpartition(".")[2] in CHANGES:
+                self.surroundings.lose("what is put into sys.argv")
             case "argparse.ArgumentParser", _:
-                return Arguments()
-            case opens, [where, *mode] if opens in _OPENS and (name := standard.text_of(where)) is not None:
+                return Arguments(plain=names.keys() <= _SAYS_ONLY)
+        return None
+
+    def _of_files(self, path: str, args: list[Value], names: Names) -> Value | None:
+        """What asks for files and folders."""
+        match path, args:
+            case "os.chdir", [where] if standard.text_of(where) not in (paths.PROGRAM, paths.STARTED):
+                self.surroundings.moved = True
+            case "os.chdir", [_] if not self.surroundings.moved:
+                # There a program is started as a rule.
+                return Const(None)
+            case opens, [where, *mode] if opens in _OPENS and (name := self.text(where)) is not None:
                 return self._opened(Path(name), mode, names, "open")
-            case opens, [Unknown(name=name), *mode] if opens in _OPENS and name:
-                return self._opened(Path(marked(name)), mode, names, "open")
             case ("json.load" | "json.loads" | "tomllib.load" | "tomllib.loads") as loads, [read] if not names:
                 text = self._of_file(read, "read", ()) if isinstance(read, File) else read
                 if isinstance(text, Const) and isinstance(text.value, str):
                     return data.loaded(loads.partition(".")[0], text.value)
-                return None if text is None else self.known_input(inputs.called(loads, (text,), {}))
+                if text is None or self.surroundings.took(text):
+                    return None
+                return self.known_input(self.surroundings.made(inputs.called(loads, (text,), {})))
             case (("os.path.isfile" | "os.path.exists"), [where]) if (name := standard.text_of(where)) is not None:
-                if self.files.beside(name) is not None:
+                if self.files.beside(name) is not None and not self.surroundings.moved:
                     return Const(True)
-                return inputs.named(
-                    f"{path}({inputs.canonical(where)})", reason=f"whether {name} is there is not known"
-                )
+                why = f"whether {name} is there is not known"
+                return self.surroundings.input(f"{path}({inputs.canonical(where)})", why)
         return None
 
     def _of_objects(self, path: str, args: list[Value], names: Names) -> Value | None:
@@ -295,14 +327,20 @@ class Caller(Objects):
         """A file beside the program, opened or read."""
         given = {**names, **({"mode": args[0]} if args and name == "open" else {})}
         mode = given.pop("mode", Const("r"))
-        if not isinstance(mode, Const) or mode.value not in ("r", "rt") or not given.keys() <= {"encoding", "newline"}:
+        how = {key: inputs.canonical(value) for key, value in sorted(given.items())}
+        reads = isinstance(mode, Const) and mode.value in ("r", "rt") and len(args) < 2
+        if not reads or not given.keys() <= {"encoding", "newline"} or not all(how.values()):
+            self.surroundings.written.add("" if paths.symbolic(path.text) else paths.normal(path.text))
             return Unknown("what it opens, and for what, is not known")
-        text = self.files.beside(path.text)
+        around = self.surroundings
+        if around.written & {"", paths.normal(path.text)} or (around.written and paths.symbolic(path.text)):
+            return Unknown(f"{path.text} was written by the program")
+        text = None if around.moved else self.files.beside(path.text)
         if text is None:
             where = inputs.canonical(Const(path.text)).strip('"')
             why = f"{where} does not lie beside the program: give it with --file '{where}=…'"
-            opened = inputs.named(f"file {where}", reason=why)
-            return opened if name == "open" else inputs.named(f"text of {where}", reason=why)
+            where += "".join(f" {key}={value}" for key, value in how.items())
+            return around.input(f"{'file' if name == 'open' else 'text of'} {where}", why)
         return File(text) if name == "open" else Const(text)
 
     def _of_file(self, file: File, name: str, args: Args) -> Value | None:
@@ -352,11 +390,13 @@ class Caller(Objects):
             known = module in sys.stdlib_module_names or module in KNOWS_NO_TABLES
             if (module == "builtins" and builtin in CODE) or module in _RUNS_CODE_MODULES or not known:
                 raise NotRead(f"{builtin} may do anything with tables: it is not read")
+        quiet = self.surroundings.called(path, owner, name, args, names)
         reach = Reach(self.step)
         reach.values([*every, *([owner] if owner is not None else [])])
         reach.lose(f"a call of {called} may have changed it", everything=True)
         of = [] if owner is None else [owner]
-        return self.first_unknown(f"what {called.removeprefix('builtins.')} gives is not known", *of, *every)
+        found = self.first_unknown(f"what {called.removeprefix('builtins.')} gives is not known", *of, *every)
+        return replace(found, quiet=quiet)
 
 
 _TYPES: Mapping[str, type] = {"builtins.str": str, "builtins.int": int, "builtins.float": float, "builtins.bool": bool}

@@ -19,6 +19,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     NameScope,
 )
 from airflow_flinkcompat.frontends.pyflink.paths import Files
+from airflow_flinkcompat.frontends.pyflink.surroundings import Surroundings
 from airflow_flinkcompat.frontends.pyflink.udf_fingerprint import Body
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, called
@@ -65,8 +66,7 @@ class Evaluator(ABC):
     """How conditions on inputs turn out, by the name of the condition."""
     undecided: dict[str, None] = field(default_factory=dict)
     """Such conditions that were asked for and are not decided."""
-    spoiled: set[str] = field(default_factory=set)
-    """Inputs that the program itself changed, by where their names begin: nothing they give is known."""
+    surroundings: Surroundings = field(default_factory=Surroundings)
     ahead: Mapping[str, ast.Module] = field(default_factory=dict)
     """Modules beside the program that an earlier reading of it met, by file."""
     digested: int | None = None
@@ -158,7 +158,7 @@ class Evaluator(ABC):
     def truth(self, value: Value) -> bool | None:
         """Whether a value counts as true; None where that is not known."""
         match value:
-            case Unknown(tables=False) if inputs.has_input(value):
+            case Unknown(tables=False) if value.name and self.known_input(value) is value:
                 return self.decide(value.name)
             case Const(str(text)) if text.startswith(INPUT_BEGINS):
                 # It may be empty, unless something else stands in it.
@@ -196,14 +196,7 @@ class Evaluator(ABC):
 
     def known_input(self, value: Value | None) -> Value | None:
         """The value, unless the program itself changed an input it is made of."""
-        if isinstance(value, Unknown) and any(root in value.name for root in self.spoiled):
-            return Unknown("an input was changed by the program")
-        return value
-
-    def spoil(self, value: Value) -> None:
-        """An input is changed in place: what it, or a part of it, gives is not known any more."""
-        if isinstance(value, Unknown) and value.name:
-            self.spoiled.add(value.name.partition("[")[0])
+        return self.surroundings.known(value)
 
     def whole(self, node: ast.expr, frame: NameScope) -> Value:
         """An expression that is not taken apart."""
@@ -237,9 +230,9 @@ class Evaluator(ABC):
             return Const(self.given[name.value])
         why = f"the environment decides: give --var {name.value}=…"
         if default is None or default == Const(None):
-            return inputs.named(name.value, reason=why)
+            return self.surroundings.input(name.value, why, text=True)
         written = inputs.canonical(default)
-        return inputs.named(f"({name.value} or {written})", reason=why) if written else Unknown(why)
+        return self.surroundings.input(written and f"({name.value} or {written})", why, text=True)
 
 
 _NAMES = {

@@ -8,7 +8,6 @@ it holds ``${name}``. Two inputs of different names may be equal or not: nobody 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api.inputs import MARKED, digest, names
@@ -31,6 +30,7 @@ _PURE = re.compile(
     r"|yaml\.(safe_)?load|toml(lib)?\.loads?|pathlib\.\w+|shlex\.\w+|textwrap\.\w+|boto3\.(client|resource)"
 )
 """Functions that answer the same to the same, or ask a place that its arguments name."""
+_LOADS = ("json.load", "json.loads", "yaml.safe_load", "tomllib.load", "tomllib.loads", "toml.load", "toml.loads")
 _METHODS = re.compile(
     r"(get|items|keys|values|copy|split|rsplit|splitlines|strip|[lr]strip|upper|lower|title|replace|startswith"
     r"|endswith|removeprefix|removesuffix|join|format|encode|decode|count|index|isdigit|partition|rpartition|zfill"
@@ -46,14 +46,6 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> Unknown:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
         why = f"{found} is not known" if found else "the command line decides: give --var 'sys.argv[1]=…'"
     return Unknown(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
-
-
-def elsewhere(value: Value) -> bool:
-    """Whether a value is what a module holds that does not lie beside the program."""
-    if not isinstance(value, Ref):
-        return False
-    module = value.path.partition(".")[0]
-    return bool(module) and module not in ("pyflink", "builtins", *sys.stdlib_module_names) and "." in value.path
 
 
 def placed_beside_text(text: str) -> bool:
@@ -73,8 +65,12 @@ def canonical(value: Value) -> str:
             return repr(given)
         case Path(text):
             return f"Path({canonical(Const(text))})"
-        case Ref(path) if path == "sys.argv" or elsewhere(value):
+        case Ref(path) if path == "sys.argv" or path.startswith("yaml."):
             return path
+        case Container(dict(pairs), "") if all(isinstance(key, str) for key in pairs):
+            values = {str(key): canonical(each) for key, each in pairs.items()}
+            written = ", ".join(f"{_literal(key)}: {each}" for key, each in values.items())
+            return f"{{{written}}}" if all(values.values()) else ""
         case Container(list(inner), "", kind) if kind in ("list", "tuple"):
             listed = [canonical(each) for each in inner]
             return f"{kind}({', '.join(listed)})" if all(listed) else ""
@@ -89,7 +85,7 @@ def has_input(value: Value) -> bool:
         case Const(str(text)) | Path(text):
             return INPUT_BEGINS in text
         case Ref(path):
-            return path == "sys.argv" or elsewhere(value)
+            return path == "sys.argv"
         case Container(list(inner), "", kind) if kind in ("list", "tuple"):
             return any(map(has_input, inner))
     return False
@@ -124,7 +120,7 @@ def operation(left: Value, word: str, right: Value) -> Unknown | None:
 def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> Unknown | None:
     """What a function answers that is known to answer the same to the same; None where it is none of these."""
     every = [*args, *words.values()]
-    if path in ("json.load", "json.loads", "yaml.safe_load", "yaml.load", "tomllib.load", "toml.load") and args:
+    if path in _LOADS and len(args) == 1 and not words:
         match args[0]:
             case Unknown(name=name) if name.startswith(("file ", "text of ")):
                 return named(name.removeprefix("file ").removeprefix("text of "), args)
@@ -149,6 +145,11 @@ def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, V
     if isinstance(owner, Unknown) and owner.name.startswith("text of ") and name == "strip" and not args:
         return named(f"{owner.name}.strip()", (owner,))
     return _call(f"({where}).{name}", args, words, (owner,))
+
+
+def is_method(name: str) -> bool:
+    """Whether methods of this name change nothing, of whatever they are."""
+    return _METHODS.fullmatch(name) is not None
 
 
 def _call(function: str, args: Sequence[Value], words: Mapping[str, Value], of: Sequence[Value] = ()) -> Unknown | None:

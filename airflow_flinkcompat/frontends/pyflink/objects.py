@@ -176,4 +176,6 @@ class Arguments(LanguageObject):
     types: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """What an argument that nobody gave is called as an input."""
+    plain: bool = True
+    """Whether the command line and the declared defaults alone decide."""
     parsed: bool = False

@@ -242,8 +242,6 @@ class Operators(Evaluator):
                 return text
             case Unknown(name=name) if name and self.known_input(value) is value:
                 return marked(name)
-            case Ref(path=path) if inputs.elsewhere(value):
-                return marked(path)
         return None
 
     def _joined(self, node: ast.JoinedStr, frame: NameScope) -> Value:
@@ -252,6 +250,8 @@ class Operators(Evaluator):
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.eval(part.value, frame)
+                if isinstance(value, Ref):
+                    value = Unknown(f"{value.path} is not known here: give --var {ast.unparse(part.value)}=…")
                 shown = self._formatted(value, part, frame)
                 if shown is not None:
                     parts.append(shown)
@@ -426,7 +426,10 @@ class Operators(Evaluator):
         if isinstance(node.slice, ast.Slice):
             return self._slice(owner, node.slice, frame)
         key = self.eval(node.slice, frame)
-        return self.known_input(inputs.element(owner, key)) or self._element(owner, key)
+        asked = inputs.element(owner, key)
+        if asked is not None and owner == Ref("sys.argv"):
+            asked = self.surroundings.input(asked.name, asked.reason, text=True)
+        return self.known_input(asked) or self._element(owner, key)
 
     def _element(self, owner: Value, key: Value) -> Value:
         match owner, key:
@@ -457,7 +460,7 @@ class Operators(Evaluator):
         numbers = [end.value for end in ends if isinstance(end, Const) and isinstance(end.value, int | None)]
         if len(numbers) == 3 and inputs.has_input(owner) and (where := inputs.canonical(owner)):
             written = ":".join("" if number is None else str(number) for number in numbers)
-            return self.known_input(inputs.named(f"({where})[{written}]", (owner,))) or owner
+            return self.known_input(self.surroundings.made(inputs.named(f"({where})[{written}]", (owner,)))) or owner
         if len(numbers) == 3 and numbers[2] != 0:
             match owner:
                 case Container(list(values), "", "list" | "tuple" as kind):

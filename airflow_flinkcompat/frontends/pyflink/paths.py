@@ -106,8 +106,11 @@ class Files:
         return self._asked[path]
 
     def beside(self, path: str) -> str | None:
-        """The text of a file by a path as the program writes it; None outside of the program's folder."""
-        found = inside(path)
+        """The text of a file by a path as the program writes it; None outside of the program's folder.
+
+        A file elsewhere is one that was handed in under its whole path: nothing is looked for there.
+        """
+        found = path if path.startswith("/") and normal(path) == path and not symbolic(path) else inside(path)
         return None if found is None else self.text(found)
 
 

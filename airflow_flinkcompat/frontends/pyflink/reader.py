@@ -23,7 +23,7 @@ from airflow_flinkcompat.frontends.pyflink.effects import (
     within,
 )
 from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope, ProgramEnded
-from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
+from airflow_flinkcompat.frontends.pyflink.operations import CHANGES, changes
 from airflow_flinkcompat.frontends.pyflink.paths import Files, Loader, loader
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink
@@ -289,6 +289,8 @@ class _ProgramReader(Leaving):
         if (
             not isinstance(goes_through, Unknown)
             or not goes_through.name
+            or self.surroundings.took(goes_through)
+            or goes_through.name.startswith("file ")
             or not isinstance(body[-1], ast.Return | ast.Break)
         ):
             return False
@@ -363,6 +365,7 @@ class _ProgramReader(Leaving):
 
     def forget(self, node: ast.AST, frame: NameScope, value: Unknown, bound: bool = True) -> None:
         """Every name the source binds stands for ``value``, and every list and object it could change is unknown."""
+        self.surroundings.passed_over(node, frame, lambda each: changes(each) or self.acts(each, frame))
         reach = Reach(self.step)
         reach.source(node, frame)
         reach.lose(value.reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
@@ -114,8 +113,6 @@ def setting_of(value: Value, what: str) -> str:
             return text
         case Unknown(name=name) if name:
             return marked(name)
-        case Ref(path) if path.partition(".")[0] not in ("pyflink", "builtins", *sys.stdlib_module_names):
-            return marked(path)
     raise NotRead(f"the value of {what} is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
 
 

@@ -51,12 +51,14 @@ class Container:
 class Unknown:
     """A value that is not known. ``tables``: it may be a table, or something that acts on tables.
 
-    ``name`` is the expression over what only the environment knows that gives it; empty where there is none.
+    ``name`` is the expression over what only the environment knows that gives it; empty where there is none. ``quiet``:
+    no method of it changes anything elsewhere.
     """
 
     reason: str
     tables: bool = False
     name: str = ""
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

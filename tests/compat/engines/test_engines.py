@@ -44,12 +44,13 @@ def test_adjusters_run_in_a_visible_order() -> None:
         for name, engine in BY_NAME.items()
     }
     assert names == {
-        "vvr": ["row_window_adjuster", "table_api_adjuster", "undeclared_table_adjuster"],
+        "vvr": ["row_window_adjuster", "table_api_adjuster", "undeclared_table_adjuster", "unknown_value_adjuster"],
         "flink": [
             "consequence_adjuster",
             "measured_line_adjuster",
             "table_api_adjuster",
             "undeclared_table_adjuster",
+            "unknown_value_adjuster",
             "shared_job_adjuster",
             "key_order_adjuster",
             "compiled_plans_adjuster",

@@ -12,7 +12,13 @@ from airflow_flinkcompat.compat.engines.flink import restores
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
-from airflow_flinkcompat.compat.engines.protocol import MOVED, Case, doubted, undeclared_table_adjuster
+from airflow_flinkcompat.compat.engines.protocol import (
+    MOVED,
+    Case,
+    doubted,
+    undeclared_table_adjuster,
+    unknown_value_adjuster,
+)
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
 from airflow_flinkcompat.model import Outcome
@@ -205,6 +211,7 @@ class FlinkEngine:
     finding_adjusters = (
         table_api_adjuster,
         undeclared_table_adjuster,
+        unknown_value_adjuster,
         shared_job_adjuster,
         key_order_adjuster,
         compiled_plans_adjuster,
