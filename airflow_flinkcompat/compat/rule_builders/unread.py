@@ -28,8 +28,11 @@ def unread_alike(change: Change) -> frozenset[str]:
     """
     a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
     texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]
+    # First: most scripts are read whole, and what follows looks at every query and every view.
+    if not texts or a != b or len(texts) != len(a) or any(map(_sets_something, texts)):
+        return frozenset()
     names = _changed_names(change)
-    if a != b or len(texts) != len(a) or any(map(_sets_something, texts)) or names is None:
+    if names is None:
         return frozenset()
     found = words(*(problem.text for problem in texts))
     for program in change.programs:
