@@ -133,7 +133,7 @@ class Bench:
         before, expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
         # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
         alone = pair.id if _fillers(new) or _OUT in old.script + new.script else ""
-        savepoint = self._once(("savepoint", old, alone), lambda: self._savepoint(old))
+        savepoint = self._once(("savepoint", old, alone), lambda: self.savepoint(old))
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
             outcome = outcomes.judge(restored or (), expected, savepoint.printed, before)
@@ -174,7 +174,8 @@ class Bench:
         made: _Made = future.result()
         return made
 
-    def _savepoint(self, old: Side) -> Savepoint:
+    def savepoint(self, old: Side) -> Savepoint:
+        """What the side leaves once it has read the rows before. Raises MeasureError."""
         with self._first_rows(old) as (folder, run, job_id, _):
             try:
                 poll(

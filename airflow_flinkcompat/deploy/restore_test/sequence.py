@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.flink.claims import is_of_the_query
-from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator, read_snapshot
+from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator, read_snapshot
 from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
@@ -36,6 +36,7 @@ from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 _log = logging.getLogger(__name__)
 _ROLES = ("control", "new", "strict")
@@ -286,7 +287,7 @@ class _Run:
     def _read(self, savepoint: Snapshot, job_id: JobRef) -> list[tuple[Any, ...]] | None:
         try:
             stored = read_snapshot(self.target.location(savepoint))
-        except SnapshotUnreadable as error:
+        except SavepointUnreadable as error:
             self._rest_on(f"the savepoint's metadata cannot be read: {error}")
             return None
         # Flink 1.20 stores no names; a job's vertices are named by the first operator of each chain.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredList, read_lists
+from airflow_flinkcompat.deploy.flink.snapshot import StoredList, read_lists
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
 EARLIEST, COMMITTED = -2, -3
 """What stands for a position while nothing has been read of a partition. -1, the end, would not be found again."""
@@ -27,7 +28,7 @@ def read_positions(savepoint: str) -> dict[str, dict[int, int]]:
     """Topic → partition → the next offset to read. Raises PositionsUnknown."""
     try:
         return positions_of(read_lists(savepoint, _READERS))
-    except SnapshotUnreadable as error:
+    except SavepointUnreadable as error:
         raise PositionsUnknown(f"the savepoint {savepoint} does not tell where the job stood: {error}") from None
 
 

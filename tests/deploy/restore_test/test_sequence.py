@@ -12,7 +12,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployRefused, JobManagerError, JobStatus, ScriptRefused
 from airflow_flinkcompat.deploy.errors import CannotRehearse
-from airflow_flinkcompat.deploy.flink.snapshot import SnapshotUnreadable, StoredOperator
+from airflow_flinkcompat.deploy.flink.snapshot import StoredOperator
 from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse, sequence
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Inconclusive,
@@ -34,6 +34,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import RehearsalFinding
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from tests.deploy.restore_tests import Script
 
@@ -175,7 +176,7 @@ def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
         operators = {"saved": SAVED, "control": (SOURCE, AGGREGATE, CALC), "new": (SOURCE, AGGREGATE, CALC)}[path]
         operators = world.stored.get(path, operators)
         if operators is None:
-            raise SnapshotUnreadable("no permission")
+            raise SavepointUnreadable("no permission")
         return operators
 
     def clean(_target: Any, started: Started, *, timeout: float, coming: float) -> list[str]:

@@ -1,0 +1,90 @@
+"""Java's ``DataInput`` and ``DataOutput`` over bytes: big endian, texts with a length of two bytes in front."""
+
+from __future__ import annotations
+
+import struct
+
+
+class SavepointUnreadable(Exception):
+    """A savepoint cannot be had from here, is damaged, or is of a form that is not known; says which, and of what."""
+
+
+class DataReader:
+    """Reads values one after the other.
+
+    Args:
+        content: What is read.
+        at: Where to begin.
+
+    Raises:
+        SavepointUnreadable: By every method: the content ends before the value does.
+    """
+
+    def __init__(self, content: bytes, at: int = 0) -> None:
+        self.content = content
+        self.at = at
+
+    def take(self, count: int) -> bytes:
+        """That many bytes."""
+        if count < 0 or self.at + count > len(self.content):
+            raise SavepointUnreadable(f"it is damaged, or ends early: {count} bytes are missing at byte {self.at}")
+        self.at += count
+        return self.content[self.at - count : self.at]
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self.content) - self.at)
+
+    def uint8(self) -> int:
+        """One byte, unsigned."""
+        return self.take(1)[0]
+
+    def flag(self) -> bool:
+        """One byte that is 0 or 1."""
+        value = self.uint8()
+        if value > 1:
+            raise SavepointUnreadable(f"it is damaged: {value} stands for true or false at byte {self.at - 1}")
+        return value == 1
+
+    def uint16(self) -> int:
+        """Two bytes, unsigned."""
+        return int.from_bytes(self.take(2), "big")
+
+    def int32(self) -> int:
+        """Four bytes, signed."""
+        return int.from_bytes(self.take(4), "big", signed=True)
+
+    def count(self) -> int:
+        """Four bytes that say how many things follow, each of one byte at least."""
+        value = self.int32()
+        if not 0 <= value <= len(self.content) - self.at:
+            raise SavepointUnreadable(f"it is damaged: {value} things are said to follow at byte {self.at}")
+        return value
+
+    def int64(self) -> int:
+        """Eight bytes, signed."""
+        return int.from_bytes(self.take(8), "big", signed=True)
+
+    def int64s(self, count: int) -> tuple[int, ...]:
+        """That many values of eight bytes."""
+        return struct.unpack(f">{count}q", self.take(8 * count))
+
+    def text(self) -> str:
+        """A text. What is no UTF-8, as Java's form of it may be, comes out as it went in."""
+        return self.take(self.uint16()).decode("utf-8", "surrogateescape")
+
+
+def write_int(value: int) -> bytes:
+    """Four bytes, signed."""
+    return struct.pack(">i", value)
+
+
+def write_long(value: int) -> bytes:
+    """Eight bytes, signed."""
+    return struct.pack(">q", value)
+
+
+def write_text(value: str) -> bytes:
+    """A text with its length in front."""
+    content = value.encode("utf-8", "surrogateescape")
+    return struct.pack(">H", len(content)) + content

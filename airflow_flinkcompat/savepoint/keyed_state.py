@@ -1,0 +1,197 @@
+"""A file of keyed state of a canonical savepoint: its header, and the entries of its key groups.
+
+The heap backend and RocksDB write and read the same form; measured on files of 1.20.3 and 2.3.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+import cramjam
+
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.serializers import Serializer, read_serializer
+
+_VERSIONS = (5, 6)
+_TIMERS = 3
+_KIND = "KEYED_STATE_TYPE"
+_KEY, _NAMESPACE, _VALUE = "KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
+_END_OF_GROUP = 0xFFFF
+_LAST_OF_RUN = 0x80
+
+
+class KeyedStateKind(StrEnum):
+    """The kinds of keyed state, in Flink's words."""
+
+    VALUE = "VALUE"
+    LIST = "LIST"
+    REDUCING = "REDUCING"
+    AGGREGATING = "AGGREGATING"
+    MAP = "MAP"
+    TIMERS = "TIMERS"
+
+
+@dataclass(frozen=True)
+class KeyedState:
+    """One named state of an operator.
+
+    Attributes:
+        name: As the operator registered it.
+        kind: What it holds for a key and a namespace.
+        namespace: Its serializer; of timers None, as theirs stands in the value's.
+        value: Its serializer.
+    """
+
+    name: str
+    kind: KeyedStateKind
+    namespace: Serializer | None
+    value: Serializer
+
+
+@dataclass(frozen=True)
+class KeyedHeader:
+    """What stands in front of the first key group.
+
+    Attributes:
+        compressed: Whether key groups are compressed by Snappy.
+        key: The serializer of the keys.
+        states: In the order by which entries name them.
+        stored: The bytes of the header.
+    """
+
+    compressed: bool
+    key: Serializer
+    states: tuple[KeyedState, ...]
+    stored: bytes
+
+
+class Entry(NamedTuple):
+    """One entry: the number of its state in the header, its key with key group and namespace, and its value."""
+
+    state: int
+    key: bytes
+    value: bytes
+
+
+def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
+    """The header of a file of keyed state.
+
+    Args:
+        content: The file.
+        end: Where the first key group begins; None: the file holds no key group.
+
+    Returns:
+        The header.
+
+    Raises:
+        SavepointUnreadable: It is damaged, of a form that is not known here, or does not end there.
+    """
+    reader = DataReader(content[:end])
+    version = reader.int32()
+    if version not in _VERSIONS:
+        raise SavepointUnreadable(f"keyed state of version {version} is not known here")
+    compressed = reader.flag()
+    key = read_serializer(reader)
+    states = tuple(_state(reader) for _ in range(reader.uint16()))
+    if reader.at != len(reader.content):
+        raise SavepointUnreadable(f"a header of keyed state ends at byte {reader.at}, not at {len(reader.content)}")
+    return KeyedHeader(compressed, key, states, reader.content)
+
+
+def _state(reader: DataReader) -> KeyedState:
+    name = reader.text()
+    kind = reader.int32()
+    options = {reader.text(): reader.text() for _ in range(reader.count())}
+    serializers = {reader.text(): read_serializer(reader) for _ in range(reader.count())}
+    try:
+        stored = KeyedStateKind.TIMERS if kind == _TIMERS else KeyedStateKind(options[_KIND])
+        return KeyedState(name, stored, serializers.get(_NAMESPACE), serializers[_VALUE])
+    except (KeyError, ValueError):
+        raise SavepointUnreadable(f"the state {name} is of a kind that is not known here") from None
+
+
+def first_group(begins: tuple[int, ...]) -> int | None:
+    """Where the first key group begins, which is where the header ends.
+
+    Args:
+        begins: Where each key group begins, 0 where it holds nothing.
+
+    Returns:
+        None where no group holds anything.
+    """
+    return min((begin for begin in begins if begin > 0), default=None)
+
+
+def group_contents(content: bytes, begins: tuple[int, ...], compressed: bool) -> Iterator[tuple[int, bytes]]:
+    """The key groups of a file that hold anything.
+
+    Args:
+        content: The file.
+        begins: Where each key group begins, 0 where it holds nothing.
+        compressed: As the header says.
+
+    Yields:
+        The place of each group among ``begins``, and its content, not compressed any more.
+
+    Raises:
+        SavepointUnreadable: A group begins behind the file, or is damaged.
+    """
+    places = sorted((begin, place) for place, begin in enumerate(begins) if begin > 0)
+    for (begin, place), (end, _) in pairwise([*places, (len(content), -1)]):
+        if begin >= end:
+            raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, behind the end of its file")
+        group = content[begin:end]
+        try:
+            yield place, bytes(cramjam.snappy.decompress(group)) if compressed else group
+        except cramjam.DecompressionError as error:
+            raise SavepointUnreadable(f"the key group at byte {begin} cannot be decompressed: {error}") from None
+
+
+def read_entries(group: bytes) -> Iterator[Entry]:
+    """The entries of a key group.
+
+    Args:
+        group: Its content, not compressed.
+
+    Yields:
+        Each entry, in the order of the file.
+
+    Raises:
+        SavepointUnreadable: The group is damaged.
+    """
+    reader = DataReader(group)
+    while (state := reader.uint16()) != _END_OF_GROUP:
+        last = False
+        while not last:
+            key = reader.take(reader.int32())
+            value = reader.take(reader.int32())
+            if not key:
+                raise SavepointUnreadable("an entry of a key group has no key")
+            # The first bit of a key tells that another state follows; key groups leave it free.
+            last = bool(key[0] & _LAST_OF_RUN)
+            yield Entry(state, bytes([key[0] & ~_LAST_OF_RUN]) + key[1:] if last else key, value)
+    if reader.rest():
+        raise SavepointUnreadable("something follows behind a key group")
+
+
+def write_entries(entries: list[Entry]) -> bytes:
+    """A key group of these entries.
+
+    Args:
+        entries: Those of one state side by side.
+
+    Returns:
+        Its content, not compressed.
+    """
+    out = []
+    for place, (state, key, value) in enumerate(entries):
+        if place == 0 or entries[place - 1].state != state:
+            out.append(state.to_bytes(2, "big"))
+        last = place + 1 == len(entries) or entries[place + 1].state != state
+        marked = bytes([key[0] | _LAST_OF_RUN]) + key[1:] if last else key
+        out += [write_int(len(key)), marked, write_int(len(value)), value]
+    return b"".join([*out, _END_OF_GROUP.to_bytes(2, "big")])

@@ -1,0 +1,98 @@
+"""Flink's logical types as Java serialised them into a savepoint, told as Flink writes them in SQL."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import javaobj
+
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable
+
+_WORDS = {
+    "INTEGER": "INT",
+    "TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP",
+    "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ",
+    "TIMESTAMP_WITH_TIME_ZONE": "TIMESTAMP WITH TIME ZONE",
+    "TIME_WITHOUT_TIME_ZONE": "TIME",
+}
+
+
+def read_object(reader: DataReader) -> Any:
+    """One Java object, which stands there with a stream's head of its own.
+
+    Args:
+        reader: Is behind the object afterwards.
+
+    Returns:
+        The object of javaobj.
+
+    Raises:
+        SavepointUnreadable: There is none, or it is damaged.
+    """
+    stream = io.BytesIO(reader.content[reader.at :])
+    try:
+        found = javaobj.load(stream, ignore_remaining_data=True)
+    except Exception as error:  # the library raises whatever it comes upon
+        raise SavepointUnreadable(f"the Java object at byte {reader.at} cannot be read: {error}") from None
+    reader.at += stream.tell()
+    return found
+
+
+def read_type(reader: DataReader) -> str:
+    """One logical type, such as ``DECIMAL(30, 4) NOT NULL``.
+
+    Args:
+        reader: Is behind the type afterwards.
+
+    Returns:
+        The type in Flink's words.
+
+    Raises:
+        SavepointUnreadable: It is no logical type that is known here.
+    """
+    return type_text(read_object(reader))
+
+
+def type_text(type: Any) -> str:
+    """A logical type in Flink's words.
+
+    Args:
+        type: The object of javaobj.
+
+    Returns:
+        The type in Flink's words; a structured one by the class it stands for.
+
+    Raises:
+        SavepointUnreadable: It is no logical type.
+    """
+    try:
+        root = str(type.typeRoot.constant)
+        return _shape(_WORDS.get(root, root), type) + ("" if type.isNullable else " NOT NULL")
+    except AttributeError:
+        raise SavepointUnreadable(f"{type!r} is no logical type that is known here") from None
+
+
+def _shape(word: str, type: Any) -> str:
+    match word:
+        case "ROW":
+            return f"ROW<{', '.join(f'`{field.name}` {type_text(field.type)}' for field in _items(type.fields))}>"
+        case "STRUCTURED_TYPE":
+            fields = ", ".join(f"`{field.name}` {type_text(field.type)}" for field in _items(type.attributes))
+            return f"{type.className}<{fields}>"
+        case "ARRAY" | "MULTISET":
+            return f"{word}<{type_text(type.elementType)}>"
+        case "MAP":
+            return f"MAP<{type_text(type.keyType)}, {type_text(type.valueType)}>"
+        case "RAW":
+            return f"RAW('{type.clazz.name}')"
+        case "DISTINCT_TYPE":
+            return type_text(type.sourceType)
+    sizes = [str(getattr(type, name)) for name in ("length", "precision", "scale") if hasattr(type, name)]
+    return f"{word}({', '.join(sizes)})" if sizes else word
+
+
+def _items(collection: Any) -> list[Any]:
+    """The elements of one of Java's lists: of a wrapper, those of what it wraps."""
+    inner = getattr(collection, "c", None) or getattr(collection, "list", None) or collection
+    return list(inner) if isinstance(inner, list) else [item for item in inner.annotations if not isinstance(item, str)]

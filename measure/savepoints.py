@@ -1,0 +1,102 @@
+"""Savepoints of a real Flink as fixtures: each script of ``tests/fixtures/savepoints/scripts.sql`` up to its savepoint.
+
+``python -m measure.savepoints`` writes them anew for the newest line, ``--flink 1.20`` for an older one (the scripts
+that name it). Beside each savepoint lies the plan that Flink compiled of its script, ``plan.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
+from airflow_flinkcompat.deploy.flink.statements import planned_sql
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.sql import parse_script
+from measure.bench import CLUSTER, SETTINGS, Bench
+from measure.flinks import CACHE, VERSIONS, home
+from measure.pairs import Side
+from tests import sections
+
+FOLDER = Path(__file__).parents[1] / "tests" / "fixtures" / "savepoints"
+_NEWEST = "2.3"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One script to take a savepoint of."""
+
+    name: str
+    side: Side
+    lines: frozenset[str]
+
+
+def load_cases(file: Path = FOLDER / "scripts.sql") -> Iterator[Case]:
+    """The scripts of a file.
+
+    Args:
+        file: Sections ``given``, then ``case`` and ``sql`` in turn.
+
+    Yields:
+        Each case; its settings and lines of Flink from the headers.
+
+    Raises:
+        FixtureError: Something in the file is malformed.
+    """
+    _, given, *rest = sections.split(file.read_text("utf-8"), file.name, ("given", "case", "sql"))
+    for head, script in zip(rest[::2], rest[1::2], strict=True):
+        found = sections.headers(head, {"settings", "flink"}, file.name, {"settings", "flink"})
+        settings = tuple(sections.settings(found, "settings", file.name).items())
+        lines = frozenset({_NEWEST, *(value for _, value in found.get("flink", []))})
+        yield Case(head.title, Side(given.text + script.text, settings), lines)
+
+
+def main() -> None:
+    """Start Flink and write a savepoint of every script."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flink", choices=sorted(VERSIONS), default=_NEWEST)
+    parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases alone")
+    options = parser.parse_args()
+    work = CACHE / f"savepoints-{options.flink}"
+    shutil.rmtree(work, ignore_errors=True)
+    with ExitStack() as stack:
+        flink = stack.enter_context(
+            LocalFlink(work / "flink", home=home(options.flink), slots=4, config=CLUSTER, log=print)
+        )
+        bench = stack.enter_context(closing(Bench(flink, work / "data")))
+        gateway = stack.enter_context(closing(SqlGateway(flink.gateway_url)))
+        for case in load_cases():
+            if options.flink not in case.lines or (options.only and case.name not in options.only):
+                continue
+            side = bench.complete(case.side)
+            made = bench.savepoint(side)
+            target = FOLDER / options.flink / case.name
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(made.path.removeprefix("file:"), target)
+            plan = _compiled(gateway, side, made.folder)
+            (target / "plan.json").write_text(json.dumps(plan, separators=(",", ":")) + "\n")
+            print(case.name, sum(file.stat().st_size for file in target.iterdir()), "bytes")
+
+
+def _compiled(gateway: SqlGateway, side: Side, folder: Path) -> object:
+    *setup, job = parse_script(side.script, "<script>").statements
+    file = folder / "plan.json"
+
+    def here(text: str) -> str:
+        return text.replace("file://DATA", folder.as_uri()).replace("file://OUT", folder.as_uri())
+
+    with gateway.session({**SETTINGS, **dict(side.settings)}) as session:
+        for statement in setup:
+            session.execute(here(statement.text))
+        session.execute(f"COMPILE PLAN '{file.as_uri()}' FOR {here(planned_sql(job))}")
+    text = file.read_text("utf-8").replace(folder.as_uri(), "file:///data")
+    return json.loads(text)
+
+
+if __name__ == "__main__":
+    main()

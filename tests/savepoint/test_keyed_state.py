@@ -1,0 +1,95 @@
+"""Files of keyed state, as Flink writes them with the heap backend and with RocksDB."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.key_groups import key_group
+from airflow_flinkcompat.savepoint.keyed_state import (
+    Entry,
+    KeyedStateKind,
+    group_contents,
+    read_entries,
+    read_header,
+    write_entries,
+)
+from tests.savepoint.savepoints import TAKEN, keyed
+
+_ENTRIES = st.lists(
+    st.builds(
+        Entry,
+        st.integers(0, 3),
+        st.binary(min_size=1, max_size=5).map(lambda key: bytes([key[0] & 0x7F]) + key[1:]),
+        st.binary(max_size=5),
+    ),
+    max_size=8,
+).map(lambda entries: sorted(entries, key=lambda entry: entry.state))
+
+
+def test_states_are_told_with_their_types(snapshot: SnapshotAssertion) -> None:
+    told = {
+        f"{name} {operator.name.partition('[')[0] or operator.id}": {
+            "key": str(header.key),
+            **{state.name: f"{state.kind} {state.namespace or ''} {state.value}" for state in header.states},
+        }
+        for name in TAKEN
+        for operator, _, header, _ in keyed(name)
+    }
+    assert told == snapshot
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_entries_are_read_and_written_again_the_same_and_lie_in_the_group_of_their_key(name: str) -> None:
+    for operator, groups, header, content in keyed(name):
+        prefix = 1 if operator.max_parallelism <= 128 else 2
+        entries = 0
+        for place, group in group_contents(content, groups.begins, header.compressed):
+            read = list(read_entries(group))
+            assert write_entries(read) == group
+            for entry in read:
+                # A timer's time stands in front of its key.
+                begin = prefix + 8 * (header.states[entry.state].kind is KeyedStateKind.TIMERS)
+                row = begin + 4
+                size = int.from_bytes(entry.key[begin:row], "big")
+                assert key_group(entry.key[row : row + size], operator.max_parallelism) == groups.first + place
+            entries += len(read)
+        assert entries or not any(groups.begins)
+
+
+def test_every_savepoint_with_an_aggregation_is_looked_into() -> None:
+    assert {name for name in TAKEN if any(True for _ in keyed(name))} == set(TAKEN) - {"2.3/files"}
+
+
+@given(_ENTRIES)
+def test_whatever_is_written_is_read(entries: list[Entry]) -> None:
+    assert list(read_entries(write_entries(entries))) == entries
+
+
+@given(st.data())
+def test_a_damaged_file_is_unreadable_or_read(data: st.DataObject) -> None:
+    _, groups, header, content = next(iter(keyed("2.3/group-compressed")))
+    whole = bytearray(content)
+    whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        read_header(bytes(whole), len(header.stored))
+        for _, group in group_contents(bytes(whole), groups.begins, header.compressed):
+            list(read_entries(group))
+    except SavepointUnreadable:
+        pass
+
+
+def test_a_header_that_ends_elsewhere_is_refused() -> None:
+    _, _, header, content = next(iter(keyed("2.3/group")))
+    with pytest.raises(SavepointUnreadable, match="ends at byte"):
+        read_header(content, len(header.stored) + 1)
+    with pytest.raises(SavepointUnreadable, match="bytes are missing at byte"):
+        read_header(content, len(header.stored) - 1)
+
+
+def test_a_group_behind_the_end_is_refused() -> None:
+    with pytest.raises(SavepointUnreadable, match="behind the end of its file"):
+        list(group_contents(b"12345", (0, 9), compressed=False))
