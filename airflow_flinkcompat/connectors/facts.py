@@ -130,6 +130,21 @@ class OptionFact:
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
 
 
+def facts(effect: Effect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
+    """Facts of options of which one document says the same.
+
+    Args:
+        effect: What another value of each means.
+        document: The page or class that says so.
+        keys: The options, or their beginnings and a ``*``.
+        says: What a restore does, for a reader.
+
+    Returns:
+        One for each option.
+    """
+    return tuple(OptionFact(key, effect, document=document, says=says) for key in keys)
+
+
 @dataclass(frozen=True)
 class SourceFacts:
     """What a connector's source keeps, and what the planner hands down into it.
@@ -161,6 +176,7 @@ class SinkFacts:
 
     Attributes:
         state: What a savepoint holds of it.
+        only_with: Options with the values under one of which alone it does; empty where it always does.
         operators: How many operators stand for it in a job, None where it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         updates: Whether it takes results that change without a primary key.
@@ -170,12 +186,25 @@ class SinkFacts:
     """
 
     state: SinkState = SinkState.NOT_KNOWN
+    only_with: tuple[tuple[str, str], ...] = ()
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""
+
+    def kept(self, options: Mapping[str, str]) -> SinkState:
+        """What a savepoint holds of a sink with these options.
+
+        Args:
+            options: Those of its table.
+
+        Returns:
+            Nothing where none of the options is given under which alone it keeps something.
+        """
+        needless = self.only_with and all(options.get(key, "").lower() != value for key, value in self.only_with)
+        return SinkState.NONE if needless else self.state
 
 
 @dataclass(frozen=True)

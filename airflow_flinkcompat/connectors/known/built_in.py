@@ -1,4 +1,4 @@
-"""What comes with Flink to try things out: ``print``, ``blackhole``, ``datagen`` (measured on Flink 2.3 and 1.20)."""
+"""To try things out: ``print``, ``blackhole`` and ``datagen`` of Flink (measured on 2.3 and 1.20), ``faker``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     Effect,
     Known,
+    LookupFacts,
+    LookupSupport,
     OptionFact,
     SinkFacts,
     SinkState,
     SourceFacts,
     StoredPositions,
 )
+
+_FAKER = "README of flink-faker (0.5)"
 
 CONNECTORS = (
     ConnectorFacts(
@@ -52,5 +56,19 @@ CONNECTORS = (
             appends=Known.YES,
             document="DataGenTableSource: SupportsLimitPushDown",
         ),
+    ),
+    ConnectorFacts(
+        ("faker",),
+        source=SourceFacts(
+            positions=StoredPositions.COUNTER,
+            projection=Known.NO,
+            filters=Known.NO,
+            watermark=Known.NO,
+            metadata=Known.NO,
+            appends=Known.YES,
+            options=(OptionFact("rows-per-second", Effect.TUNES, document=_FAKER),),
+            document="FlinkFakerTableSource (0.5): a NumberSequenceSource, which stores what it has counted to",
+        ),
+        lookup=LookupFacts(LookupSupport.SYNCHRONOUS, document="FlinkFakerTableSource (0.5): LookupFunctionProvider"),
     ),
 )

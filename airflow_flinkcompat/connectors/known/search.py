@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, OptionFact, SinkFacts, SinkState
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, SinkFacts, SinkState, facts
 
 _PAGE = "Elasticsearch connector page"
 _OPTIONS = (
-    OptionFact("hosts", Effect.TARGET, document=_PAGE),
-    OptionFact("index", Effect.TARGET, document=_PAGE),
-    OptionFact("document-type", Effect.TARGET, document=_PAGE),
-    OptionFact("document-id.key-delimiter", Effect.TARGET, document=_PAGE),
-    OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
-    OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
-    OptionFact("sink.bulk-flush.*", Effect.TUNES, document=_PAGE),
-    OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, document=_PAGE),
-    OptionFact("connection.*", Effect.TUNES, document=_PAGE),
-    OptionFact("socket.timeout", Effect.TUNES, document=_PAGE),
+    *facts(Effect.TARGET, _PAGE, "hosts", "index", "document-type", "document-id.key-delimiter"),
+    *facts(Effect.CREDENTIALS, _PAGE, "username", "password"),
+    *facts(Effect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
+    *facts(Effect.GUARANTEE, _PAGE, "sink.delivery-guarantee"),
 )
 
 CONNECTORS = (
@@ -34,6 +28,7 @@ CONNECTORS = (
         ("elasticsearch-8",),
         sink=SinkFacts(
             state=SinkState.WRITER,
+            operators=1,
             upserts=Known.YES,
             updates=Known.NO,
             document="Elasticsearch8AsyncSink: an AsyncSinkBase, whose writer stores the requests it has buffered",

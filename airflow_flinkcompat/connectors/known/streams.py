@@ -1,16 +1,131 @@
-"""Streams of cloud services: Kinesis."""
+"""Streams besides Kafka: Kinesis and its like, Pulsar, sockets (sources of their connectors; no restore was run)."""
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, SourceFacts, StoredPositions
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+    facts,
+)
+
+_KINESIS = "Kinesis connector page (5.0)"
+_PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
+_SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
+_STORED = "the savepoint holds positions in the old stream; what a restored source makes of them was not measured"
+_BEGINNING = "a start without state reads it; whether a restored source does for what it has not begun was not measured"
+
+
+_ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
+_PULSAR_SOURCE = (
+    *facts(Effect.READ, _PULSAR, "topics", says=_STORED),
+    *facts(Effect.ADDRESS, _PULSAR, "service-url"),
+    *facts(Effect.BEGINNING, _PULSAR, "source.start.*", says=_BEGINNING),
+    *facts(Effect.END, _PULSAR, "source.stop.*", says="every stored partition has its own end stored with it"),
+    *facts(Effect.DECODING, _PULSAR, "key.fields", "key.format"),
+)
+_PULSAR_SINK = SinkFacts(
+    state=SinkState.TRANSACTIONS,
+    operators=2,
+    options=(
+        *facts(Effect.TARGET, _PULSAR, "topics", "service-url"),
+        *facts(Effect.GUARANTEE, _PULSAR, "pulsar.sink.deliveryGuarantee"),
+    ),
+    document="PulsarSink (4.1): a TwoPhaseCommittingSink, whose committer stores transactions",
+)
+
+
+def _pulsar(name: str, appends: Known) -> ConnectorFacts:
+    return ConnectorFacts(
+        (name,),
+        SourceFacts(
+            positions=StoredPositions.PARTITIONS,
+            projection=Known.NO,
+            filters=Known.NO,
+            watermark=Known.NO,
+            metadata=Known.YES,
+            appends=appends,
+            options=_PULSAR_SOURCE,
+            document="PulsarTableSource (4.1): SupportsReadingMetadata alone; stores partitions and the last message",
+        ),
+        _PULSAR_SINK,
+        formats=("value.format", "format"),
+    )
+
 
 CONNECTORS = (
     ConnectorFacts(
         ("kinesis",),
-        source=SourceFacts(
+        SourceFacts(
             positions=StoredPositions.SHARDS,
+            projection=Known.NO,
+            filters=Known.NO,
+            watermark=Known.NO,
+            metadata=Known.YES,
             appends=Known.YES,
-            document="Kinesis connector page: sequence numbers of shards",
+            options=(
+                *facts(Effect.READ, _KINESIS, "stream.arn", "stream", says=_STORED),
+                *facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+                *facts(Effect.BEGINNING, _KINESIS, "source.init.*", "scan.stream.initpos*", says=_BEGINNING),
+                *facts(Effect.TUNES, _KINESIS, "source.shard.discovery.interval", "source.shard.get-records.*"),
+                *facts(Effect.TUNES, _KINESIS, "source.reader.empty-records-fetch-interval"),
+            ),
+            document="KinesisDynamicSource (5.0): SupportsReadingMetadata alone; stores sequence numbers of shards",
+        ),
+        SinkFacts(
+            state=SinkState.WRITER,
+            operators=1,
+            upserts=Known.NO,
+            updates=Known.NO,
+            options=(
+                *facts(Effect.TARGET, _KINESIS, "stream.arn", "stream"),
+                *facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+            ),
+            document=f"KinesisStreamsSink (5.0), an {_ASYNC_WRITER}",
+        ),
+        formats=("format",),
+    ),
+    ConnectorFacts(
+        ("firehose", "sqs"),
+        sink=SinkFacts(
+            state=SinkState.WRITER,
+            operators=1,
+            upserts=Known.NO,
+            updates=Known.NO,
+            options=facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+            document=f"KinesisFirehoseSink, SqsSink (5.0), an {_ASYNC_WRITER}",
+        ),
+        formats=("format",),
+    ),
+    ConnectorFacts(
+        ("dynamodb",),
+        sink=SinkFacts(
+            state=SinkState.WRITER,
+            operators=1,
+            upserts=Known.YES,
+            options=facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+            document=f"DynamoDbSink (5.0), an {_ASYNC_WRITER}",
+        ),
+    ),
+    _pulsar("pulsar", Known.YES),
+    _pulsar("upsert-pulsar", Known.NO),
+    ConnectorFacts(
+        ("socket",),
+        SourceFacts(
+            positions=StoredPositions.NOTHING,
+            projection=Known.NO,
+            filters=Known.NO,
+            watermark=Known.NO,
+            metadata=Known.NO,
+            options=(
+                *facts(Effect.READ, _SOCKET, "hostname", "port"),
+                *facts(Effect.DECODING, _SOCKET, "byte-delimiter"),
+            ),
+            document=f"{_SOCKET}: a SourceFunction that stores nothing",
         ),
         formats=("format",),
     ),

@@ -1,4 +1,4 @@
-"""Stores of keys and documents that are looked up: HBase and MongoDB."""
+"""Stores of keys and documents that are looked up: HBase, MongoDB and Redis (no restore was run)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from airflow_flinkcompat.connectors.facts import (
     Known,
     LookupFacts,
     LookupSupport,
-    OptionFact,
     SinkFacts,
     SinkState,
+    facts,
 )
 
 _HBASE = "HBase connector page"
@@ -20,24 +20,24 @@ _HBASE_SINK = SinkFacts(
     operators=1,
     upserts=Known.YES,
     options=(
-        *(OptionFact(key, Effect.TARGET, document=_HBASE) for key in _HBASE_TABLE),
-        OptionFact("sink.buffer-flush.*", Effect.TUNES, document=_HBASE),
+        *facts(Effect.TARGET, _HBASE, *_HBASE_TABLE),
+        *facts(Effect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
     document="HBaseSinkFunction: a checkpoint flushes what is buffered, nothing is stored",
 )
 _MONGODB = "MongoDB connector page"
-_LOOKUPS = "Flink's LookupOptions"
-_ASKED = (
-    OptionFact("lookup.cache*", Effect.TUNES, document=_LOOKUPS),
-    OptionFact("lookup.partial-cache.*", Effect.TUNES, document=_LOOKUPS),
-    OptionFact("lookup.max-retries", Effect.TUNES, document=_LOOKUPS),
-    OptionFact("lookup.retry.interval", Effect.TUNES, document=_LOOKUPS),
-)
-_HBASE_ASKED = (*_ASKED, *(OptionFact(key, Effect.READ, document=_HBASE) for key in _HBASE_TABLE))
+_REDIS = "pages of flink-connector-redis (1.4) and Bahir's Redis connector"
+_ASKED = facts(
+    Effect.TUNES, "Flink's LookupOptions", "lookup.cache*", "lookup.partial-cache.*", "lookup.max-retries",
+    "lookup.retry.interval",
+)  # fmt: skip
+_HBASE_ASKED = (*_ASKED, *facts(Effect.READ, _HBASE, *_HBASE_TABLE))
 _MONGODB_ASKED = (
     *_ASKED,
-    *(OptionFact(key, Effect.READ, document=_MONGODB) for key in ("uri", "database", "collection")),
+    *facts(Effect.READ, _MONGODB, "uri", "database", "collection"),
 )
+_REDIS_TARGET = ("host", "port", "cluster-nodes", "database", "redis-mode", "master.name", "sentinels.info", "command")
+_REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "io.pool.size", "event.pool.size")
 
 CONNECTORS = (
     ConnectorFacts(
@@ -62,18 +62,29 @@ CONNECTORS = (
             upserts=Known.YES,
             updates=Known.NO,
             options=(
-                OptionFact("uri", Effect.TARGET, document=_MONGODB),
-                OptionFact("database", Effect.TARGET, document=_MONGODB),
-                OptionFact("collection", Effect.TARGET, document=_MONGODB),
-                OptionFact("sink.buffer-flush.*", Effect.TUNES, document=_MONGODB),
-                OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, document=_MONGODB),
-                OptionFact("sink.max-retries", Effect.TUNES, document=_MONGODB),
-                OptionFact("sink.retry.interval", Effect.TUNES, document=_MONGODB),
+                *facts(Effect.TARGET, _MONGODB, "uri", "database", "collection"),
+                *facts(Effect.TUNES, _MONGODB, "sink.buffer-flush.*", "sink.max-retries", "sink.retry.interval"),
+                *facts(Effect.GUARANTEE, _MONGODB, "sink.delivery-guarantee"),
             ),
             document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes",
         ),
         lookup=LookupFacts(
             LookupSupport.SYNCHRONOUS, _MONGODB_ASKED, "MongoDB connector page: lookups are synchronous"
         ),
+    ),
+    ConnectorFacts(
+        ("redis",),
+        sink=SinkFacts(
+            state=SinkState.NONE,
+            operators=1,
+            upserts=Known.YES,
+            options=(
+                *facts(Effect.TARGET, _REDIS, *_REDIS_TARGET),
+                *facts(Effect.CREDENTIALS, _REDIS, "password", "sentinels.password"),
+                *facts(Effect.TUNES, _REDIS, *_REDIS_TUNING),
+            ),
+            document="RedisSinkFunction: a RichSinkFunction, each row is written as it comes",
+        ),
+        lookup=LookupFacts(document="asynchronous in some connectors of this name, synchronous in others"),
     ),
 )

@@ -1,21 +1,43 @@
-"""Analytical databases: Doris and StarRocks (sources of their connectors; no restore was run)."""
+"""Analytical databases: Doris, StarRocks and ClickHouse (sources of their connectors; no restore was run)."""
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, SinkFacts, SinkState
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, SinkFacts, SinkState, facts
+
+_STARROCKS = "StarRocks' page on its connector for Flink (1.2)"
+_TUNING = ("sink.buffer-flush.*", "sink.max-retries", "sink.connect.timeout-ms", "sink.retry.interval-ms",
+           "sink.scan-frequency.ms", "sink.io.thread-count", "sink.chunk-limit")  # fmt: skip
 
 CONNECTORS = (
     ConnectorFacts(
         ("doris",),
         sink=SinkFacts(
-            state=SinkState.TRANSACTIONS, document="DorisSink: SupportsWriterState and SupportsCommitter, with labels"
+            state=SinkState.TRANSACTIONS,
+            operators=2,
+            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels",
         ),
     ),
     ConnectorFacts(
         ("starrocks",),
         sink=SinkFacts(
             state=SinkState.TRANSACTIONS,
-            document="StarRocksDynamicSinkFunctionV2: transactions and labels under exactly-once, nothing otherwise",
+            operators=1,
+            only_with=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
+            options=(
+                *facts(Effect.TARGET, _STARROCKS, "jdbc-url", "load-url", "database-name", "table-name"),
+                *facts(Effect.CREDENTIALS, _STARROCKS, "username", "password"),
+                *facts(Effect.TUNES, _STARROCKS, *_TUNING),
+                *facts(Effect.GUARANTEE, _STARROCKS, "sink.semantic"),
+                *facts(Effect.DECODING, _STARROCKS, "sink.properties.*"),
+            ),
+            document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
+            "exactly-once, nothing otherwise; StarRocksSink has a writer with state",
+        ),
+    ),
+    ConnectorFacts(
+        ("clickhouse",),
+        sink=SinkFacts(
+            document="two connectors have this name: one flushes and stores nothing, the other stores buffered requests"
         ),
     ),
 )

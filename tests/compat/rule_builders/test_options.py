@@ -139,7 +139,39 @@ def test_options_and_connectors_of_a_sink(before: str, after: str, outcome: Outc
 
 
 def test_a_sink_that_is_not_known_is_the_only_doubt() -> None:
-    assert "only the sink `hudi` was not measured" in of_sink(PRINT, HUDI).findings[0].message
+    made_up = "'connector' = 'made-up'"
+    assert "only the sink `made-up` was not measured" in of_sink(PRINT, made_up).findings[0].message
+
+
+@pytest.mark.parametrize(("query", "outcome"), [(PLAIN, Outcome.UNKNOWN), (WINDOWED, Outcome.COMPATIBLE)])
+def test_a_sink_that_plans_operators_of_its_own_may_unchain_what_stands_in_front(query: str, outcome: Outcome) -> None:
+    report = judged((KAFKA, KAFKA), (PRINT, HUDI), query)
+    assert report.outcome is outcome
+
+
+STARROCKS = "'connector' = 'starrocks', 'table-name' = 't', 'password' = 'p'"
+EXACTLY_ONCE = ", 'sink.semantic' = 'exactly-once'"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (STARROCKS, STARROCKS.replace("'t'", "'u'"), Outcome.COMPATIBLE),
+        (STARROCKS + EXACTLY_ONCE, STARROCKS.replace("'t'", "'u'") + EXACTLY_ONCE, Outcome.UNKNOWN),
+        (STARROCKS + EXACTLY_ONCE, STARROCKS.replace("'p'", "'q'") + EXACTLY_ONCE, Outcome.COMPATIBLE),
+        (STARROCKS, STARROCKS + EXACTLY_ONCE, Outcome.UNKNOWN),
+        (STARROCKS, STARROCKS + ", 'sink.use.new-sink-api' = 'true'", Outcome.UNKNOWN),
+        (STARROCKS, PRINT, Outcome.UNKNOWN),
+    ],
+)
+def test_a_sink_that_keeps_something_under_some_options_only(before: str, after: str, outcome: Outcome) -> None:
+    assert of_sink(before, after).outcome is outcome
+
+
+def test_a_source_that_stores_nothing_is_not_said_to_have_positions() -> None:
+    socket = "'connector' = 'socket', 'hostname' = 'a', 'port' = '9', 'format' = 'csv'"
+    (finding,) = of_source(socket, socket.replace("'a'", "'b'")).findings
+    assert finding.message.endswith("the source stores nothing; that rows come from the new place was not measured")
 
 
 CDC = "'connector' = 'postgres-cdc', 'hostname' = 'localhost', 'table-name' = 't', 'slot.name' = 's'"

@@ -113,6 +113,8 @@ def _planned(pair: PipelinePair, new: SinkFacts) -> str:
     if reason := sinks.front_stays(pair):
         return reason
     projected = all(map(surely_projected, (pair.old, pair.new)))
+    if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
+        return "the sink may plan operators of its own: whether what stands in front is chained to it is not known"
     if pair.operators and _shares_its_job(pair) and not projected:
         return "several sinks hang behind one operator: how many are chained to it decides about its id"
     table = sinks.tables(pair)[1]

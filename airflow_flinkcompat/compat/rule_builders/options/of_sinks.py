@@ -19,6 +19,8 @@ from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState
 
 NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
 """Options of sinks that keep nothing."""
+NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-removed", "sk-stateless-filesystem-rolling")
+"""Options that tune sinks with state, and are in no state of them."""
 ROW_FORMATS = frozenset({"json", "csv", "raw"})
 """Formats whose files a sink writes row by row, and goes on with after a restore."""
 
@@ -29,17 +31,17 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return OptionVerdict(
             only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
         )
-    if change.key == "sink.parallelism" and facts.state is not SinkState.NONE:
+    nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
+    if change.key == "sink.parallelism" and not nothing:
         return parallelism(change, fact, pair, facts.ids)
     if fact.effect is Effect.STATE:
         return not_measured(change, fact, f"{fact.says}: not measured")
     if fact.effect is Effect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
     says = _SAID_OF_SINKS.get(fact.effect, "what the sink keeps does not hold it")
-    nothing = facts.state is SinkState.NONE
     if fact.ids or nothing or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
-        return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids)
-    return not_measured(change, fact, f"only the sink `{change.connector}` was not measured with it")
+        return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids or NOT_IN_WRITERS)
+    return not_measured(change, fact, fact.says or f"only the sink `{change.connector}` was not measured with it")
 
 
 _SAID_OF_SINKS = {

@@ -59,6 +59,8 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
         case Effect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
     says = fact.says or _UNSAID.get(fact.effect, f"{fact.effect.value}: not measured with this connector")
+    if stored is StoredPositions.NOTHING:
+        says = "the source stores nothing; that rows come from the new place was not measured"
     return not_measured(change, fact, says)
 
 

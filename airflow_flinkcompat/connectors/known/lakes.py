@@ -1,0 +1,142 @@
+"""Table formats on a lake: Iceberg, Paimon, Hudi and Delta (sources of their connectors; no restore was run)."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Effect,
+    Known,
+    LookupFacts,
+    SinkFacts,
+    SinkState,
+    SourceFacts,
+    StoredPositions,
+    facts,
+)
+
+_ICEBERG = "Iceberg's Flink pages: configuration, FlinkWriteOptions and FlinkReadOptions (1.10)"
+_PAIMON = "Paimon's configuration page, FlinkConnectorOptions (1.3)"
+_HUDI = "Hudi's configuration page, FlinkOptions (1.0)"
+_DELTA = "Delta's connectors/flink: DeltaTableConnectorOptions (3.3)"
+_PENDING = (
+    "what the savepoint holds are files of the old table that may still have to be committed: they would be committed "
+    "into the new one"
+)
+_VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
+_BEGINNING = "a start without state reads it; a restored source goes on from the version it has stored"
+
+_ICEBERG_TABLE = (
+    "catalog-name", "catalog-type", "catalog-impl", "catalog-database", "catalog-table", "uri", "warehouse",
+)  # fmt: skip
+
+CONNECTORS = (
+    ConnectorFacts(
+        ("iceberg",),
+        SourceFacts(
+            positions=StoredPositions.TABLE_VERSION,
+            projection=Known.YES,
+            filters=Known.YES,
+            watermark=Known.NO,
+            metadata=Known.NO,
+            appends=Known.YES,
+            options=(
+                *facts(Effect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_VERSION_OF_OLD),
+                *facts(
+                    Effect.BEGINNING,
+                    _ICEBERG,
+                    "starting-strategy",
+                    "start-snapshot-id",
+                    "start-snapshot-timestamp",
+                    "start-tag",
+                    says=_BEGINNING,
+                ),
+                *facts(Effect.TUNES, _ICEBERG, "monitor-interval", "max-planning-snapshot-count"),
+                *facts(Effect.TUNES, _ICEBERG, "max-allowed-planning-failures"),
+            ),
+            document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the "
+            "snapshot it has planned to, and splits not read yet",
+        ),
+        SinkFacts(
+            state=SinkState.TRANSACTIONS,
+            upserts=Known.NOT_KNOWN,
+            updates=Known.NOT_KNOWN,
+            options=(
+                *facts(Effect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
+                *facts(Effect.TUNES, _ICEBERG, "target-file-size-bytes", "compression-*", "table-refresh-interval"),
+                *facts(Effect.STATE, _ICEBERG, "write-parallelism", says="it decides what is chained to the writer"),
+            ),
+            document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet",
+        ),
+    ),
+    ConnectorFacts(
+        ("paimon",),
+        SourceFacts(
+            positions=StoredPositions.TABLE_VERSION,
+            projection=Known.YES,
+            filters=Known.YES,
+            watermark=Known.YES,
+            options=(
+                *facts(Effect.READ, _PAIMON, "path", "branch", says=_VERSION_OF_OLD),
+                *facts(
+                    Effect.BEGINNING,
+                    _PAIMON,
+                    "scan.mode",
+                    "scan.snapshot-id",
+                    "scan.timestamp",
+                    "scan.timestamp-millis",
+                    "scan.tag-name",
+                    says=_BEGINNING,
+                ),
+                *facts(Effect.TUNES, _PAIMON, "continuous.discovery-interval", "scan.max-splits-per-task"),
+            ),
+            document="FlinkTableSource, BaseDataTableSource (1.3): takes projections, filters, limits and watermarks; "
+            "its enumerator stores the next snapshot, and splits not read yet",
+        ),
+        SinkFacts(
+            state=SinkState.TRANSACTIONS,
+            options=facts(Effect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
+            document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
+        ),
+        LookupFacts(document="lookup.async may stand in the schema that Paimon stores, which no script shows"),
+    ),
+    ConnectorFacts(
+        ("hudi",),
+        SourceFacts(
+            positions=StoredPositions.TABLE_VERSION,
+            projection=Known.YES,
+            filters=Known.YES,
+            watermark=Known.NO,
+            options=(
+                *facts(Effect.READ, _HUDI, "path", says=_VERSION_OF_OLD),
+                *facts(Effect.BEGINNING, _HUDI, "read.start-commit", says=_BEGINNING),
+                *facts(Effect.TUNES, _HUDI, "read.streaming.check-interval"),
+                *facts(Effect.END, _HUDI, "read.end-commit"),
+            ),
+            document="HoodieTableSource, StreamReadMonitoringFunction (1.0): the instant that was read last",
+        ),
+        SinkFacts(
+            state=SinkState.TRANSACTIONS,
+            upserts=Known.YES,
+            options=facts(Effect.TARGET, _HUDI, "path", says=_PENDING),
+            document="HoodieTableSink, Pipelines (1.0): writers with what they have not committed, operators whose ids "
+            "are made of the table's name",
+        ),
+    ),
+    ConnectorFacts(
+        ("delta",),
+        SourceFacts(
+            positions=StoredPositions.TABLE_VERSION,
+            options=(
+                *facts(Effect.READ, _DELTA, "table-path", says=_VERSION_OF_OLD),
+                *facts(Effect.BEGINNING, _DELTA, "startingVersion", "startingTimestamp", says=_BEGINNING),
+                *facts(Effect.TUNES, _DELTA, "updateCheckIntervalMillis"),
+            ),
+            document="DeltaSource (3.3): its enumerator stores the version of the table, and files not read yet",
+        ),
+        SinkFacts(
+            state=SinkState.TRANSACTIONS,
+            options=facts(Effect.TARGET, _DELTA, "table-path", says=_PENDING),
+            document="DeltaSink (3.3): a writer with files in progress, a committer and a global committer",
+        ),
+    ),
+)
