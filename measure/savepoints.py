@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -64,6 +65,7 @@ def main() -> None:
     options = parser.parse_args()
     work = CACHE / f"savepoints-{options.flink}"
     shutil.rmtree(work, ignore_errors=True)
+    failed: list[str] = []
     with ExitStack() as stack:
         flink = stack.enter_context(
             LocalFlink(work / "flink", home=home(options.flink), slots=4, config=CLUSTER, log=print)
@@ -74,13 +76,19 @@ def main() -> None:
             if options.flink not in case.lines or (options.only and case.name not in options.only):
                 continue
             side = bench.complete(case.side)
-            made = bench.savepoint(side)
+            try:
+                made = bench.savepoint(side)
+            except DeployError as error:
+                failed.append(f"{case.name}: {error}")
+                continue
             target = FOLDER / options.flink / case.name
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(made.path.removeprefix("file:"), target)
             plan = _compiled(gateway, side, made.folder)
             (target / "plan.json").write_text(json.dumps(plan, separators=(",", ":")) + "\n")
             print(case.name, sum(file.stat().st_size for file in target.iterdir()), "bytes")
+    if failed:
+        raise SystemExit("\n".join(failed))
 
 
 def _compiled(gateway: SqlGateway, side: Side, folder: Path) -> object:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.flink.snapshot import parse_snapshot
+from airflow_flinkcompat.savepoint.metadata import parse_metadata
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode, kinds_in_order, murmur3_128
 
 SAVEPOINT = Path(__file__).parents[1] / "fixtures" / "rehearsal" / "metadata-2.3.0"
@@ -35,7 +35,7 @@ def test_the_hash_is_murmur3_as_others_compute_it(data: bytes, digest: str) -> N
 def test_every_operator_of_a_real_savepoint() -> None:
     """A windowed aggregation into files: the savepoint lists each operator by name and id."""
     graph = line("Source", "WatermarkAssigner", "Local", "!GlobalWindow", "Calc", "StreamingFileWriter", "end")
-    stored = {operator.id: operator.name for operator in parse_snapshot(SAVEPOINT.read_bytes())}
+    stored = {operator.id: operator.name for operator in parse_metadata(SAVEPOINT.read_bytes()).operators}
     assert set(graph.ids) == set(stored)
     assert all(stored[number].startswith(node.kind) for node, number in zip(graph.nodes, graph.ids, strict=True))
 

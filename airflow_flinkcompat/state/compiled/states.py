@@ -34,11 +34,15 @@ Facets = dict[tuple[Aspect, str], Hashable]
 
 @dataclass(frozen=True, eq=False)
 class CompiledOperator:
-    """A stateful operator, or a sink that keeps nothing: its node, and the facets of its state by aspect and name."""
+    """A stateful operator, or a sink that keeps nothing.
+
+    Its node, the facets of its state by aspect and name, and the columns of what it reads.
+    """
 
     node: Node
     facets: Facets
     keeps: bool = True
+    inputs: tuple[ColumnMeanings, ...] = ()
 
 
 def operators(
@@ -66,7 +70,7 @@ def operators(
         elif node.kind == "sink":
             columns.append(inputs[0])
             keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
-            found.append(CompiledOperator(node, _sink(node, inputs[0], symbols, keeps), keeps))
+            found.append(CompiledOperator(node, _sink(node, inputs[0], symbols, keeps), keeps, tuple(inputs)))
         elif node.kind in LOCAL:
             columns.append(_local(node, inputs[0], symbols))
         elif is_stateless(node):
@@ -78,7 +82,7 @@ def operators(
                 else _keeping_rows(node, inputs, symbols)
             )
             columns.append(_handed_up(node, inputs, facets, symbols))
-            found.append(CompiledOperator(node, facets))
+            found.append(CompiledOperator(node, facets, inputs=tuple(inputs)))
     return found
 
 
@@ -138,13 +142,13 @@ def keeps_rows(sink: Node) -> bool:
 
 def enforcers(sink: Node, input_types: Sequence[str]) -> tuple[Hashable, ...]:
     """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
-    schema = _schema(sink)
+    schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
 
 def enforces(sink: Node) -> bool:
     """Whether an operator in front of the sink holds rows against NOT NULL columns or declared lengths."""
-    schema = _schema(sink)
+    schema = sink_schema(sink)
     lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
     return _has_not_null(schema) or (lengths and any(_LIMITED.search(str(kind)) for kind in _physical(schema)))
 
@@ -157,7 +161,7 @@ def has_rowtime(types: Sequence[str]) -> bool:
 _LIMITED = re.compile(r"\b(?:VAR)?(?:CHAR|BINARY)\((?!2147483647\))")
 
 
-def _schema(sink: Node) -> Mapping[str, Any]:
+def sink_schema(sink: Node) -> Mapping[str, Any]:
     found: Mapping[str, Any] = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
     return found
 
@@ -180,7 +184,7 @@ def _sink(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Fa
     """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
     facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **_aside(node)}
     if keeps:
-        facets[Aspect.OTHER, "declaration"] = frozen(_schema(node))
+        facets[Aspect.OTHER, "declaration"] = frozen(sink_schema(node))
         facets[Aspect.OTHER, "input"] = resolved(own(node, "dynamicTableSink"), rows, symbols)
     if keeps_rows(node):
         facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
@@ -298,7 +302,7 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
         aspect = Aspect.OTHER if either else Aspect.MEANING
         facets[aspect, key] = resolved({key: part}, columns, symbols)
     if "frame" in config:
-        facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(_bounded, config["frame"]))
+        facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
     if join:
         facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
         facets[Aspect.OTHER, "join type"] = join
@@ -332,14 +336,17 @@ def _flat(config: dict[str, Any]) -> dict[str, Any]:
         ends = ("isRows", "lowerBound", "upperBound")
         frames = [{key: group.get(key) for key in ends} for group in config["groups"]]
         config["groups"] = [{key: part for key, part in group.items() if key not in ends} for group in config["groups"]]
-        config |= {"frame": frames, "counted frame": [frame for frame in frames if frame["isRows"] and _bounded(frame)]}
+        config |= {
+            "frame": frames,
+            "counted frame": [frame for frame in frames if frame["isRows"] and is_bounded(frame)],
+        }
     if isinstance(config.get("rankRange"), Mapping):
         config["rankRange"] = dict(config["rankRange"])
         config["first rank"] = config["rankRange"].pop("start", None)
     return config
 
 
-def _bounded(frame: Mapping[str, Any]) -> bool:
+def is_bounded(frame: Mapping[str, Any]) -> bool:
     return bool(frame["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING")
 
 
@@ -382,4 +389,4 @@ def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) 
     if kind != "over-aggregate":
         return False
     orders = [field["index"] for group in config["groups"] for field in group["orderBy"]["fields"]]
-    return not any(map(_bounded, config["frame"])) and all("PROCTIME" in below.types[place] for place in orders)
+    return not any(map(is_bounded, config["frame"])) and all("PROCTIME" in below.types[place] for place in orders)

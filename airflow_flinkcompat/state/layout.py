@@ -1,0 +1,103 @@
+"""How the state of an operator is laid out: named states, their keys, fields in order, and what each field says."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+
+
+class StateNamespace(StrEnum):
+    """What a state is told apart by, beside the key."""
+
+    NONE = "nothing"
+    WINDOW_END = "end of a window or slice"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True)
+class StateField:
+    """One field of a stored row, or a stored value.
+
+    Attributes:
+        type: In Flink's words, such as ``BIGINT NOT NULL``.
+        meaning: What it says; equal values say the same. None where nobody told, as in a savepoint.
+        words: The same for a reader, such as ``SUM(b)``.
+    """
+
+    type: str
+    meaning: Hashable = None
+    words: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How a key or a value is stored.
+
+    Attributes:
+        form: Its serializers, ``row`` for a row and ``value`` for a column by itself, such as ``List<row>``.
+        fields: Of all its rows and values, in order.
+    """
+
+    form: str
+    fields: tuple[StateField, ...] = ()
+
+
+@dataclass(frozen=True)
+class NamedState:
+    """One named state of an operator.
+
+    Attributes:
+        name: As the operator registers it.
+        kind: What it holds for a key and a namespace.
+        value: What is stored; of a map the value, of a list the whole list.
+        map_key: Of a map.
+        namespace: What tells it apart beside the key.
+        time_to_live: Whether each value carries when it was last used.
+    """
+
+    name: str
+    kind: KeyedStateKind
+    value: Stored
+    map_key: Stored | None = None
+    namespace: StateNamespace = StateNamespace.NONE
+    time_to_live: bool = False
+
+
+@dataclass(frozen=True)
+class StateLayout:
+    """All that an operator keeps by key.
+
+    Attributes:
+        key: The key.
+        states: By name, in no order that matters.
+        timers: The name of its timer service, "" without one.
+    """
+
+    key: tuple[StateField, ...]
+    states: tuple[NamedState, ...]
+    timers: str = ""
+
+    @property
+    def stored(self) -> StateLayout:
+        """The same without meanings, states by name: equal where Flink stores the same."""
+        states = sorted(map(_without_meaning, self.states), key=lambda state: state.name)
+        return StateLayout(_types(self.key), tuple(states), self.timers)
+
+
+@dataclass(frozen=True)
+class LayoutUnknown:
+    """What an operator stores cannot be told; ``reason`` says why, as the end of a sentence."""
+
+    reason: str
+
+
+def _without_meaning(state: NamedState) -> NamedState:
+    key = state.map_key and Stored(state.map_key.form, _types(state.map_key.fields))
+    return replace(state, value=Stored(state.value.form, _types(state.value.fields)), map_key=key)
+
+
+def _types(fields: tuple[StateField, ...]) -> tuple[StateField, ...]:
+    return tuple(StateField(each.type) for each in fields)

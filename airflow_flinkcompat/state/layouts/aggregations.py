@@ -1,0 +1,183 @@
+"""What GROUP BY and window aggregations keep: accumulators in a row, maps and lists beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
+from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, accumulator
+from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
+
+_COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
+_WINDOWS = {
+    "window-aggregate": StateNamespace.WINDOW_END,
+    "global-window-aggregate": StateNamespace.WINDOW_END,
+    "group-window-aggregate": StateNamespace.WINDOW,
+}
+_MERGED = NamedState(
+    "session-window-mapping", KeyedStateKind.MAP, Stored("TimeWindow"), Stored("TimeWindow"), StateNamespace.NONE
+)
+
+
+def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of an aggregation.
+
+    Args:
+        node: A GROUP BY or window aggregation of a compiled plan, the global one of two.
+        below: What it reads, or its local half hands on.
+        symbols: The table of meanings.
+
+    Returns:
+        Its layout, or why it is not known.
+    """
+    read = below.before or below
+    calls = _with_row_counter(node)
+    rows = accumulated(calls, _retractions(node, len(calls)), read, symbols)
+    if isinstance(rows, LayoutUnknown):
+        return rows
+    fields, beside = rows
+    window = node.config.get("windowing", {}).get("window", {}).get("type")
+    session = window == "SessionWindow"
+    namespace = StateNamespace.WINDOW if session else _WINDOWS.get(node.kind, StateNamespace.NONE)
+    accumulators = NamedState(
+        "accState" if namespace is StateNamespace.NONE else "window-aggs",
+        KeyedStateKind.VALUE,
+        Stored("row", fields),
+        namespace=namespace,
+    )
+    states = tuple(replace(state, namespace=namespace) for state in (accumulators, *beside))
+    timers = "user-timers" if namespace is StateNamespace.NONE else "window-timers"
+    return StateLayout(
+        columns(below, node.config["grouping"]),
+        (*states, _MERGED) if session else states,
+        # With mini-batches a global aggregation sets none.
+        "" if node.kind == "global-group-aggregate" or _in_batches(node) else timers,
+    )
+
+
+def _in_batches(node: Node) -> bool:
+    configured = node.config.get("configuration", {})
+    return node.kind == "group-aggregate" and configured.get("table.exec.mini-batch.enabled") == "true"
+
+
+def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
+    """The calls, and a hidden COUNT(*) behind them where rows are taken back or windows hop, unless one is there."""
+    calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
+    window = node.config.get("windowing", {}).get("window", {}).get("type")
+    if not node.config.get("needRetraction") and window != "HoppingWindow":
+        return calls
+    there = any(is_row_counter(call) for call in calls)
+    return calls if there else [*calls, _COUNT_ALL]
+
+
+def is_row_counter(call: Mapping[str, Any]) -> bool:
+    """Whether a call is COUNT(*) over all rows.
+
+    Args:
+        call: Of a compiled plan.
+
+    Returns:
+        Whether it is.
+    """
+    return all(call.get(key) == value for key, value in _COUNT_ALL.items())
+
+
+def _retractions(node: Node, calls: int) -> Sequence[bool]:
+    needed = bool(node.config.get("needRetraction"))
+    told: list[bool] = list(node.config.get("aggCallNeedRetractions") or ())
+    return [*told, *[needed] * (calls - len(told))]
+
+
+def accumulated(
+    calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
+) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | LayoutUnknown:
+    """The row of accumulators, and the states that stand beside it.
+
+    Args:
+        calls: In the order of the plan.
+        retracting: Of each whether rows are taken back from it.
+        read: What the calls are over.
+        symbols: The table of meanings.
+
+    Returns:
+        The fields of the row, then states without a namespace; or what is not known.
+    """
+    fields: list[StateField] = []
+    beside: list[NamedState] = []
+    for number, (call, retracts) in enumerate(zip(calls, retracting, strict=True)):
+        arguments = [stored_type(read.types[place]) for place in call["argList"] if place < len(read.types)]
+        function = call["internalName"].removesuffix("$1").strip("$").removesuffix("$1")
+        result = nullable(stored_type(call.get("type", "BIGINT")))
+        made = accumulator(function, result, nullable(arguments[0]) if arguments else "", retracts)
+        if isinstance(made, LayoutUnknown):
+            return made
+        meaning, words = call_meaning(call, read, symbols), call_words(function, call, read)
+        fields += [StateField(type, (meaning, part), words) for part, type in made.fields]
+        beside += [_view(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
+    for number, places in enumerate(_distinct(calls)):
+        if len(places) != 1:
+            return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
+        users = frozenset(call_meaning(call, read, symbols) for call in calls if _is_over(call, places))
+        meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
+        fields.append(StateField(MAP_VIEW, (meaning, "view"), words))
+        beside += _distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
+    return tuple(fields), tuple(beside)
+
+
+def _view(name: str, view: StateView, meaning: tuple[Any, str], words: str) -> NamedState:
+    key = None if view.key is None else Stored("value", (StateField(view.key, meaning, words),))
+    form = "List<value>" if view.key is None else "value"
+    return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, words),)), key)
+
+
+def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
+    """The arguments of DISTINCT, each once, in the order in which the plan numbers them."""
+    return list(dict.fromkeys(tuple(call["argList"]) for call in calls if call.get("distinct")))
+
+
+def _is_over(call: Mapping[str, Any], places: tuple[int, ...]) -> bool:
+    return bool(call.get("distinct")) and tuple(call["argList"]) == places
+
+
+def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
+    """How often each value came, and how often NULL did."""
+    count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
+    key = Stored("value", (StateField(nullable(type), meaning, words),))
+    yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
+    yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
+
+
+def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
+    """What a call computes: function, arguments and filter, resolved.
+
+    Args:
+        call: Of a compiled plan.
+        read: What it is over.
+        symbols: The table of meanings.
+
+    Returns:
+        Equal values of calls that compute the same.
+    """
+    return resolved({key: part for key, part in call.items() if key != "type"}, read, symbols)
+
+
+def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
+    """A call for a reader, such as ``COUNT(DISTINCT c)``.
+
+    Args:
+        function: Its name.
+        call: Of a compiled plan.
+        read: What it is over.
+
+    Returns:
+        The call in SQL's words.
+    """
+    names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
+    filtered = call.get("filterArg", -1)
+    condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""
+    return f"{function}({'DISTINCT ' if call.get('distinct') else ''}{names}){condition}"
