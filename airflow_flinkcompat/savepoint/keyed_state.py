@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 import cramjam
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.serializers import Serializer, read_serializer
 
 _VERSIONS = (5, 6)
@@ -22,17 +22,6 @@ _KIND = "KEYED_STATE_TYPE"
 _KEY, _NAMESPACE, _VALUE = "KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 _END_OF_GROUP = 0xFFFF
 _LAST_OF_RUN = 0x80
-
-
-class KeyedStateKind(StrEnum):
-    """The kinds of keyed state, in Flink's words."""
-
-    VALUE = "VALUE"
-    LIST = "LIST"
-    REDUCING = "REDUCING"
-    AGGREGATING = "AGGREGATING"
-    MAP = "MAP"
-    TIMERS = "TIMERS"
 
 
 @dataclass(frozen=True)

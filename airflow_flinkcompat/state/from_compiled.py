@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError
 from airflow_flinkcompat.state.compiled.states import (
+    Aspect,
     CompiledOperator,
     enforces,
     has_rowtime,
@@ -17,6 +18,8 @@ from airflow_flinkcompat.state.compiled.states import (
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layouts.of_plan import layout
+from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 
 ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
@@ -149,3 +152,40 @@ def compiled_state(
     hashed = {place: number for number, place in enumerate(made.graph.order)}
     found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
     return CompiledState(made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
+
+
+_NAMES: Mapping[StateKind, Callable[[Node], str]] = {
+    StateKind.POSITIONS: lambda scan: str(scan.config["scanTableSource"]["table"]["identifier"]),
+    StateKind.SINK: sink_identifier,
+    StateKind.OPERATOR: lambda operator: operator.kind,
+}
+_IN_FIELDS = frozenset(("keys", "aggregates", "stored columns"))
+
+
+def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
+    """What a job keeps, state by state.
+
+    Args:
+        compiled: What its compiled plan says.
+        symbols: The table of meanings that was used for it.
+
+    Returns:
+        The states of sources, operators and sinks, in the order in which Flink hashes them.
+    """
+    specs = tuple(_spec(number, each, symbols) for number, each in compiled.operators if each.keeps)
+    return JobState((compiled.graph,), specs)
+
+
+def _spec(number: str, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+    node = operator.node
+    kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
+    kind = kinds.get(node.kind, StateKind.OPERATOR)
+    stored = layout(node, operator.inputs, symbols)
+    facets = {
+        aspect: tuple(
+            (name, value) for (of, name), value in operator.facets.items() if of is aspect and name not in _IN_FIELDS
+        )
+        for aspect in (Aspect.MEANING, Aspect.OTHER)
+    }
+    name = _NAMES[kind](node)
+    return StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER])

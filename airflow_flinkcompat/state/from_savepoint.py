@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, KeyedStateKind, first_group, read_header
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, read_header
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, StateNamespace, Stored

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 class StateNamespace(StrEnum):
@@ -25,11 +25,13 @@ class StateField:
         type: In Flink's words, such as ``BIGINT NOT NULL``.
         meaning: What it says; equal values say the same. None where nobody told, as in a savepoint.
         words: The same for a reader, such as ``SUM(b)``.
+        shared: Whether Flink may compute a metric of this field and others, as it does an average.
     """
 
     type: str
     meaning: Hashable = None
     words: str = field(default="", compare=False)
+    shared: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,13 @@ class StateLayout:
         key: The key.
         states: By name, in no order that matters.
         timers: The name of its timer service, "" without one.
+        retracting: Whether rows are taken back from it.
     """
 
     key: tuple[StateField, ...]
     states: tuple[NamedState, ...]
     timers: str = ""
+    retracting: bool = field(default=False, compare=False)
 
     @property
     def stored(self) -> StateLayout:

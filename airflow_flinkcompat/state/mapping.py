@@ -1,10 +1,12 @@
-"""What becomes of each state when another job goes on from the savepoint."""
+"""What becomes of each state when another job goes on from the savepoint as it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateSpec
 
 
@@ -12,6 +14,8 @@ class StateMove(StrEnum):
     """Where a state goes."""
 
     CARRIED = "it goes to the same operator"
+    MISREAD = "it goes to an operator that stores alike and means something else"
+    REFUSED = "it goes to an operator that stores something else: the job fails at its restore"
     TAKEN = "it goes to an operator that keeps something else, or nothing"
     GONE = "no operator has its id: the savepoint is refused at submit"
     NEW = "it begins empty"
@@ -48,11 +52,42 @@ def _mapped(old: StateSpec, new: StateSpec | None, job: JobState) -> MappedState
     if not old.id:
         return MappedState(StateMove.NOT_KNOWN, old, None)
     if new is not None:
-        same = old.kind is new.kind and old.layout == new.layout and old.meaning == new.meaning
-        return MappedState(StateMove.CARRIED if same else StateMove.TAKEN, old, new)
+        return MappedState(_met(old, new), old, new)
     match job.has(old.id):
         case None:
             return MappedState(StateMove.NOT_KNOWN, old, None)
         case True:
             return MappedState(StateMove.TAKEN, old, None)
     return MappedState(StateMove.GONE, old, None)
+
+
+def _met(old: StateSpec, new: StateSpec) -> StateMove:
+    """What an operator makes of a state under its id."""
+    if old.kind is not new.kind or (old.layout is None) != (new.layout is None):
+        return StateMove.TAKEN
+    if isinstance(old.layout, LayoutUnknown) or isinstance(new.layout, LayoutUnknown):
+        return StateMove.NOT_KNOWN
+    if isinstance(old.layout, StateLayout) and isinstance(new.layout, StateLayout):
+        if not _readable(old.layout, new.layout):
+            return StateMove.REFUSED
+        if _meant(old.layout) != _meant(new.layout):
+            return StateMove.MISREAD
+    if old.meaning != new.meaning:
+        return StateMove.MISREAD
+    return StateMove.CARRIED if old.unmeasured == new.unmeasured else StateMove.NOT_KNOWN
+
+
+def _readable(old: StateLayout, new: StateLayout) -> bool:
+    """Whether the serializers of the key and of every state that both have are the same, a time to live aside."""
+    left, right = old.stored, new.stored
+    before, after = _by_name(left.states), _by_name(right.states)
+    return left.key == right.key and all(before[name] == after[name] for name in before.keys() & after.keys())
+
+
+def _meant(layout: StateLayout) -> tuple[object, ...]:
+    return layout.key, _by_name(layout.states), layout.timers
+
+
+def _by_name(states: Iterable[NamedState]) -> Mapping[str, NamedState]:
+    # A time to live that comes or goes is taken over or not by line and backend; plans name it beside.
+    return {state.name: replace(state, time_to_live=False) for state in states}

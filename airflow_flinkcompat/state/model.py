@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.operator_ids import StreamGraph
 
 
@@ -25,15 +26,17 @@ class StateSpec:
         kind: Who keeps it.
         name: The operator in the words of compiled plans; of a source or sink its table.
         id: The id under which Flink stores it; "" where it cannot be told.
-        layout: How it is laid out, None where nobody said. Equal values restore into each other.
-        meaning: What it says, None where nobody said.
+        layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
+        meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
+        unmeasured: What may decide it too: the same where it is equal, not known where it differs.
     """
 
     kind: StateKind
     name: str
     id: str = ""
-    layout: Hashable = None
+    layout: StateLayout | LayoutUnknown | None = None
     meaning: Hashable = None
+    unmeasured: Hashable = None
 
 
 @dataclass(frozen=True)

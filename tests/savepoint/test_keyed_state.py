@@ -9,14 +9,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_state import (
-    Entry,
-    KeyedStateKind,
-    group_contents,
-    read_entries,
-    read_header,
-    write_entries,
-)
+from airflow_flinkcompat.savepoint.keyed_state import Entry, group_contents, read_entries, read_header, write_entries
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from tests.savepoint.savepoints import TAKEN, keyed
 
 _ENTRIES = st.lists(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import LayoutUnknown
 
 _TEXT = "VARCHAR(2147483647)"
@@ -88,7 +88,7 @@ def _total(argument: str) -> str | None:
 
 
 def _extreme(result: str, argument: str) -> Accumulator:
-    return Accumulator((("value", _TEXT if result.startswith("CHAR(") else result),))
+    return Accumulator((("value", _TEXT if result.startswith(("CHAR(", "VARCHAR(")) else result),))
 
 
 def _retracted_extreme(name: str) -> Callable[[str, str], Accumulator]:

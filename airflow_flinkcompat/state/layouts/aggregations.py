@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
@@ -14,6 +14,7 @@ from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, 
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
+_HIDDEN = {**_COUNT_ALL, "name": "hidden"}
 _WINDOWS = {
     "window-aggregate": StateNamespace.WINDOW_END,
     "global-window-aggregate": StateNamespace.WINDOW_END,
@@ -41,8 +42,7 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     if isinstance(rows, LayoutUnknown):
         return rows
     fields, beside = rows
-    window = node.config.get("windowing", {}).get("window", {}).get("type")
-    session = window == "SessionWindow"
+    session = _window(node) in ("SessionWindow", "SESSION")
     namespace = StateNamespace.WINDOW if session else _WINDOWS.get(node.kind, StateNamespace.NONE)
     accumulators = NamedState(
         "accState" if namespace is StateNamespace.NONE else "window-aggs",
@@ -57,7 +57,14 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
         (*states, _MERGED) if session else states,
         # With mini-batches a global aggregation sets none.
         "" if node.kind == "global-group-aggregate" or _in_batches(node) else timers,
+        retracting=bool(node.config.get("needRetraction")),
     )
+
+
+def _window(node: Node) -> str:
+    """The kind of its window, as table functions or as group windows are named; "" without one."""
+    function = node.config.get("windowing", {}).get("window", {}).get("type")
+    return str(function or node.config.get("window", {}).get("kind") or "")
 
 
 def _in_batches(node: Node) -> bool:
@@ -68,11 +75,10 @@ def _in_batches(node: Node) -> bool:
 def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
     """The calls, and a hidden COUNT(*) behind them where rows are taken back or windows hop, unless one is there."""
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
-    window = node.config.get("windowing", {}).get("window", {}).get("type")
-    if not node.config.get("needRetraction") and window != "HoppingWindow":
+    if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
         return calls
     there = any(is_row_counter(call) for call in calls)
-    return calls if there else [*calls, _COUNT_ALL]
+    return calls if there else [*calls, _HIDDEN]
 
 
 def is_row_counter(call: Mapping[str, Any]) -> bool:
@@ -117,7 +123,9 @@ def accumulated(
         if isinstance(made, LayoutUnknown):
             return made
         meaning, words = call_meaning(call, read, symbols), call_words(function, call, read)
-        fields += [StateField(type, (meaning, part), words) for part, type in made.fields]
+        # What SQL did not name, the planner added: an average becomes a sum and a count.
+        shared = function == "SUM0" or (call.get("name") or "$").startswith("$")
+        fields += [StateField(type, (meaning, part), words, shared) for part, type in made.fields]
         beside += [_view(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
     for number, places in enumerate(_distinct(calls)):
         if len(places) != 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout, StateNamespace, Stored

@@ -18,6 +18,7 @@ _OF_ONE_INPUT: Mapping[str, Callable[[Node, ColumnMeanings, Symbols], _Told]] = 
     "deduplicate": rows.deduplicate_layout,
     "rank": rows.rank_layout,
     "limit": rows.limit_layout,
+    "sort-limit": rows.sort_limit_layout,
     "temporal-sort": rows.sort_layout,
     "over-aggregate": rows.over_layout,
     "window-deduplicate": rows.window_deduplicate_layout,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_flinkcompat.savepoint.keyed_state import KeyedStateKind
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
@@ -47,8 +47,6 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     states: tuple[NamedState, ...]
     match strategy:
         case "AppendFast" | "UpdateFast" if config["rankRange"]["end"] == 1 and not config.get("outputRowNumber"):
-            if strategy == "UpdateFast":
-                return LayoutUnknown("what a Top-1 over rows that are updated keeps was not measured")
             states = (NamedState("Top1-Rank-State", VALUE, row(below)),)
         case "AppendFast":
             states = (NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key),)
@@ -72,6 +70,15 @@ def limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLa
     )
 
 
+def sort_limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a LIMIT over sorted rows: those that may be among them, by what they are sorted by."""
+    if node.config["rankStrategy"]["type"] != "AppendFast":
+        return LayoutUnknown("what a sorted LIMIT over rows that are updated keeps was not measured")
+    sort_key = Stored("row", columns(below, [field["index"] for field in node.config["orderBy"]["fields"]]))
+    state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key)
+    return StateLayout((), (state,), USER_TIMERS)
+
+
 def sort_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
     """The state of a sort by event time: rows of times that no watermark has passed."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
@@ -85,14 +92,15 @@ def sort_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
 
 
 def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
-    """The state of OVER by event time: accumulators, and the rows of the frame."""
+    """The state of OVER: accumulators, and by event time the rows of the frame."""
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
         return LayoutUnknown("what OVER with several frames keeps was not measured")
-    if "ROWTIME" not in below.types[group["orderBy"]["fields"][0]["index"]]:
-        return LayoutUnknown("what OVER by processing time keeps was not measured")
     bounded = is_bounded(group)
+    by_event_time = "ROWTIME" in below.types[group["orderBy"]["fields"][0]["index"]]
+    if bounded and not by_event_time:
+        return LayoutUnknown("what OVER with a frame by processing time keeps was not measured")
     calls: Sequence[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # what leaves the frame is taken back
         calls = [*calls, {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}]
@@ -109,7 +117,7 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     states = (
         *(NamedState(name, VALUE, LONG) for name in times.get((bounded, group["isRows"]), ())),
         NamedState("accState", VALUE, Stored("row", fields)),
-        NamedState("inputState", MAP, row(below, "List<row>"), LONG),
+        *([NamedState("inputState", MAP, row(below, "List<row>"), LONG)] if by_event_time else []),
         *beside,
     )
     return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS)
@@ -143,9 +151,3 @@ def materializer_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> 
     )
     key = tuple(fields[names.index(name)] for name in primary["columns"])
     return StateLayout(key, (NamedState("values", VALUE, Stored("List<row>", fields)),))
-
-
-__all__ = [
-    "deduplicate_layout", "limit_layout", "materializer_layout", "over_layout", "rank_layout", "sort_layout",
-    "window_deduplicate_layout", "window_rank_layout",
-]  # fmt: skip

@@ -1,0 +1,16 @@
+"""The kinds of keyed state, in Flink's words; imports nothing, so that whoever speaks of state may."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class KeyedStateKind(StrEnum):
+    """What a named state holds for a key and a namespace."""
+
+    VALUE = "VALUE"
+    LIST = "LIST"
+    REDUCING = "REDUCING"
+    AGGREGATING = "AGGREGATING"
+    MAP = "MAP"
+    TIMERS = "TIMERS"
