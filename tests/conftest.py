@@ -55,6 +55,8 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+        # Tests make trees and read them: at Python's own threshold an eighth of a run looks for garbage in them.
+        gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)

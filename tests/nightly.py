@@ -1,4 +1,4 @@
-"""What only ``make test-full`` runs: on request and before a release, never by the date.
+"""What only ``make test-full`` runs, never by the date, and what of many like cases the quick tests leave out.
 
 ``make test`` runs the same tests on every day. A test that takes minutes, or that has a shorter sibling, is marked
 ``nightly``; of a long list of like cases a fixed few run every time.
@@ -35,5 +35,13 @@ def mostly_nightly(cases: Sequence[Any], few: int = 1) -> list[Any]:
     Returns:
         What ``pytest.mark.parametrize`` takes.
     """
-    later = (case if isinstance(case, tuple) else (case,) for case in cases[few:])
-    return [*cases[:few], *(pytest.param(*values, marks=pytest.mark.nightly) for values in later)]
+    return [*cases[:few], *(_marked(case, pytest.mark.nightly) for case in cases[few:])]
+
+
+def mostly_slow(cases: Sequence[Any], every: int) -> list[Any]:
+    """Parameters of a test: one case in ``every``, the first one too, is quick; the others are marked ``slow``."""
+    return [_marked(case, pytest.mark.slow) if number % every else case for number, case in enumerate(cases)]
+
+
+def _marked(case: Any, mark: pytest.MarkDecorator) -> Any:
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=mark)

@@ -25,6 +25,7 @@ from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
 
 @pytest.mark.parametrize("lines", [500, 1000])
+@pytest.mark.slow
 def test_a_large_script_has_its_lines_and_is_read_whole(lines: int) -> None:
     script = parse_script(large(lines))
     assert abs(len(large(lines).splitlines()) - lines) <= LINES
@@ -43,6 +44,7 @@ def test_the_pairs_are_changes_that_have_to_be_judged() -> None:
         assert "statement-not-read" not in {finding.rule for finding in report.findings}
 
 
+@pytest.mark.slow
 def test_the_smallest_case_is_timed_and_printed() -> None:
     timing = timed("five lines", SMALL, changed(SMALL), rounds=1)
     assert timing.check > timing.parse > 0
@@ -90,6 +92,7 @@ def test_every_case_is_a_script_a_backfill_computes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", [TINY, replace(TINY, format="csv")])
+@pytest.mark.slow
 def test_data_and_floor_of_the_smallest_case_can_be_compared(tmp_path: Path, case: Case) -> None:
     source = tmp_path / case.data
     source.mkdir()
@@ -113,6 +116,7 @@ def test_goals_are_judged_by_ratios() -> None:
     assert {goal.one for goal in GOALS} | {goal.other for goal in GOALS} <= set(CONTENDERS)
 
 
+@pytest.mark.slow
 def test_the_whole_process_tree_is_paid_for() -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'sum(range(10**7))'])"
     assert cost_of([sys.executable, "-c", code], timeout=60).cpu > cost_of([sys.executable, "-c", ""], timeout=60).cpu

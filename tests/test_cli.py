@@ -28,6 +28,7 @@ from airflow_flinkcompat.compat.pages import pages
 from airflow_flinkcompat.compat.planner import example_plans
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.deploy import SqlGatewayPlanner
+from tests.nightly import mostly_slow
 
 SCHEMA = json.loads(files("airflow_flinkcompat.compat").joinpath("report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -802,7 +803,7 @@ def test_batch_judges_both_engines_where_none_is_named(run: Run) -> None:
     assert found["partial"]["outcome"] == "incompatible"
 
 
-@pytest.mark.parametrize("outcome", OF_OUTCOME)
+@pytest.mark.parametrize("outcome", mostly_slow(tuple(OF_OUTCOME), 4))
 def test_batch_exits_by_the_worse_verdict_where_no_engine_is_named(run: Run, outcome: str) -> None:
     pairs = [{"id": name, "old": V1, "new": OF_OUTCOME[name]} for name in ("compatible", outcome)]
     save(old=V1, new=OF_OUTCOME[outcome])
@@ -922,7 +923,7 @@ def test_the_schema_is_a_schema() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", mostly_slow(ALL, 8), ids=lambda rule: rule.code)
 def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: str) -> None:
     old, new = (
         Side(text, engine=engine, language=rule.example.language) for text in (rule.example.old, rule.example.new)

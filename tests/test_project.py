@@ -166,6 +166,7 @@ def test_import_contracts_bite(tmp_path: Path) -> None:
 
 
 class TestCompose:
+    @pytest.mark.slow
     def test_schema(self) -> None:
         done = run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yaml")
         assert done.returncode == 0, done.stdout + done.stderr

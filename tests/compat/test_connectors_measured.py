@@ -48,6 +48,7 @@ def test_only_a_topic_made_anew_is_seen_in_no_script() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["ks-", "sk-", "ps-", "up-", "cdc-"])
+@pytest.mark.slow
 def test_what_restored_right_is_seldom_called_incompatible(prefix: str) -> None:
     """Saying unknown of what was right is careful; saying that it cannot be restored is wrong."""
     right = [pair for pair in connectors() if pair.outcome == RIGHT and pair.id.startswith(prefix)]

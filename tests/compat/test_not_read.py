@@ -116,6 +116,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ON_FILES)
+@pytest.mark.slow
 def test_a_group_aggregation_over_files_is_not_refused_at_submit_for_what_is_computed_below(name: str) -> None:
     (pair,) = (pair for pair in everything() if pair.id == name)
     assert isinstance(pair, Restore)

@@ -56,6 +56,7 @@ def test_the_same_in_other_words_restores_right_and_is_recognised() -> None:
     assert {judged(name).outcome for name in unchanged} == {Outcome.COMPATIBLE}
 
 
+@pytest.mark.slow
 def test_nine_in_ten_that_restored_right_are_recognised(record_property: pytest.RecordProperty) -> None:
     right = [name for name, entry in measured().items() if entry["outcome"] == rows.RIGHT]
     missed = [name for name in right if judged(name).outcome is not Outcome.COMPATIBLE]

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.sql import ScriptError, parse_script
 from tests import corpus
 from tests.fuzzing import originals
-from tests.nightly import sample
+from tests.nightly import mostly_slow, sample
 from tests.reformatting import reformatted
 
 ENGINES = ("flink", "vvr")
@@ -86,7 +86,7 @@ SELECT m.customer, m.peak FROM (SELECT customer, price AS cost, placed FROM orde
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3", "4"])
-@pytest.mark.parametrize("name", sorted(KEPT_WHOLE))
+@pytest.mark.parametrize("name", mostly_slow(sorted(KEPT_WHOLE), 4))
 def test_what_the_plan_keeps_whole_is_the_same_in_another_layout(name: str, seed: str) -> None:
     text = TABLES + KEPT_WHOLE[name]
     other = reformatted(text, seed)
@@ -161,7 +161,7 @@ EDITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "before", "after"), EDITS)
+@pytest.mark.parametrize(("name", "before", "after"), mostly_slow(EDITS, 5))
 def test_what_is_kept_whole_still_differs_where_it_says_something_else(name: str, before: str, after: str) -> None:
     text = TABLES + KEPT_WHOLE[name]
     changed = text.replace(before, after, 1)

@@ -184,6 +184,7 @@ def test_conditional_source_options_are_unknown_on_vvr(key: str) -> None:
     assert check(Side(TABLES + BASE), Side(plain + BASE)).outcome is Outcome.COMPATIBLE
 
 
+@pytest.mark.slow
 def test_a_deep_expression_is_unknown_and_no_error() -> None:
     deep = "SELECT " + " + ".join(["a"] * 3000) + " FROM t;"
     for engine in ("vvr", "flink"):

@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import Basis, Consequence, Outcome, Report, Side
 from measure import results, rows
 from measure.pairs import PROGRAMS, load_pairs
 from measure.results import stated_consequence
+from tests.nightly import mostly_slow
 
 PAIRS = {pair.id: pair for pair in load_pairs("2.3", folder=PROGRAMS)}
 CONSEQUENCES = {
@@ -56,7 +57,9 @@ def test_windows_over_rows_stand_only_unchanged(pair: str) -> None:
         assert unchanged or engine == "flink" or {finding.basis for finding in report.deciding} == {Basis.INFERRED}
 
 
-@pytest.mark.parametrize("pair", sorted(pair for pair in PAIRS if pair.startswith(("notation", "group-by", "over"))))
+@pytest.mark.parametrize(
+    "pair", mostly_slow(sorted(pair for pair in PAIRS if pair.startswith(("notation", "group-by", "over"))), 6)
+)
 def test_a_move_between_sql_and_the_table_api_is_never_assumed_equal(pair: str) -> None:
     """On ``vvr`` no page speaks of it; on ``flink`` each that is called compatible names what was measured."""
     found = PAIRS[pair]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
+from tests.nightly import mostly_slow
 
 SCRIPT = """\
 CREATE TABLE {t} (a INT, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'kafka', 'topic' = 't');
@@ -91,7 +92,7 @@ def test_a_catalog_begins_with_its_own_database(kind: str) -> None:
         script("`default_catalog.default_database`."),
     ],
 )
-@pytest.mark.parametrize("engine", ["flink", "vvr"])
+@pytest.mark.parametrize("engine", mostly_slow(["flink", "vvr"], 2))
 def test_another_table_is_another_table(other: str, engine: str) -> None:
     sides = Side(script(), engine=engine), Side(other, engine=engine)
     assert check(*sides).outcome is not Outcome.COMPATIBLE

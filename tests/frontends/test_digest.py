@@ -24,6 +24,7 @@ from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan.nodes import Over
 from airflow_flinkcompat.plan.operators import AggregateOperator, OtherOperator, OverOperator, operators
 from airflow_flinkcompat.plan.origins import describe
+from tests.nightly import mostly_slow
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "table_api" / "digest"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -85,7 +86,7 @@ def test_what_comes_of_a_program(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", mostly_slow(FILES, 6))
 def test_how_a_program_is_judged_that_stays_as_it_is(name: str) -> None:
     """Refused or not to be read: never compatible. In a notation of the past: by the engine's version."""
     case = expected(name)

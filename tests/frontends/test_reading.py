@@ -90,6 +90,7 @@ WIDE = "".join(f"def g{n}(x): return x\n" for n in range(500)) + "".join(
     ],
     ids=["calls", "doubling", "signs", "sums", "loops", "mentions", "dictionaries", "texts"],
 )
+@pytest.mark.slow
 def test_work_is_bounded(body: str) -> None:
     before = time.process_time()
     with contextlib.suppress(ScriptError):

@@ -188,6 +188,7 @@ def test_no_jvm_outlives_its_owner(how: signal.Signals, tmp_path: Path) -> None:
     owner.stdout.close()
 
 
+@pytest.mark.slow
 def test_command_line_tells_errors(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "airflow_flinkcompat.local_flink", "--work-dir", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as other:

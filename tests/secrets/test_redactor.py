@@ -143,6 +143,7 @@ def test_redactors_join() -> None:
 
 @pytest.mark.parametrize("text", ["\\" * 100_000, "'" * 100_000, "a " * 50_000, "%25" * 30_000, "QUJD" * 30_000])
 @pytest.mark.parametrize("value", ["\\'a\\'b", "'a b c d", "%25%25", "+ + +a", "\\\\\\x"])
+@pytest.mark.slow
 def test_takes_time_in_proportion_to_the_text(text: str, value: str) -> None:
     redactor = Redactor.of([("${env.A}", value)])
     began = time.process_time()

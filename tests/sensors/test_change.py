@@ -25,6 +25,7 @@ from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
 from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.sensors import FlinkSqlChangeSensor
 from airflow_flinkcompat.triggers.change import FileChangeTrigger, fingerprint_of
+from tests.nightly import mostly_slow
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 from tests.operators.test_approval import ASKING, event
@@ -207,7 +208,7 @@ MISHAPS = {
 }
 
 
-@pytest.mark.parametrize("mishap", MISHAPS.values(), ids=MISHAPS)
+@pytest.mark.parametrize("mishap", mostly_slow(tuple(MISHAPS.values()), 4), ids=MISHAPS)
 def test_what_somebody_has_to_mend_is_waited_out(
     mishap: Mishap, deployed: Site, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
 ) -> None:

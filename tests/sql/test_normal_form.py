@@ -165,6 +165,7 @@ def test_a_reader_sees_the_statement_as_it_is_written() -> None:
     assert str(normal_words("SELECT  FROM `a` -- note")) == "SELECT FROM `a`"
 
 
+@pytest.mark.slow
 def test_a_long_chain_has_a_form() -> None:
     """A view or a statement that could not be bound is compared later, where nothing may fail any more."""
     chain = " + ".join(["a"] * 3000)

@@ -123,6 +123,7 @@ def _history(rows: int, keys: int, minutes: int, ordered: bool) -> list[tuple[in
 @pytest.mark.parametrize(
     ("keys", "minutes", "dense"), [(10, 60, True), (200, 60, True), (100_000, 60, False), (1000, 10_000, False)]
 )
+@pytest.mark.slow
 def test_the_first_rows_tell_whether_slices_pay(keys: int, minutes: int, dense: bool, ordered: bool) -> None:
     rows = _history(60_000, keys, minutes, ordered)
     true = len(rows) / len({row[:2] for row in rows})

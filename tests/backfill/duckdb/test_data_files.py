@@ -119,6 +119,7 @@ def test_a_duckdb_without_memory_makes_spark_do_it_all(
         ("", "d.csv", b"a,b\n", "DuckDB fails: Invalid Input Error: CSV Error on Line: 1"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_left_to_spark(history: Path, more: str, name: str, content: bytes, reason: str) -> None:
     (history / "in" / name).write_bytes(content)
     if content == b"a,b\n":
@@ -173,6 +174,7 @@ def test_plain_fields(tmp_path: Path, kind: str, field: str, value: object) -> N
         ),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_fields_that_are_not_plain_are_errors(tmp_path: Path, kind: str, fields: tuple[str, ...]) -> None:
     import duckdb
 
@@ -182,6 +184,7 @@ def test_fields_that_are_not_plain_are_errors(tmp_path: Path, kind: str, fields:
 
 
 @pytest.mark.parametrize("line", ["1,2", "1,2,3,", "1,2,3,4", "1,2,3,,", "1", " "])
+@pytest.mark.slow
 def test_a_line_of_another_number_of_fields_is_an_error(tmp_path: Path, line: str) -> None:
     import duckdb
 

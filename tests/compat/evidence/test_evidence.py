@@ -29,6 +29,7 @@ from airflow_flinkcompat.compat.rule import SAFE, Verdict, inferred, measured, t
 from measure import evidence as made
 from measure.flinks import VERSIONS
 from tests import golden
+from tests.nightly import mostly_slow
 from tests.sections import FixtureError
 
 CODE = Path(airflow_flinkcompat.compat.__file__).parent
@@ -262,7 +263,7 @@ def test_lists_of_versions_are_found(claimed: int) -> None:
     assert MADE_UP in evidence.measured_lines()
 
 
-@pytest.mark.parametrize("rule", COMPARED, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", mostly_slow(COMPARED, 6), ids=lambda rule: rule.code)
 def test_no_example_is_safe_on_a_version_that_is_only_named(rule: Any, claimed: int) -> None:
     assert unsafe(*example_sides(rule, "flink"), example_plans(rule.code)) is None
 
@@ -277,6 +278,7 @@ def test_nothing_changed_is_safe_on_a_version_that_is_only_named(claimed: int) -
     assert seen > 1000
 
 
+@pytest.mark.slow
 def test_where_it_was_measured_it_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other way round: with the restores themselves, the version is as good as the one they were run on."""
     table = {

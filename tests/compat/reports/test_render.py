@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
 from airflow_flinkcompat.compat.rule import PlanCover, Rule
+from tests.nightly import mostly_slow
 
 TABLES = """\
 CREATE TABLE orders (
@@ -124,7 +125,7 @@ def test_the_pairs_tell_of_every_outcome_on_both_engines() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- of any report
-@pytest.mark.parametrize("width", [72, 80, 100, 120])
+@pytest.mark.parametrize("width", mostly_slow([72, 80, 100, 120], 4))
 @pytest.mark.parametrize("name", PAIRS)
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     for line in render_text(report(PAIRS[name]), width).splitlines():
@@ -170,7 +171,7 @@ ONE_SIDED = {"deployment-added": "NEW DEPLOYMENT: ", "deployment-removed": "DELE
 
 
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
-@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", mostly_slow(ENTRIES, 6), ids=lambda rule: rule.code)
 def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rule, engine: str) -> None:
     found = judged(rule.code, engine)
     for text, heading in ((render_text(found), "What to do next"), (render_markdown(found), "### What to do next")):

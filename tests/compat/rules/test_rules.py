@@ -22,6 +22,7 @@ from airflow_flinkcompat.compat.reports.catalogue import (
 )
 from airflow_flinkcompat.compat.rule import Rule, RuleScope
 from airflow_flinkcompat.compat.rules import ALL
+from tests.nightly import mostly_slow
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -49,7 +50,7 @@ def test_the_example_is_read_whole(rule: Rule) -> None:
     assert rule.code in {"undeclared-table", "engine-version-changed"} or rule.example.old != rule.example.new
 
 
-@pytest.mark.parametrize("rule", ENTRIES, ids=lambda rule: rule.code)
+@pytest.mark.parametrize("rule", mostly_slow(ENTRIES, 6), ids=lambda rule: rule.code)
 def test_the_example_against_itself_is_unchanged(rule: Rule) -> None:
     for engine in ENGINES:
         old, new = example_sides(rule, engine)

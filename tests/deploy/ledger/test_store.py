@@ -33,6 +33,8 @@ from airflow_flinkcompat.model import JobSpec
 from tests.deploy.object_stores import GcsStandIn, S3StandIn, serving
 from tests.nightly import mostly_nightly
 
+pytestmark = pytest.mark.slow
+
 FAILED = FailedVersionEntry(version=JobVersion())
 ENTRY = DeployedEntry(job=JobSpec("INSERT INTO k SELECT * FROM s -- ü"), start=JobStart(job_id="j1"))
 
@@ -147,7 +149,6 @@ def _race(root: str, options: dict[str, Any], rounds: int, barrier: Barrier, won
     ("writers", "rounds", "manner"),
     mostly_nightly([(2, 10, "honours"), (2, 10, "overlooks"), (8, 20, "honours")]),
 )
-@pytest.mark.slow
 def test_processes_that_race_for_a_number(writers: int, rounds: int, manner: str, s3: S3StandIn, root: str) -> None:
     s3.manner = manner
     context = multiprocessing.get_context("spawn")
@@ -190,7 +191,6 @@ def test_a_writer_is_refused_while_another_holds_its_claim(
     assert ledger.append(ENTRY).number == 1
 
 
-@pytest.mark.slow
 def test_a_claim_stays_when_its_writer_is_killed(s3: S3StandIn, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its age does not say that it is dead: the user has to."""
     monkeypatch.setattr(store_module, "_CLAIM_SECONDS", 0.2)

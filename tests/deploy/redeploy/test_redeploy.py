@@ -55,6 +55,7 @@ from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.deploy.jobs import Side
 from tests.deploy.pretended import Pretended, number_ids
+from tests.nightly import mostly_slow
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
 V1, V2 = Side(SCRIPT), Side(SCRIPT, settings={"parallelism.default": "2"})
@@ -828,8 +829,10 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("fails", ["", "restore", "stop"])
-@pytest.mark.parametrize("when", ["before", "after"])
+KILLS = list(itertools.product(("before", "after"), ("", "restore", "stop")))
+
+
+@pytest.mark.parametrize(("when", "fails"), mostly_slow(KILLS, len(KILLS)))
 def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the n-th call of target and ledger, for every n there is: one job in the end, one stop, a whole ledger."""
     reached = 0

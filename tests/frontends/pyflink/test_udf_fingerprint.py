@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
+from tests.nightly import mostly_slow
 
 HEAD = """\
 from pyflink.table import EnvironmentSettings, TableEnvironment, DataTypes
@@ -125,7 +126,7 @@ def side(text: str, function: str, files: Mapping[str, str], value: int) -> Side
     return Side(script, engine="flink", language="python", files=filled)
 
 
-@pytest.mark.parametrize("name", SET)
+@pytest.mark.parametrize("name", mostly_slow(tuple(SET), 4))
 def test_what_is_set_elsewhere_is_another_function(name: str) -> None:
     text, function, files = SET[name]
     old, new = (side(text, function, files, value) for value in (2, 3))

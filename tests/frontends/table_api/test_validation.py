@@ -13,6 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import ENGINES, Outcome, Report, Side, check, render_text
+from tests.nightly import mostly_slow
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "table_api" / "invalid"
 HEAD = '''\
@@ -63,7 +64,7 @@ def test_what_flink_refuses_is_refused_with_place_reason_and_remedy(case: str, s
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mostly_slow(tuple(CASES), 6))
 def test_the_nearest_program_that_flink_takes_is_read_whole(case: str, engine: str) -> None:
     report = unchanged(CASES[case]["right"], engine, mode_of(case))
     assert [finding.rule for finding in report.findings] == ["unchanged"]

@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.engines.flink.upgrade.traits import told, traits
 from airflow_flinkcompat.compat.rule import SAFE
 from measure import evidence as made
 from tests.measured import RIGHT, Restore, connectors
+from tests.nightly import mostly_slow
 
 SOURCE = """
 CREATE TABLE trips (rider STRING, fare BIGINT, city STRING, tip DOUBLE, day_of DATE, at TIMESTAMP(3),
@@ -47,6 +48,7 @@ def messages(report: Report) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- the table
+@pytest.mark.slow
 def test_the_shipped_table_is_what_the_results_say() -> None:
     assert made.UPGRADES.read_text(encoding="utf-8") == made.upgrades_text(), "run `python -m measure --evidence`"
 
@@ -60,7 +62,7 @@ def test_what_went_wrong_differs_from_all_that_went_right() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ what was measured
-@pytest.mark.parametrize("pair", UPGRADES, ids=str)
+@pytest.mark.parametrize("pair", mostly_slow(UPGRADES, 4), ids=str)
 def test_what_was_measured_is_said(pair: Restore) -> None:
     report = check(*pair.sides())
     if pair.outcome == RIGHT:
@@ -83,7 +85,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     return pair
 
 
-@pytest.mark.parametrize("left_out", UPGRADES, ids=str, indirect=True)
+@pytest.mark.parametrize("left_out", mostly_slow(UPGRADES, 4), ids=str, indirect=True)
 def test_without_its_own_restore_nothing_wrong_is_compatible_and_nothing_right_incompatible(left_out: Restore) -> None:
     said = {each.verdict.outcome for each in verdict.judged(Change(*left_out.sides()))}
     assert not said & {*SAFE} if left_out.outcome != RIGHT else Outcome.INCOMPATIBLE not in said
