@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, Ledger, Options, StartFailed, deploy
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Ledger, Options, StartFailed, deploy
 from airflow_flinkcompat.deploy.redeploy import stopping, submitting
 from airflow_flinkcompat.deploy.target import (
     CheckpointStatistics,
@@ -15,9 +15,12 @@ from airflow_flinkcompat.deploy.target import (
     OffsetStatistics,
     RetainedCheckpoints,
     SavepointStore,
+    Sources,
+    SourceTable,
     SourceTables,
     Target,
 )
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.fake_target import FakeServer, FakeTarget
 from airflow_flinkcompat.testing.target_contract import CHANGED, SCRIPT, Connect, TargetContract, side
 
@@ -105,6 +108,35 @@ def test_what_it_cannot_do_is_said_and_nothing_is_assumed(tmp_path: Path) -> Non
             outcome="compatible",
             options=options,
         )
+
+
+class _TellsSources(FakeTarget):
+    """It says what a job reads, and not where its savepoints lie."""
+
+    def sources(self, job: JobSpec) -> Sources:
+        options = {"topic": "numbers", "properties.bootstrap.servers": "broker:9092"}
+        return Sources((SourceTable(("c", "d", "numbers"), "kafka", options),))
+
+
+def test_offsets_out_of_a_savepoint_that_cannot_be_read_are_refused_before_the_stop(tmp_path: Path) -> None:
+    target, ledger = _TellsSources(), Ledger(tmp_path, "orders")
+    assert isinstance(target, SourceTables)
+    options = Options(settle_seconds=0)
+    first = deploy(target, ledger, side(SCRIPT), checked_old_sha256=None, options=options)
+    written = len(ledger.entries())
+    with pytest.raises(DeployRefused, match=r"as-stored .* cannot be told on this target \(the fake target\): choose"):
+        deploy(
+            target,
+            ledger,
+            side(CHANGED),
+            start_mode="stateless",
+            offsets="as-stored",
+            checked_old_sha256=side(SCRIPT).digest(),
+            options=options,
+        )
+    assert target.running("orders") == (first.job_id,)
+    assert target.server.savepoints == {}
+    assert len(ledger.entries()) == written
 
 
 def test_a_job_that_ended_by_itself_is_no_start(tmp_path: Path) -> None:

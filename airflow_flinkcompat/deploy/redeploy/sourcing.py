@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.sources.choices import Offset
 from airflow_flinkcompat.deploy.sources.offsets import Beginning, check_hand_over, decide, trial, unknown_beginnings
-from airflow_flinkcompat.deploy.target import CANNOT_TELL, Sources, SourceTable, SourceTables, Start
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Sources, SourceTable, SourceTables, Start
 from airflow_flinkcompat.model import JobSpec
 
 
@@ -70,6 +70,11 @@ _NOWHERE = (
 
 def _require_reach(run: Run) -> None:
     """Raises DeployRefused: savepoints cannot be read from here."""
+    if not isinstance(run.target, SavepointStore):
+        raise DeployRefused(
+            f"the source offsets as-stored are read from the savepoint, and where that lies {CANNOT_TELL} "
+            f"({run.target}): choose earliest, latest, a moment, or script"
+        )
     root = savepoint_root(run)
     if root is None:
         return

@@ -34,6 +34,7 @@ from airflow_flinkcompat.deploy.target import (
     ClusterOptions,
     JobHistories,
     ManualStart,
+    SavepointStore,
     Snapshot,
 )
 from airflow_flinkcompat.model import StartMode
@@ -68,7 +69,7 @@ def start(
         resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
         wanted = JobStart(str(StartMode.STATELESS if from_nothing else resumed), stopped.savepoint)
         try:
-            settled = tuple(each.to_dict() for each in settle(beginnings, stopped.savepoint))
+            settled = tuple(each.to_dict() for each in settle(beginnings, _location(run, stopped.savepoint)))
         except PositionsUnknown as error:
             raise _failed(run, wanted, f"the job was not started: {error}", head) from None
         wanted = replace(wanted, offsets=settled if from_nothing else with_state(stopped.savepoint))
@@ -193,6 +194,13 @@ def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> S
     left = _end(run, run.append(failed))
     addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
     return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.savepoint, head)}")
+
+
+def _location(run: Run, savepoint: Snapshot | None) -> str | None:
+    """Where a savepoint can be read; None where there is none, or its target shows no places."""
+    if savepoint is None or not isinstance(run.target, SavepointStore):
+        return None
+    return run.target.location(savepoint)
 
 
 def _requested(run: Run, wanted: JobStart, request_id: str | None = None) -> JobStart:

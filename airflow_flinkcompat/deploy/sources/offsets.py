@@ -96,13 +96,13 @@ def decide(
     return tuple(found)
 
 
-def settle(beginnings: Sequence[Beginning], savepoint: str | None) -> tuple[Beginning, ...]:
-    """Give the as-stored ones their options, from the savepoint of the stop. Raises PositionsUnknown."""
+def settle(beginnings: Sequence[Beginning], location: str | None) -> tuple[Beginning, ...]:
+    """Give the as-stored ones their options, from the savepoint at ``location``. Raises PositionsUnknown."""
     if not any(beginning.stored for beginning in beginnings):
         return tuple(beginnings)
-    if savepoint is None:
+    if location is None:
         raise PositionsUnknown("the former job left no savepoint that tells where it stood")
-    positions = read_positions(savepoint)
+    positions = read_positions(location)
     return tuple(_settled(each, positions) if each.stored else each for each in beginnings)
 
 
