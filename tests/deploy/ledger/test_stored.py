@@ -9,14 +9,39 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_flinkcompat.deploy import Ledger
-from airflow_flinkcompat.deploy.ledger.entries import StepEntry
+from airflow_flinkcompat.deploy.ledger.entries import (
+    ENTRY_TYPES,
+    AdoptedEntry,
+    ApprovedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    DisposedEntry,
+    FailedEntry,
+    FailedVersionEntry,
+    InterruptedEntry,
+    JobStop,
+    LedgerEntry,
+    RejectedEntry,
+    Review,
+    RolledBackEntry,
+    RollingBackEntry,
+    StartedEntry,
+    StartingEntry,
+    StepEntry,
+    StoppedEntry,
+    StoppingEntry,
+    UnchangedEntry,
+)
 from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, TakenState, VertexState
+from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.tasks.base import side_of
 
 ROOT = Path(__file__).parents[2] / "fixtures" / "stored" / "ledger-1"
@@ -67,3 +92,63 @@ def test_the_jobs_it_holds_have_the_digest_that_was_stored(ledger: Ledger) -> No
     assert set(held) == {number for number, row in stored.items() if row["script"]}
     assert len({entry.sha256 for entry in held.values()}) == 5
     assert all(side_of(entry).sha256 == stored[number]["sha256"] for number, entry in held.items())
+
+
+# ------------------------------------------------------------------------------------- every type and key of 2026-11-23
+# ``ledger-2``: one entry of each type with every field filled, written by ``Ledger.append`` once starts and stops went
+# by request ids. Nothing may change these files either.
+TYPED = Ledger(ROOT.parent / "ledger-2", "orders").entries()
+STORED_TYPES = {
+    AdoptedEntry,
+    ApprovedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    DisposedEntry,
+    FailedEntry,
+    FailedVersionEntry,
+    InterruptedEntry,
+    RejectedEntry,
+    RolledBackEntry,
+    RollingBackEntry,
+    StartedEntry,
+    StartingEntry,
+    StoppedEntry,
+    StoppingEntry,
+    UnchangedEntry,
+}
+TYPED_FILES = sorted((ROOT.parent / "ledger-2" / "orders").glob("*.json"))
+
+
+@pytest.mark.parametrize(("entry", "path"), zip(TYPED, TYPED_FILES, strict=True), ids=lambda each: "")
+def test_a_filled_entry_of_each_type_is_read_whole(entry: LedgerEntry, path: Path) -> None:
+    row = json.loads(path.read_text("utf-8"))
+    kept = {key: value for key, value in row.items() if key not in BESIDE}
+    assert json.loads(json.dumps(entry.to_dict())) == kept
+    assert type(entry) in ENTRY_TYPES, "a type that knows what its keys say, not one that only hands them on"
+    empty = [each.name for each in fields(entry) if each.name != "passes_over" and not getattr(entry, each.name)]
+    assert empty == []
+
+
+def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
+    found = {type(entry): entry for entry in TYPED}
+    assert len(found) == len(TYPED)
+    assert set(found) == STORED_TYPES
+    stopped, deployed, adopted = found[StoppedEntry], found[DeployedEntry], found[AdoptedEntry]
+    assert isinstance(stopped, StoppedEntry)
+    assert stopped.stop == JobStop(
+        JobRef(f"{3:032}"), f"{4:032}", Snapshot("s3://b/chk/chk-16"), {"t-0": 12, "t-1": 7}, "s3://b/sp/stop-4",
+        Snapshot("s3://b/sp/savepoint-1"),
+        TakenState(Snapshot("s3://b/sp/savepoint-1"), {"v1": VertexState("Source: t[1]", 2, 4096)}, 17),
+    )  # fmt: skip
+    assert isinstance(deployed, DeployedEntry)
+    start = deployed.start
+    assert (start.start_mode, start.savepoint, start.request_id, start.job_id) == (
+        "savepoint", "s3://b/sp/savepoint-1", f"{1:032}", f"{2:032}",
+    )  # fmt: skip
+    assert start.offsets[0]["options"] == {"scan.startup.mode": "earliest-offset"}
+    assert deployed.review == Review("partial", "reports/orders-7.json", "ann")
+    assert deployed.job.functions == (FunctionDeclaration("f", "scalar", "java", "org.example.F"),)
+    assert isinstance(adopted, AdoptedEntry)
+    assert (adopted.job.language, adopted.job.variables, adopted.job.files) == (
+        "python", {"Q": "INSERT INTO k SELECT 1"}, {"helper.py": "sha256:aa"},
+    )  # fmt: skip
