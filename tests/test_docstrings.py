@@ -119,9 +119,22 @@ def raises(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Raise) and each.exc is not None for each in children) or any(map(raises, children))
 
 
+EXPORTING = frozenset(packages())
 EXPORTED = exported()
 PROTOCOLS = protocols(EXPORTED.values())
 DOCUMENTED = EXPORTED | PROTOCOLS
+
+
+def test_a_package_that_holds_something_says_what_it_exports() -> None:
+    """Else nothing of it would be looked at here."""
+    silent = []
+    for module in pkgutil.walk_packages(airflow_flinkcompat.__path__, f"{PREFIX}."):
+        if not module.ispkg or module.name in EXPORTING:
+            continue
+        own = vars(importlib.import_module(module.name))
+        if any(isinstance(each, (FunctionType, type)) for name, each in own.items() if not name.startswith("_")):
+            silent.append(module.name)
+    assert silent == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

@@ -21,6 +21,8 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
+__all__ = ["cli", "main"]
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="flinkcompat")

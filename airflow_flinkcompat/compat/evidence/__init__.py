@@ -13,6 +13,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+__all__ = [
+    "FILE",
+    "RIGHT",
+    "UPGRADES",
+    "Restores",
+    "Upgrade",
+    "lines_restored_right",
+    "measured_lines",
+    "restores",
+    "unknown_ids",
+    "upgrades",
+]
+
 RIGHT = "restored_right"
 """The one outcome after which a change is safe: ``restored_right_on_this_data`` and ``…_upsert_only`` are not."""
 FILE = "restores.json"

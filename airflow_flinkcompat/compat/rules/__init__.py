@@ -11,6 +11,8 @@ import pkgutil
 
 from airflow_flinkcompat.compat.rule import Rule, RuleScope
 
+__all__ = ["ALL", "BY_CODE"]
+
 
 def _load() -> tuple[Rule, ...]:
     found = [importlib.import_module(f"{__name__}.{module.name}").RULE for module in pkgutil.iter_modules(__path__)]
