@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ from airflow_flinkcompat.secrets import (
     resolve_value,
 )
 from airflow_flinkcompat.sql import ScriptError, Statement, parse_script
-from airflow_flinkcompat.sql.nodes import CreateTable, SetOption
+from airflow_flinkcompat.sql.nodes import CreateTable, ResetOption, SetOption
 
 # Where a start begins is decided here alone, never by a script. The old spellings still work in Flink.
 RECOVERY_KEYS = ("execution.state-recovery.", "execution.savepoint.", "execution.savepoint-restore-mode")
@@ -124,21 +124,23 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
             f"{rest[0].span}: a statement after the one that makes the job takes no part in it: move it up or remove it"
         )
     setup = parsed.statements[:index]
-    names = [value for statement in setup for key, value in _set_option(statement) if key == JOB_NAME]
-    return Prepared(setup, jobs[0], names[-1] if names else None)
+    return Prepared(setup, jobs[0], _options(setup).get(JOB_NAME))
 
 
 def set_options(script: str, source: str) -> dict[str, str]:
     """The options in force at the script's job: its SETs in order, a RESET takes them back."""
+    return _options(prepare(script, source).setup)
+
+
+def _options(setup: Iterable[Statement]) -> dict[str, str]:
     options: dict[str, str] = {}
-    for statement in prepare(script, source).setup:
+    for statement in setup:
         options.update(_set_option(statement))
-        if _leading_words(statement.text)[0] == "RESET":
-            key = statement.text.strip().rstrip(";").strip()[len("RESET") :].strip().strip("'")
-            if key:
-                options.pop(key, None)
-            else:
+        if isinstance(statement.tree, ResetOption):
+            if statement.tree.this is None:
                 options.clear()
+            else:
+                options.pop(statement.tree.this.name, None)
     return options
 
 

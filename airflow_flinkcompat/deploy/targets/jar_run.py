@@ -12,7 +12,7 @@ import zipfile
 from contextlib import suppress
 from typing import Any, Self
 
-from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
+from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -81,14 +81,26 @@ class JobManagerTarget(JobManagerJobs):
             **({"savepointPath": start.savepoint} if start.savepoint else {}),
         }
         try:
-            self._run(run)
+            started = self._run(run)
         except JobManagerError as error:
             if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
             if self.status(ref) is None:  # else it was submitted before
                 said = f"{job.source}: the JobManager refused the script: {error.reason}"
                 raise refusal(said, error.reason) from None
+        else:
+            self._require_own(job, started, ref)
         return Operation(Verb.START, request_id, ref)
+
+    def _require_own(self, job: JobSpec, started: str | None, wanted: JobRef) -> None:
+        """Raises SubmissionUnknown where no job was named, and TargetError where another one was, which is ended."""
+        if started is None:
+            raise SubmissionUnknown(f"{job.source}: the JobManager ran the script but named no job")
+        if started != wanted:
+            self._jobmanager.cancel(JobRef(started))
+            raise TargetError(
+                f"{job.source}: the JobManager started job {started} instead of {wanted}; it was cancelled"
+            )
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Ask for the stop once every task runs: a job that only begins ends as FAILED instead."""
@@ -104,11 +116,12 @@ class JobManagerTarget(JobManagerJobs):
         self._runner.register(resolved.redactor)
         return resolved.text
 
-    def _run(self, run: dict[str, Any]) -> None:
-        """Run a class by a jar that is there for this call only. Raises JobManagerError."""
+    def _run(self, run: dict[str, Any]) -> str | None:
+        """Run a class by a jar that is there for this call only; the job it made. Raises JobManagerError."""
         jar = self._jobmanager.upload_jar("flinkcompat.jar", _empty_jar())
         try:
-            self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS)
+            job = self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS).get("jobid")
+            return None if job is None else str(job)
         finally:
             with suppress(DeployError):  # it lies in a temporary folder of the JobManager
                 self._jobmanager.call("DELETE", f"jars/{jar}", idempotent=True)

@@ -22,6 +22,11 @@ def test_setup_then_job() -> None:
     assert prepared.job_name == "orders"
 
 
+@pytest.mark.parametrize("reset", ["RESET 'pipeline.name';", "RESET;"])
+def test_a_name_that_a_reset_took_back_is_none_of_the_job(reset: str) -> None:
+    assert prepare(f"SET 'pipeline.name' = 'x';\n{reset}\n{DDL}{INSERT};").job_name is None
+
+
 @pytest.mark.parametrize(
     ("job", "submitted", "explained"),
     [

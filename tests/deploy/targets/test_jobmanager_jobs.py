@@ -6,9 +6,11 @@ import httpx
 import pytest
 
 from airflow_flinkcompat.deploy import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.errors import SavepointFailed
-from airflow_flinkcompat.deploy.target import JobDescription, JobRef, JobVertex, Operation, Slots, Verb
+from airflow_flinkcompat.deploy.errors import SavepointFailed, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.target import JobDescription, JobRef, JobVertex, Operation, Slots, Start, Verb
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from airflow_flinkcompat.model import JobSpec
 from tests.deploy.flink.test_clients import Server, error, jobmanager, ok
 
 JOB = JobRef("a" * 32)
@@ -58,6 +60,44 @@ def test_a_cluster_that_does_not_answer_has_not_said_so() -> None:
         there.poll(ASKED)
     assert raised.value.unanswered
     assert not isinstance(raised.value, SavepointFailed)
+
+
+SCRIPT = """
+CREATE TEMPORARY TABLE s (a INT) WITH ('connector' = 'datagen');
+CREATE TEMPORARY TABLE k (a INT) WITH ('connector' = 'blackhole');
+INSERT INTO k SELECT a FROM s;
+"""
+
+
+def runs_as(answer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> tuple[JobManagerTarget, Server]:
+    there, server = target(
+        **{
+            "POST /jars/j/run": [ok(**answer)],
+            "DELETE /jars/j": [ok()],
+            "PATCH /jobs/r": [ok()],
+            "GET /jobs/overview": [ok(jobs=[{"jid": "b" * 32, "name": "x", "state": "CANCELED"}])],
+        }
+    )
+    monkeypatch.setattr(JobManager, "upload_jar", lambda *_: "j")
+    return there, server
+
+
+def test_the_job_that_the_answer_names_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, _ = runs_as({"jobid": JOB}, monkeypatch)
+    assert there.start(JobSpec(SCRIPT), Start(), JOB) == Operation(Verb.START, JOB, JOB)
+
+
+def test_another_job_than_the_one_that_was_asked_for_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, server = runs_as({"jobid": "b" * 32}, monkeypatch)
+    with pytest.raises(TargetError, match=f"started job {'b' * 32} instead of {JOB}; it was cancelled"):
+        there.start(JobSpec(SCRIPT), Start(), JOB)
+    assert any(asked == f"PATCH /jobs/{'b' * 32}" for asked, _ in server.asked)
+
+
+def test_an_answer_without_a_job_leaves_open_whether_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, _ = runs_as({}, monkeypatch)
+    with pytest.raises(SubmissionUnknown, match="named no job"):
+        there.start(JobSpec(SCRIPT), Start(), JOB)
 
 
 def test_jobs_are_described_by_their_vertices() -> None:
