@@ -49,18 +49,6 @@ class Start:
     def mode(self) -> StartMode:
         return StartMode.SAVEPOINT if self.savepoint else StartMode.STATELESS
 
-    @property
-    def options(self) -> dict[str, str]:
-        """Flink's options for it, all explicit, because a cluster's file may say otherwise.
-
-        Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
-        """
-        options = {
-            "execution.state-recovery.ignore-unclaimed-state": "false",
-            "execution.state-recovery.claim-mode": "NO_CLAIM",
-        }
-        return {**options, "execution.state-recovery.path": self.savepoint} if self.savepoint else options
-
 
 class Verb(StrEnum):
     """What an operation does: start a job, stop one with a savepoint, or take a savepoint of one that goes on."""

@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy import (
 )
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DisposedEntry, Review
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.targets import gateway
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, Side, wait_for
@@ -205,9 +206,9 @@ def test_state_that_was_dropped_without_a_word_is_rolled_back(
 ) -> None:
     """As on a cluster that is told to ignore state nobody claims: Flink starts the job, and its windows are empty."""
     first_deployment(run, files)
-    options = Start.options.fget  # type: ignore[attr-defined]
-    ignoring = property(lambda self: {**options(self), "execution.state-recovery.ignore-unclaimed-state": "true"})
-    monkeypatch.setattr(Start, "options", ignoring)
+    explicit = gateway._state_options
+    ignore = {"execution.state-recovery.ignore-unclaimed-state": "true"}
+    monkeypatch.setattr(gateway, "_state_options", lambda start: {**explicit(start), **ignore})
     with pytest.raises(RolledBack, match=r"is RUNNING, but state was dropped: no operator of the new job took that of"):
         run(Side(files.script(where=" WHERE amount > 1")))
     files.arrive("2.csv", SECOND)
