@@ -153,7 +153,7 @@ class RuleMatch:
     """A rule that fired: what it says, which differences it claims, the clauses on both sides.
 
     ``verdicts`` overrides the rule's own, by engine, where the pair decides it; ``notes`` is what the message says
-    besides on an engine.
+    besides on an engine; ``options`` are the keys of the options it speaks of.
     """
 
     message: str
@@ -165,6 +165,7 @@ class RuleMatch:
     fates: tuple[tuple[str, Fate], ...] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

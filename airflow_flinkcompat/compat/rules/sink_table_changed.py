@@ -124,7 +124,7 @@ def _options(change: Change, table: str, difference: Difference) -> Iterable[Rul
     connector = _declared(change, table)[0].option("connector")
     spreads = sinks.keeps_nothing(connector) and option(connector, TableUse.SINK, "sink.parallelism") is not None
     for match in option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr):
-        if spreads and "sink.parallelism" in match.message:
+        if spreads and "sink.parallelism" in match.options:
             spread = together(_spread(used.pair) for used in written)
             match = replace(match, verdicts={**match.verdicts, "flink": spread})
         yield match

@@ -47,6 +47,7 @@ def option_matches(
             difference.after_span,
             verdicts={"vvr": vvr, "flink": verdict},
             notes={"flink": f": {says}"},
+            options=tuple(keys),
         )
 
 
