@@ -488,7 +488,7 @@ OUTPUT_PASSES: tuple[Pass[Callable[[Output], Output]], ...] = (
 )
 """Applied to a whole pipeline."""
 PASSES: tuple[Pass[Any], ...] = (*CALL_PASSES, *CONDITION_PASSES, *NODE_PASSES, *FILTER_PASSES, *OUTPUT_PASSES)
-"""All of them, stage by stage. They apply whatever the engine is: ``engines`` says where that is taken to hold."""
+"""All of them, stage by stage."""
 
 
 def _below_key(leaf: Expression) -> Expression:

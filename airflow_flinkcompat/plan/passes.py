@@ -15,13 +15,12 @@ Function = TypeVar("Function")
 class Pass(Generic[Function]):
     """One normalising pass.
 
-    ``summary`` says what the planner does, ``seen_on`` is the version of Flink whose EXPLAIN or restore showed it, and
-    ``engines`` are those on whose plans it is taken to hold. ``apply`` does the same; what it takes and gives depends
-    on the stage at which the pass stands.
+    ``summary`` says what the planner does, and ``seen_on`` is the version of Flink whose EXPLAIN or restore showed it;
+    it is taken to hold on every engine. ``apply`` does the same; what it takes and gives depends on the stage at which
+    the pass stands.
     """
 
     name: str
     summary: str
     apply: Function
     seen_on: str = "2.3"
-    engines: tuple[str, ...] = ("flink", "vvr")
