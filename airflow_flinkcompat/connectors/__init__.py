@@ -23,6 +23,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.connectors.registry import catalogue, format_keys, lookup, option, sink, source
+from airflow_flinkcompat.connectors.startup import Startup
 
 __all__ = [
     "FORMATS",
@@ -37,6 +38,7 @@ __all__ = [
     "SinkFacts",
     "SinkState",
     "SourceFacts",
+    "Startup",
     "StoredPositions",
     "TableUse",
     "catalogue",

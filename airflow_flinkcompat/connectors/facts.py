@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from airflow_flinkcompat.connectors.startup import Startup
+
 
 class Known(StrEnum):
     """Whether something holds, where nobody may have looked."""
@@ -157,6 +159,7 @@ class SourceFacts:
         metadata: Whether it can hand out metadata columns.
         appends: Whether its rows are only ever added, as far as their format does not say otherwise.
         options: What each option does where the table is read.
+        startup: Where it begins that is given no state; None where that cannot be told.
         document: The page or class that says so.
     """
 
@@ -167,6 +170,7 @@ class SourceFacts:
     metadata: Known = Known.NOT_KNOWN
     appends: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
+    startup: Startup | None = None
     document: str = ""
 
 

@@ -18,7 +18,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 from airflow_flinkcompat.connectors.formats import format_option
 
-_NO_SOURCE, _NO_SINK, _NO_LOOKUP = SourceFacts(), SinkFacts(), LookupFacts()
+_UNKNOWN = ConnectorFacts(())
 
 
 def catalogue() -> Mapping[str, ConnectorFacts]:
@@ -44,6 +44,10 @@ def _read(folders: tuple[str, ...]) -> Mapping[str, ConnectorFacts]:
     return found
 
 
+def _facts(connector: str | None) -> ConnectorFacts:
+    return catalogue().get(connector or "", _UNKNOWN)
+
+
 def source(connector: str | None) -> SourceFacts:
     """What a connector's source keeps, and what is handed down into it.
 
@@ -53,8 +57,7 @@ def source(connector: str | None) -> SourceFacts:
     Returns:
         Facts that say "not known" where the catalogue lacks it.
     """
-    facts = catalogue().get(connector or "")
-    return facts.source if facts is not None and facts.source is not None else _NO_SOURCE
+    return _facts(connector).source or SourceFacts()
 
 
 def sink(connector: str | None) -> SinkFacts:
@@ -66,8 +69,7 @@ def sink(connector: str | None) -> SinkFacts:
     Returns:
         Facts that say "not known" where the catalogue lacks it.
     """
-    facts = catalogue().get(connector or "")
-    return facts.sink if facts is not None and facts.sink is not None else _NO_SINK
+    return _facts(connector).sink or SinkFacts()
 
 
 def lookup(connector: str | None) -> LookupFacts:
@@ -79,8 +81,7 @@ def lookup(connector: str | None) -> LookupFacts:
     Returns:
         Facts that say "not known" where the catalogue lacks it.
     """
-    facts = catalogue().get(connector or "")
-    return facts.lookup if facts is not None and facts.lookup is not None else _NO_LOOKUP
+    return _facts(connector).lookup or LookupFacts()
 
 
 def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
@@ -94,9 +95,7 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
     Returns:
         The fact; None where nothing is known of it.
     """
-    facts = catalogue().get(connector or "")
-    if facts is None:
-        return None
+    facts = _facts(connector)
     found = facts.option(use, key)
     return found if found is not None or not facts.formats else format_option(key)
 
@@ -110,5 +109,4 @@ def format_keys(connector: str | None) -> tuple[str, ...]:
     Returns:
         Their names, the first that is given counts; none where the catalogue lacks the connector.
     """
-    facts = catalogue().get(connector or "")
-    return () if facts is None else facts.formats
+    return _facts(connector).formats

@@ -14,7 +14,9 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     StoredPositions,
 )
+from airflow_flinkcompat.connectors.startup import Startup
 
+_MADE = Startup(itself="anew: it makes its rows")
 _FAKER = "README of flink-faker (0.5)"
 
 CONNECTORS = (
@@ -54,6 +56,7 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
+            startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",
         ),
     ),
@@ -67,6 +70,7 @@ CONNECTORS = (
             metadata=Known.NO,
             appends=Known.YES,
             options=(OptionFact("rows-per-second", Effect.TUNES, document=_FAKER),),
+            startup=_MADE,
             document="FlinkFakerTableSource (0.5): a NumberSequenceSource, which stores what it has counted to",
         ),
         lookup=LookupFacts(LookupSupport.SYNCHRONOUS, document="FlinkFakerTableSource (0.5): LookupFunctionProvider"),

@@ -11,6 +11,7 @@ from airflow_flinkcompat.connectors.facts import (
     StoredPositions,
     facts,
 )
+from airflow_flinkcompat.connectors.startup import BY_OFFSET, Startup
 
 _PAGE = "Flink CDC 3.5, connector page"
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
@@ -73,7 +74,7 @@ _OTHERS = (
 )
 
 
-def _source(options: tuple[OptionFact, ...], document: str) -> SourceFacts:
+def _source(options: tuple[OptionFact, ...], document: str, startup: Startup | None = None) -> SourceFacts:
     return SourceFacts(
         positions=StoredPositions.LOG,
         projection=Known.NO,
@@ -82,13 +83,31 @@ def _source(options: tuple[OptionFact, ...], document: str) -> SourceFacts:
         metadata=Known.YES,
         appends=Known.NO,
         options=options,
+        startup=startup,
         document=document,
     )
 
 
 CONNECTORS = (
     ConnectorFacts(("postgres-cdc",), _source(_POSTGRES, "PostgreSQLTableSource (3.5): SupportsReadingMetadata alone")),
-    ConnectorFacts(("mysql-cdc",), _source(_OTHERS, "MySqlTableSource (3.5): SupportsReadingMetadata alone")),
+    ConnectorFacts(
+        ("mysql-cdc",),
+        _source(
+            _OTHERS,
+            "MySqlTableSource (3.5): SupportsReadingMetadata alone",
+            Startup(
+                choices=BY_OFFSET,
+                option="scan.startup.mode",
+                default="initial",
+                more=(
+                    "scan.startup.timestamp-millis",
+                    "scan.startup.specific-offset.file",
+                    "scan.startup.specific-offset.pos",
+                    "scan.startup.specific-offset.gtid-set",
+                ),
+            ),
+        ),
+    ),
     *(
         ConnectorFacts((name,), _source(_OTHERS, f"{source} (3.5): SupportsReadingMetadata alone"))
         for name, source in (

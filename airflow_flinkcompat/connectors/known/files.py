@@ -12,6 +12,7 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     StoredPositions,
 )
+from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
 _MORE_OPERATORS = "it decides which operators are planned for the sink"
 
@@ -29,6 +30,7 @@ CONNECTORS = (
                 OptionFact("source.monitor-interval", Effect.TUNES, ("declarations-monitor-interval",)),
                 OptionFact("path", Effect.READ, document="FileSystem connector page; no restore was run"),
             ),
+            startup=Startup(choices={EARLIEST: {}}, itself="with all its files, those read before included"),
             document="FileSystemTableSource: takes projections, filters and metadata, no watermarks",
         ),
         SinkFacts(

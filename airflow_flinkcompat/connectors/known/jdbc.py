@@ -14,6 +14,7 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     StoredPositions,
 )
+from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
@@ -34,6 +35,7 @@ CONNECTORS = (
                 OptionFact("table-name", Effect.READ, document="JDBC connector page; no restore was run"),
                 OptionFact("url", Effect.READ, document="JDBC connector page; no restore was run"),
             ),
+            startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, those read before included"),
             document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",
         ),
         SinkFacts(

@@ -15,6 +15,7 @@ from airflow_flinkcompat.connectors.facts import (
     SourceFacts,
     StoredPositions,
 )
+from airflow_flinkcompat.connectors.startup import BY_OFFSET, EARLIEST, Startup
 
 _ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
 _STARTUP = (
@@ -95,6 +96,18 @@ _SOURCE = SourceFacts(
         OptionFact("value.fields-include", Effect.DECODING, _KEY),
         OptionFact("key.format", Effect.DECODING, _KEY),
     ),
+    startup=Startup(
+        choices=BY_OFFSET,
+        option="scan.startup.mode",
+        default="group-offsets",
+        more=(
+            "scan.startup.timestamp-millis",
+            "scan.startup.specific-offsets",
+            "properties.group.id",
+            "properties.auto.offset.reset",
+        ),
+        positions=True,
+    ),
     document="KafkaDynamicSource (5.0): SupportsReadingMetadata, SupportsWatermarkPushDown",
 )
 _SINK_PARALLELISM = OptionFact(
@@ -165,6 +178,7 @@ CONNECTORS = (
                 _SCAN_PARALLELISM,
                 OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
             ),
+            startup=Startup(choices={EARLIEST: {}}, itself="with the topic's earliest record, as always"),
             document="UpsertKafkaDynamicTableFactory (5.0): a KafkaDynamicSource that reads from the earliest offset",
         ),
         _UPSERT_SINK,

@@ -12,7 +12,9 @@ from airflow_flinkcompat.connectors.facts import (
     StoredPositions,
     facts,
 )
+from airflow_flinkcompat.connectors.startup import EARLIEST, ISO, LATEST, TIMESTAMP, Startup
 
+_POSITION = "source.init.position"
 _KINESIS = "Kinesis connector page (5.0)"
 _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
 _SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
@@ -73,6 +75,20 @@ CONNECTORS = (
                 *facts(Effect.BEGINNING, _KINESIS, "source.init.*", "scan.stream.initpos*", says=_BEGINNING),
                 *facts(Effect.TUNES, _KINESIS, "source.shard.discovery.interval", "source.shard.get-records.*"),
                 *facts(Effect.TUNES, _KINESIS, "source.reader.empty-records-fetch-interval"),
+            ),
+            startup=Startup(
+                choices={
+                    EARLIEST: {_POSITION: "TRIM_HORIZON"},
+                    LATEST: {_POSITION: "LATEST"},
+                    TIMESTAMP: {
+                        _POSITION: "AT_TIMESTAMP",
+                        "source.init.timestamp": ISO,
+                        "source.init.timestamp.format": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+                    },
+                },
+                option=_POSITION,
+                default="LATEST",
+                more=("source.init.timestamp",),
             ),
             document="KinesisDynamicSource (5.0): SupportsReadingMetadata alone; stores sequence numbers of shards",
         ),

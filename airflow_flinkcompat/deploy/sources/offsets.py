@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
-from airflow_flinkcompat.compat.startup_offsets import CONNECTORS, ISO, MILLIS, by_itself, options_that_count
+from airflow_flinkcompat.compat.startup_offsets import by_itself, options_that_count
+from airflow_flinkcompat.connectors.startup import BY_OFFSET, ISO, MILLIS
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.sources.choices import Choice, Offset, SourceOffsets, iso
 from airflow_flinkcompat.deploy.sources.positions import COMMITTED, PositionsUnknown, read_positions, specific_offsets
@@ -123,7 +125,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
     _require_no_hint(source, choice)
     if choice.kind is Offset.AS_STORED:
         return _as_stored(source, former)
-    connector = CONNECTORS.get(source.connector)
+    connector = connectors.source(source.connector).startup
     templates = connector.choices.get(choice.kind) if connector else None
     if templates is None:
         raise DeployRefused(_cannot(source, f"begin at {choice}"))
@@ -135,7 +137,7 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
 
 def _handed_over(source: SourceTable, start: SourceStart) -> Beginning:
     """At the moment from which the live job needs rows, where that is the time of the source's own records."""
-    connector = CONNECTORS.get(source.connector)
+    connector = connectors.source(source.connector).startup
     told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
     if told and start.time_column in source.record_time and not {*options_that_count(source.connector)} & source.hinted:
         begun = _begin(source, Choice(Offset.TIMESTAMP, datetime.fromisoformat(start.live_from)), ())
@@ -144,7 +146,7 @@ def _handed_over(source: SourceTable, start: SourceStart) -> Beginning:
 
 
 def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> Beginning:
-    connector = CONNECTORS.get(source.connector)
+    connector = connectors.source(source.connector).startup
     if connector is None or not connector.positions:
         raise DeployRefused(_cannot(source, "go on where the former job stood without its state"))
     topic = source.options.get("topic", "")
@@ -211,7 +213,7 @@ def _startup(choice: Choice | None, own: Mapping[str, str]) -> Mapping[str, str]
     """The startup options in force, in the words of Kafka's connector."""
     if choice is None or choice.kind is Offset.SCRIPT:
         return own
-    return _filled(CONNECTORS["kafka"].choices[choice.kind], choice)
+    return _filled(BY_OFFSET[choice.kind], choice)
 
 
 def _filled(templates: Mapping[str, str], choice: Choice) -> dict[str, str]:

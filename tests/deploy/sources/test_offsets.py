@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
-from airflow_flinkcompat.compat.startup_offsets import CONNECTORS, by_itself
+from airflow_flinkcompat.compat.startup_offsets import by_itself
+from airflow_flinkcompat.connectors import catalogue
 from airflow_flinkcompat.deploy import (
     DeployError,
     DeployRefused,
@@ -136,7 +137,7 @@ def test_every_source_says_how_it_begins_by_itself() -> None:
         "table orders begins by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
         "table rates begins with all its files, those read before included",
     ]
-    assert all(by_itself(connector, {}).startswith("begins ") for connector in [*CONNECTORS, "unheard-of", ""])
+    assert all(by_itself(connector, {}).startswith("begins ") for connector in [*catalogue(), "unheard-of", ""])
 
 
 # -------------------------------------------------------------------------------- what a savepoint tells

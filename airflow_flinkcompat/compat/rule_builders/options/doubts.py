@@ -81,7 +81,5 @@ def _together(connector: str | None, after: Options) -> str:
 
 def _format_of(prefix: str, after: Options) -> bool:
     """Whether a format is given under which options of this beginning are looked for."""
-    side, _, name = prefix.rpartition(".")
-    if side:
-        return after.get(f"{side}.format", "").lower() == name.lower()
-    return after.get("format", "").lower() == name.lower()
+    side, dot, name = prefix.rpartition(".")
+    return after.get(f"{side}{dot}format", "").lower() == name.lower()
