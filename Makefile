@@ -73,7 +73,7 @@ docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the r
 	@flinkcompat rules --write docs/rules
 
 test-fast: $(VENV)/.core-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
-	@HYPOTHESIS_PROFILE=quick pytest -m "not slow" --numprocesses 2 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+	@scripts/test_fast.sh $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
 	@$(WITH_JAVA) HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
