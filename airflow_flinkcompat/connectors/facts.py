@@ -43,6 +43,14 @@ class SinkState(StrEnum):
     NOT_KNOWN = "not known"
 
 
+class KeyDemand(StrEnum):
+    """What a sink asks for a primary key for."""
+
+    ALWAYS = "it takes no table without one"
+    FOR_UPDATES = "it takes results that change by one alone"
+    NOT_KNOWN = "not known"
+
+
 class LookupSupport(StrEnum):
     """How a connector looks rows up: one after the other, or as its option or a hint says."""
 
@@ -184,6 +192,7 @@ class SinkFacts:
         operators: How many operators stand for it in a job, None where it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         updates: Whether it takes results that change without a primary key.
+        primary_key: What Flink refuses its table for where that declares no primary key.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that says so.
@@ -194,6 +203,7 @@ class SinkFacts:
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
+    primary_key: KeyDemand = KeyDemand.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""

@@ -410,6 +410,10 @@ class OtherKind(StrEnum):
     """A query that could not be taken apart."""
 
 
+_HANDS_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
+"""Constructs whose rows are those of their inputs, so that they are taken back where those are."""
+
+
 @dataclass(frozen=True)
 class OtherOperator(Operator):
     """A construct of any other kind: ``attributes`` holds all it says, resolved, as named parts.
@@ -427,7 +431,9 @@ class OtherOperator(Operator):
 
     @property
     def appends(self) -> bool:
-        return False
+        if self.kind == OtherKind.MATCH_RECOGNIZE:
+            return True
+        return self.kind in _HANDS_ON and all(map(appends, self.segments))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

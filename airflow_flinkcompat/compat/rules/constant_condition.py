@@ -1,5 +1,5 @@
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -7,44 +7,89 @@ from airflow_flinkcompat.compat.changes.references import expressions
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.expressions import Expression, Literal, walk
-from airflow_flinkcompat.plan.operators import Output
-from airflow_flinkcompat.plan.origins import leaves
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.operators import Output, segments, sources
+from airflow_flinkcompat.plan.origins import OperatorColumn, SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Program
 
-COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "LIKE", "IS NULL", "IS NOT NULL"})
+_TESTS = frozenset({"IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS NULL", "IS NOT NULL"})
+COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "LIKE"}) | _TESTS
 CONDITIONS = COMPARISONS | {"AND", "OR", "NOT", "CASE", "IF", "COALESCE"}
 
 
-def _decided(part: Expression) -> bool:
-    """A condition over constants only, compared with NULL, or joined with TRUE or FALSE."""
-    function = getattr(part, "function", None)
-    if function not in CONDITIONS:
+def _decided(part: Expression, never_null: Set[str]) -> bool:
+    """A condition over constants only, on NULL or on what never is, on twice the same, or joined with TRUE or FALSE."""
+    if not isinstance(part, FunctionCall) or part.function not in CONDITIONS:
         return False
-    args = getattr(part, "args", ())
+    function, args = part.function, part.args
     if function in COMPARISONS:
         nulls = any(isinstance(arg, Literal) and arg.value is None for arg in args)
-        return nulls or all(isinstance(leaf, Literal) for leaf in leaves(part))
+        tested = function in _TESTS and any(_filled(arg, never_null) for arg in args)
+        same = function != "IN" and len(set(args)) < len(args)
+        return nulls or tested or same or all(isinstance(leaf, Literal) for leaf in leaves(part))
     return any(isinstance(arg, Literal) and isinstance(arg.value, bool) for arg in args)
 
 
-def doubtful(output: Output) -> list[Expression]:
-    """Conditions that the planner may decide while it plans, dropping what then reads nothing."""
-    found = [part for whole in expressions(output) for part in walk(whole) if _decided(part)]
-    filters = output.segment.filters
-    found += [part for part in filters if isinstance(part, Literal)]
-    # Several comparisons of one value with constants may contradict each other.
+def _filled(part: Expression, never_null: Set[str]) -> bool:
+    """Whether a value may never be NULL: a column that is declared so, or what is computed of such alone."""
+    match part:
+        case SourceColumn():
+            return part.column in never_null
+        case Literal():
+            return part.value is not None
+        case FunctionCall():
+            some = any if part.function in ("COALESCE", "IFNULL") else all
+            return bool(part.args) and some(_filled(arg, never_null) for arg in part.args)
+        case OperatorColumn(output=AggregateCall(function="COUNT")):
+            return True
+    return False
+
+
+def doubtful(output: Output, program: Program) -> list[Expression]:
+    """Conditions that the planner may decide while it plans, dropping what then reads nothing.
+
+    Args:
+        output: A query.
+        program: What declares its tables.
+
+    Returns:
+        Each condition once, or the value of which several together may ask what is never so.
+    """
+    read = {source.table for source in sources(output)}
+    tables = [table for table in program.tables if table.name in read]
+    never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
+    never_null.update(name for table in tables for name in table.primary_key)
+    found = [part for whole in expressions(output) for part in walk(whole) if _decided(part, never_null)]
+    for segment in segments(output):
+        filters = segment.filters
+        found += [part for part in filters if isinstance(part, Literal)]
+        inner = [part for whole in filters for part in walk(whole) if isinstance(part, FunctionCall)]
+        anded = [part.args for part in inner if part.function == "AND"]
+        denied = [part.args[0] for part in inner if part.function == "NOT"]
+        neither = [part.args for part in denied if isinstance(part, FunctionCall) and part.function == "OR"]
+        for together in (filters, *anded, *neither):
+            found += _contradictory(together)
+    return list(dict.fromkeys(found))
+
+
+def _contradictory(together: Iterable[Expression]) -> list[Expression]:
+    """The values of which conditions that are to hold together ask several things, and what is asked for both ways."""
     compared: Counter[Expression] = Counter()
-    for part in filters:
+    every = set(together)
+    denied = [part.args[0] for part in every if isinstance(part, FunctionCall) and part.function == "NOT"]
+    for part in (*every, *denied):
         args = [arg for arg in getattr(part, "args", ()) if not isinstance(arg, Literal)]
         if getattr(part, "function", None) in COMPARISONS and len(args) == 1:
             compared[args[0]] += 1
-    return found + [value for value, times in compared.items() if times > 1]
+        elif isinstance(part, SourceColumn):
+            compared[part] += 1
+    return [value for value, times in compared.items() if times > 1] + [part for part in denied if part in every]
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if not pair.changed:
         return
-    old, new = (doubtful(side) for side in (pair.old, pair.new))
+    old, new = doubtful(pair.old, pair.old_program), doubtful(pair.new, pair.new_program)
     if old or new:
         yield RuleMatch(
             "a condition may be decided while the query is planned, which drops what then reads nothing",

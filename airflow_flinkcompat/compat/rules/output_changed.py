@@ -2,7 +2,7 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.ranking import is_number
+from airflow_flinkcompat.compat.changes.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
@@ -132,10 +132,14 @@ def computed_columns(output: Output) -> list[Expression]:
 
 
 def _seen(pair: PipelinePair) -> Verdict | None:
-    tops = sinks.tops(pair)
-    if isinstance(tops[0], RankOperator) and isinstance(tops[1], RankOperator):
+    old, new = sinks.tops(pair)
+    if isinstance(old, RankOperator) and isinstance(new, RankOperator):
+        programs = pair.old_program, pair.new_program
+        added_alone = all(map(flink_ranking.appends_only, (old.segment, new.segment), programs))
+        if (stores_no_row(old) or stores_no_row(new)) and not added_alone:
+            return None  # where rows are taken back, whole rows are kept by another operator
         shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
-        return flink_ranking.projected(tops[0], tops[1], only_number=shown[0] == shown[1])
+        return flink_ranking.projected(old, new, only_number=shown[0] == shown[1])
     return seen_above(pair)
 
 

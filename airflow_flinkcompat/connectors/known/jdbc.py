@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     Effect,
+    KeyDemand,
     Known,
     LookupFacts,
     LookupSupport,
@@ -43,6 +44,7 @@ CONNECTORS = (
             operators=1,
             upserts=Known.YES,
             updates=Known.NO,
+            primary_key=KeyDemand.FOR_UPDATES,
             options=(
                 OptionFact("url", Effect.TARGET, ("sk-group-jdbc-url",)),
                 OptionFact("table-name", Effect.TARGET, ("sk-stateless-jdbc-table", "sk-group-jdbc-table")),

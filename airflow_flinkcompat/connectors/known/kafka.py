@@ -7,6 +7,7 @@ from dataclasses import replace
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     Effect,
+    KeyDemand,
     Known,
     ListedPlaces,
     OptionFact,
@@ -148,6 +149,7 @@ _UPSERT_SINK = SinkFacts(
     operators=2,
     upserts=Known.YES,
     updates=Known.NO,
+    primary_key=KeyDemand.ALWAYS,
     options=(
         OptionFact("topic", Effect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
         OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),

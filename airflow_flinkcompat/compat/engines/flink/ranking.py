@@ -146,7 +146,7 @@ def row(ranking: Ranking) -> Verdict:
     """Another row goes in: what is stored is read as if it were the new one."""
     old, new = ranking.old, ranking.new
     if stores_no_row(old) and stores_no_row(new):
-        plain = all(isinstance(side.segment.origin, Source) and _bare(side) for side in (old, new))
+        plain = _both(ranking, _plain)
         seen = right("dd-pa-col-swap", note="only that a key was seen is stored")
         return seen if plain else unmeasured("only columns as they stand in the table were measured")
     ids = ("t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "dd-pd-add-col", "dd-pd-col-swap", "wd-col-add")
@@ -182,9 +182,10 @@ def _by_layout(same: bool | None) -> Consequence | None:
     return None if same is None else WRONG if same else REFUSED
 
 
-def _bare(rank: RankOperator) -> bool:
-    segment = rank.segment
-    return all(isinstance(column, SourceColumn) for column in rank.row) and not (segment.functions or segment.windows)
+def _plain(rank: RankOperator, program: Program) -> bool:
+    """Over columns as they stand in a table that only appends."""
+    bare = all(isinstance(column, SourceColumn) for column in rank.row) and not rank.segment.windows
+    return bare and appends_only(rank.segment, program)
 
 
 def _both(ranking: Ranking, holds: Callable[[RankOperator, Program], bool]) -> bool:

@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
 from airflow_flinkcompat.compat.changes.diff_fields import operator_parts
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.plan.lineage import resolve_operators
-from airflow_flinkcompat.plan.operators import RankOperator, operators
+from airflow_flinkcompat.plan.operators import RankKind, RankOperator, operators
 from tests.measured import RIGHT, everything
 
 COLUMNS = "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts"
@@ -404,3 +404,45 @@ def test_every_part_of_a_ranking_is_compared() -> None:
     for change, parts in changes:
         other = operator_parts(rank(straight(**change)))
         assert {part for part in base if base[part] != other[part]} == parts, change
+
+
+_FIRST_ROW = (
+    "CREATE TABLE orders (a STRING, b BIGINT, c BIGINT, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'o', "
+    "'properties.bootstrap.servers' = 'kafka:9092', 'format' = '{format}');\n"
+    "CREATE TABLE firsts (a STRING, b BIGINT) WITH ('connector' = 'print');\n"
+    "INSERT INTO firsts SELECT a, {column} FROM (\n"
+    "SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY pt) AS r FROM {rows}) WHERE r = 1;"
+)
+_UNITED = "(SELECT * FROM orders UNION ALL SELECT * FROM orders)"
+
+
+@pytest.mark.parametrize("column", ["c", "b + 1"])
+@pytest.mark.parametrize(
+    ("format", "rows", "outcome"),
+    [
+        ("json", "orders", Outcome.COMPATIBLE),
+        ("debezium-json", "orders", Outcome.UNKNOWN),  # a Rank that keeps whole rows (EXPLAIN, 2.3.0)
+        ("json", _UNITED, Outcome.UNKNOWN),
+    ],
+)
+def test_the_first_row_of_a_key_is_kept_as_a_flag_over_added_rows_alone(
+    format: str, rows: str, outcome: Outcome, column: str
+) -> None:
+    old, new = (_FIRST_ROW.format(format=format, rows=rows, column=each) for each in ("b", column))
+    assert check(Side(old, engine="flink"), Side(new, engine="flink")).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (_UNITED, RankKind.DEDUPLICATION),
+        ("(SELECT * FROM orders LIMIT 5)", RankKind.DEDUPLICATION),
+        ("(SELECT a, SUM(b) AS b, PROCTIME() AS pt FROM orders GROUP BY a UNION ALL SELECT a, b, pt FROM orders)",
+         RankKind.TOP_N),
+    ],
+)  # fmt: skip
+def test_deduplication_of_united_rows_is_planned_as_one(rows: str, kind: RankKind) -> None:
+    """As ``EXPLAIN`` of 2.3.0 shows: Deduplicate over Union and Limit, Rank where a branch takes rows back."""
+    (output,) = Side(_FIRST_ROW.format(format="json", rows=rows, column="b")).outputs[0].values()
+    assert isinstance(output.segment.origin, RankOperator)
+    assert output.segment.origin.kind is kind

@@ -1,0 +1,173 @@
+"""Whether a sink takes results that change: what a query hands on, and what its sink can do with it.
+
+Flink's planner asks the same (``FlinkChangelogModeInferenceProgram``); how it sees each operator was asked of a 2.3.0
+planner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
+from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    OtherKind,
+    OtherOperator,
+    Output,
+    OverOperator,
+    RankKind,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.program import Pipeline, Program
+
+_OUTER = ("LEFT", "RIGHT", "FULL")
+_AS_THEIR_INPUTS = (OtherKind.UNION_ALL, OtherKind.LIMIT)
+
+
+def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) -> Iterator[Fault]:
+    """What Flink refuses of an INSERT because its results change.
+
+    Args:
+        output: The query, resolved.
+        pipeline: The INSERT.
+        program: What declares its tables.
+        sink: The table it writes into.
+
+    Yields:
+        At most one fault.
+    """
+    if dict(pipeline.settings).get("execution.runtime-mode", "").lower() in ("batch", "automatic"):
+        return
+    change, takes = changes(output.segment, pipeline, program), takes_changes(sink)
+    if change is Known.NO or takes is Known.YES:
+        return
+    certain = change is Known.YES and takes is Known.NO
+    results = "the results of the query change" if change is Known.YES else "the results of the query may change"
+    if certain:
+        taken = f"and sink {sink.name} ({sink.option('connector')}) takes such by a primary key alone"
+        if connectors.sink(sink.option("connector")).upserts is Known.NO:
+            taken = f"and sink {sink.name} ({sink.option('connector')}) takes rows that are only added"
+            yield Fault("changing results", f"{results}, {taken}; write them into a sink that takes updates")
+            return
+        yield Fault("changing results", f"{results}, {taken}; declare PRIMARY KEY (…) NOT ENFORCED")
+        return
+    yield Fault("changing results", f"{results}, and sink {sink.name} may not take such", certain=False)
+
+
+def takes_changes(sink: Table) -> Known:
+    """Whether a sink takes results that change.
+
+    Args:
+        sink: Its table.
+
+    Returns:
+        What the catalogue says of its connector, its format and its primary key.
+    """
+    connector = sink.option("connector")
+    facts = connectors.sink(connector)
+    if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
+        return Known.YES
+    formats = [name for key in connectors.format_keys(connector) if (name := sink.option(key))]
+    if formats:
+        format = FORMATS.get(formats[0].lower())
+        if format is None:
+            return Known.NOT_KNOWN
+        if format.appends is Known.NO and facts.upserts is Known.NO:
+            return Known.YES
+    if facts.upserts is Known.NO:
+        return facts.updates
+    if facts.primary_key is KeyDemand.ALWAYS:  # a table without one is refused whatever is written into it
+        return Known.YES
+    return Known.NO if facts.primary_key is KeyDemand.FOR_UPDATES else Known.NOT_KNOWN
+
+
+def changes(segment: StatelessSegment, pipeline: Pipeline, program: Program) -> Known:
+    """Whether rows that leave a stretch may be taken back or replaced.
+
+    Args:
+        segment: A stretch of the query.
+        pipeline: The INSERT.
+        program: What declares its tables.
+
+    Returns:
+        ``YES`` and ``NO`` where that is sure.
+    """
+    match segment.origin:
+        case Source():
+            return _of_source(segment, program)
+        case AggregateOperator() as operator:
+            return _of_aggregation(operator, pipeline)
+        case RankOperator() as operator:
+            return _of_ranking(operator, pipeline, program)
+        case JoinOperator() as operator:
+            return _of_join(operator, pipeline, program)
+        case OverOperator() as operator:
+            return changes(operator.segment, pipeline, program)
+        case OtherOperator(kind=OtherKind.MATCH_RECOGNIZE):
+            return Known.NO
+        case OtherOperator(kind=OtherKind.SORT_LIMIT):
+            return Known.YES
+        case OtherOperator() as operator if operator.kind in _AS_THEIR_INPUTS:
+            return _worst(changes(each, pipeline, program) for each in operator.segments)
+        case OtherOperator():
+            return Known.NOT_KNOWN
+    return Known.NO
+
+
+def _of_source(segment: StatelessSegment, program: Program) -> Known:
+    origin = segment.origin
+    if appends_only(segment, program) or not isinstance(origin, Source):
+        return Known.NO
+    table = next((each for each in program.tables if each.name == origin.table), None)
+    if table is None or origin.hints:
+        return Known.NOT_KNOWN
+    connector = table.option("connector")
+    if connectors.source(connector).appends is Known.NO:
+        return Known.YES
+    names = [name for key in connectors.format_keys(connector) if (name := table.option(key))]
+    format = FORMATS.get(names[0].lower()) if names else None
+    return Known.YES if format is not None and format.appends is Known.NO else Known.NOT_KNOWN
+
+
+def _of_aggregation(operator: AggregateOperator, pipeline: Pipeline) -> Known:
+    if not operator.windowed:
+        return Known.YES
+    legacy = operator.kind is AggregateKind.GROUP_WINDOW
+    return Known.NOT_KNOWN if legacy and emission.repeating(pipeline) else Known.NO
+
+
+def _of_ranking(operator: RankOperator, pipeline: Pipeline, program: Program) -> Known:
+    if operator.window is not None:
+        return Known.NO
+    below = changes(operator.segment, pipeline, program)
+    first = operator.first == operator.last == 1 and bool(operator.order) and operator.order[0][1]
+    if not first or below is Known.YES:
+        return Known.YES
+    return below if operator.kind is RankKind.DEDUPLICATION else Known.NOT_KNOWN
+
+
+def _of_join(operator: JoinOperator, pipeline: Pipeline, program: Program) -> Known:
+    inputs = [changes(each, pipeline, program) for each in operator.segments]
+    match operator.form:
+        case JoinForm.WINDOW | JoinForm.INTERVAL:
+            return Known.NO
+        case JoinForm.LOOKUP | JoinForm.TEMPORAL:
+            return inputs[0]
+        case JoinForm.REGULAR:
+            return Known.YES if operator.join in _OUTER else _worst(inputs)
+    return Known.NOT_KNOWN
+
+
+def _worst(found: Iterable[Known]) -> Known:
+    each = set(found)
+    return next((known for known in (Known.YES, Known.NOT_KNOWN) if known in each), Known.NO)

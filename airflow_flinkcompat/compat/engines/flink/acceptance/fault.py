@@ -1,0 +1,20 @@
+"""What Flink refuses of a statement, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something for which Flink refuses an INSERT, or may refuse it.
+
+    Attributes:
+        kind: What is at fault, by which the faults of two versions of a query are told apart.
+        message: What is wrong and what to write instead.
+        certain: False where it depends on something that the script does not tell.
+    """
+
+    kind: str
+    message: str
+    certain: bool = True

@@ -1,0 +1,71 @@
+"""A query with its tables: everything for which Flink refuses it, and what of that a new version brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.engines.flink.acceptance import changelog, columns, tables
+from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.operators import Output
+from airflow_flinkcompat.plan.program import Pipeline, Program
+
+
+@dataclass(frozen=True)
+class Query:
+    """One INSERT: as it stands, resolved, and the program it stands in."""
+
+    pipeline: Pipeline
+    output: Output
+    program: Program
+
+
+def faults(query: Query) -> tuple[Fault, ...]:
+    """Everything for which Flink refuses a query, or may refuse it.
+
+    Args:
+        query: The query.
+
+    Returns:
+        Each fault once. None of a script that alters tables, whose columns are not followed.
+    """
+    if any(each.kind == "Alter" and each.subject[0] == "TABLE" for each in query.program.other_statements):
+        return ()
+    return tuple(dict.fromkeys(_faults(query)))
+
+
+def brought(old: Query, new: Query) -> tuple[Fault, ...]:
+    """The faults of a new version that its old one did not have.
+
+    What the old version has too does not keep it from running, whatever is thought of it here.
+
+    Args:
+        old: The query that runs.
+        new: The one that is to run.
+
+    Returns:
+        The faults of the new one, but for those of a kind that the old one has as well.
+    """
+    before = faults(old)
+    return tuple(
+        fault
+        for fault in faults(new)
+        if not any(each.kind == fault.kind and (each.certain or not fault.certain) for each in before)
+    )
+
+
+def _faults(query: Query) -> Iterator[Fault]:
+    sink = query.pipeline.sink
+    scans = (node for node in walk_nodes(sink.input) if isinstance(node, Scan) and not _other_options(node.hints))
+    for table in dict.fromkeys(scan.table for scan in scans):
+        yield from tables.faults(table, sink=False)
+    yield from columns.faults(sink)
+    if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
+        yield from tables.faults(sink.table, sink=True)
+        yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
+
+
+def _other_options(hints: tuple[tuple[str, str], ...]) -> bool:
+    """Whether a hint gives a table other options than it declares."""
+    return any(name.upper() == "OPTIONS" for name, _ in hints)

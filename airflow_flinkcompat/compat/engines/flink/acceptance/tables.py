@@ -1,0 +1,159 @@
+"""Whether Flink takes the declaration of a table in use: watermark, keys, and what its format holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
+from airflow_flinkcompat.plan.expressions import FunctionCall
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
+
+_KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
+_LONGEST_TIME = 3
+"""Digits of a second that a time attribute has at most."""
+_NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
+
+
+def faults(table: Table, *, sink: bool) -> Iterator[Fault]:
+    """What Flink refuses of a table's declaration.
+
+    Args:
+        table: The table.
+        sink: Whether it is written, not read.
+
+    Yields:
+        The faults.
+    """
+    if table.declared:
+        yield from _watermark(table)
+        yield from _key(table, sink)
+        yield from _key_fields(table)
+        yield from _format(table)
+
+
+def _watermark(table: Table) -> Iterator[Fault]:
+    if table.watermark is None:
+        return
+    name = table.watermark.column
+    column = next((each for each in table.columns if each.name == name), None)
+    if column is None:
+        yield Fault("watermark", f"table {table.name} has no column {name} for its watermark; name one that it has")
+        return
+    computed = dict(table.computed).get(name)
+    if isinstance(computed, FunctionCall) and computed.function == "PROCTIME":
+        yield Fault("watermark", f"{name} of table {table.name} is processing time, which takes no WATERMARK; drop it")
+        return
+    value = table.watermark.expression.type
+    for what, type in ((f"column {name}", column.type), ("the expression", value)):
+        if type.is_known and not _time(type):
+            yield Fault(
+                "watermark",
+                f"{what} of the watermark of table {table.name} is a {type.with_nullability(True)}; it takes a "
+                "TIMESTAMP(3) or a TIMESTAMP_LTZ(3), say a computed column with a CAST",
+            )
+            return
+    if column.type.is_known and value.is_known and value.name != column.type.name:
+        yield Fault(
+            "watermark",
+            f"the watermark of table {table.name} is computed as a {value.with_nullability(True)} of a "
+            f"{column.type.with_nullability(True)}; both have to be the one or the other",
+        )
+
+
+def _time(type: DataType) -> bool:
+    return type.name in TIMESTAMPS and bool(type.parameters) and type.parameters[0] <= _LONGEST_TIME
+
+
+def _key(table: Table, sink: bool) -> Iterator[Fault]:
+    names = {column.name for column in table.columns}
+    for name in table.primary_key:
+        if name not in names:
+            yield Fault("primary key", f"table {table.name} has no column {name} for its PRIMARY KEY; name one it has")
+        elif name not in table.physical:
+            yield Fault("primary key", f"{name} of table {table.name} is not stored, so it can be in no PRIMARY KEY")
+    connector = table.option("connector")
+    if sink and not table.primary_key and connectors.sink(connector).primary_key is KeyDemand.ALWAYS:
+        yield Fault("primary key", f"{connector} takes no table without PRIMARY KEY, and {table.name} declares none")
+    format = FORMATS.get((_value_format(table) or "").lower())
+    if connector == "kafka" and table.primary_key and format is not None and format.appends is Known.YES:
+        yield Fault(
+            "primary key",
+            f"kafka takes no PRIMARY KEY with format {format.name}, as table {table.name} has it; take upsert-kafka, or"
+            " drop the key",
+        )
+
+
+def _value_format(table: Table) -> str | None:
+    return next(
+        (name for key in connectors.format_keys(table.option("connector")) if (name := table.option(key))), None
+    )
+
+
+def _key_fields(table: Table) -> Iterator[Fault]:
+    fields, format = table.option(_KEY_FIELDS), table.option(_KEY_FORMAT)
+    if table.option("connector") != "kafka" or (fields is None and format is None):
+        return
+    if fields is None or format is None:
+        missing, given = (_KEY_FORMAT, _KEY_FIELDS) if format is None else (_KEY_FIELDS, _KEY_FORMAT)
+        yield Fault("key.fields", f"table {table.name} has the option '{given}' without '{missing}'; give both")
+        return
+    prefix = table.option("key.fields-prefix") or ""
+    for name in _split(fields):
+        if name not in table.physical:
+            yield Fault("key.fields", f"'{_KEY_FIELDS}' of table {table.name} names {name}, which is no stored column")
+        elif not name.startswith(prefix):
+            yield Fault("key.fields", f"{name} in '{_KEY_FIELDS}' of table {table.name} does not begin with {prefix!r}")
+    if prefix and (table.option("value.fields-include") or "ALL").upper() != "EXCEPT_KEY":
+        yield Fault(
+            "key.fields",
+            f"'key.fields-prefix' of table {table.name} asks for 'value.fields-include' = 'EXCEPT_KEY'",
+        )
+
+
+def _split(fields: str) -> list[str]:
+    return [name.strip() for name in fields.split(";") if name.strip()]
+
+
+def _format(table: Table) -> Iterator[Fault]:
+    name = (_value_format(table) or "").lower()
+    kept = table.stored
+    key = _split(table.option(_KEY_FIELDS) or "")
+    partitions = table.partitioned_by if table.option("connector") == "filesystem" else ()
+    if (table.option("value.fields-include") or "ALL").upper() == "EXCEPT_KEY":
+        kept = tuple(column for column in kept if column.name not in key)
+    yield from _held(table, name, tuple(column for column in kept if column.name not in partitions))
+    if key and (key_format := table.option(_KEY_FORMAT)):
+        yield from _held(table, key_format.lower(), tuple(each for each in table.stored if each.name in key))
+
+
+def _held(table: Table, format: str, columns: tuple[Column, ...]) -> Iterator[Fault]:
+    if format == "raw" and len(columns) > 1:
+        yield Fault("format", f"format raw holds one column, and table {table.name} has {len(columns)} for it")
+        return
+    for column in columns:
+        if column.type.is_known and not _holds(format, column.type):
+            yield Fault(
+                "format",
+                f"format {format} holds no {column.type.with_nullability(True)}, as {column.name} of table "
+                f"{table.name} is; declare it as another type, or take another format",
+            )
+
+
+def _holds(format: str, type: DataType) -> bool:
+    """Whether Flink makes a format for a column of this type (every type was asked of a 2.3.0 planner)."""
+    match format:
+        case "raw":
+            return type.name not in _NO_RAW
+        case "csv":
+            nested = type.name in ("ARRAY", "ROW") and not any(element.elements for element in type.elements)
+            return nested or not type.elements
+        case "avro" | "avro-confluent":
+            return type.name != "TIMESTAMP" or type.parameters[0] <= _LONGEST_TIME * 2
+    if format == "json" or format.endswith("-json"):
+        if type.name in ("MAP", "MULTISET") and type.elements[0].name not in CHARACTERS:
+            return False
+        return all(_holds(format, element) for element in type.elements)
+    return True
