@@ -22,7 +22,8 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.target import Start
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
+from airflow_flinkcompat.deploy.targets.gateway import state_options
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
@@ -220,7 +221,7 @@ class Bench:
                 _put(rows, old.folder, "before")
                 _put(rows, old.folder, "after")
         try:
-            with self._job(new, old.folder, run, Start(old.path)) as job_id:
+            with self._job(new, old.folder, run, Start(Snapshot(old.path))) as job_id:
                 wait_running(self._jobs, job_id)
                 wait_read(self._jobs, job_id, arrival(new.script, "after"), _filling(new, old.folder, "after"))
                 return None, None, _without(self._rows(run, old.folder), old.written)
@@ -241,9 +242,9 @@ class Bench:
         try:
             yield job_id
         finally:
-            status = self._target.status(job_id)
+            status = self._target.status(JobRef(job_id))
             if status and not status.terminal:
-                self._target.cancel(job_id)
+                self._target.cancel(status.job_id)
 
     def _submit(self, script: str, side: Side, start: Start) -> str:
         settings = {**SETTINGS, **dict(side.settings)}
@@ -254,7 +255,7 @@ class Bench:
         if self._pyflink is None:
             raise MeasureError("a program needs PyFlink")
         try:
-            (job_id,) = self._pyflink.submit(script, "pair.py", {**settings, **start.options, **self._cluster})
+            (job_id,) = self._pyflink.submit(script, "pair.py", {**settings, **state_options(start), **self._cluster})
         except ProgramRefused as refused:
             raise refusal(str(refused), str(refused)) from None
         return job_id

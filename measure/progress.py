@@ -154,7 +154,7 @@ def _progress(jobs: JobManager, job_id: str) -> Progress:
     return Progress(
         {table: min(counts) for table, counts in rows.items()},
         min(watermarks, default=_NO_WATERMARK),
-        _status(jobs, job_id).completed_checkpoints,
+        _status(jobs, job_id).completed_checkpoints or 0,
     )
 
 

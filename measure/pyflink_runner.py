@@ -120,7 +120,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = {"answer": _done(request)}
+            answer: dict[str, Any] = {"answer": _done(request)}
         except BaseException as error:
             answer = {"error": _told(error)}
         answers.write(json.dumps(answer) + "\n")

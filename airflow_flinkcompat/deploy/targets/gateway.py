@@ -139,7 +139,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         def set_up(session: Session) -> None:
             self._run_setup(session, prepared, start.tables)
 
-        return self._submitted(job, prepared, set_up, _state_options(start), request_id)
+        return self._submitted(job, prepared, set_up, state_options(start), request_id)
 
     def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
         """Temporary tables shadow what both jobs would share, in the sessions of the test alone."""
@@ -208,7 +208,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return "\n".join(str(row[0]) for row in rows)
 
 
-def _state_options(start: Start) -> dict[str, str]:
+def state_options(start: Start) -> dict[str, str]:
     """Flink's options for the state of a start, all explicit, because a cluster's file may say otherwise.
 
     Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
@@ -229,7 +229,7 @@ class _SessionRestoreTest:
     def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Submit the job with its options, all explicit."""
         options = {
-            **_state_options(Start(savepoint)),
+            **state_options(Start(savepoint)),
             JOB_NAME: name,
             "execution.state-recovery.ignore-unclaimed-state": str(ignore_unclaimed).lower(),
             # A failure is to show, and nothing to stay behind.
