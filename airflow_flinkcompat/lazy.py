@@ -1,11 +1,35 @@
-"""Packages whose names load on first use."""
+"""What is made on first use: the names of a package, and values that are worked out of another one."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from sys import modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property:
+        """``functools.cached_property`` as Python 3.12 has it: that of 3.11 takes a lock, which costs three calls."""
+
+        def __init__(self, make: Callable[[Any], Any]) -> None:
+            self.make = make
+            self.__doc__ = make.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            value = instance.__dict__[self.name] = self.make(instance)
+            return value
+
+
+__all__ = ["cached_property", "lazy_names"]
 
 
 def lazy_names(

@@ -210,7 +210,9 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
         if rule.level is Level.UNCHANGED:
             continue
         for target in targets[rule.scope]:
-            for match in one_for_each_table(rule.find(target), rule, change):
+            if not (matches := tuple(rule.find(target))):
+                continue
+            for match in one_for_each_table(matches, rule, change):
                 claimed.update(match.claims)
                 if engine.name not in rule.not_applicable:
                     yield (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
@@ -19,6 +18,7 @@ from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 

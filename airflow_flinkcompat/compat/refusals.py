@@ -18,6 +18,7 @@ from airflow_flinkcompat.plan.nodes import (
     Node,
     Opaque,
     Over,
+    Window,
     WindowAggregate,
     WindowKind,
     walk_nodes,
@@ -58,11 +59,15 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
         if pipeline.steps:
             found += _of_query(pipeline, program.windows)
         for node in walk_nodes(pipeline.sink.input):
-            # Offsets have a rule of their own.
-            if isinstance(node, WindowAggregate) and (words := refusal(replace(node.window, offset=0))):
+            if isinstance(node, WindowAggregate) and (words := refusal(_without_offset(node.window))):
                 what = "program" if pipeline.steps else "script"
                 found.append(Refusal(f"{words}; give it other lengths", node.span or pipeline.span, what))
     return tuple(dict.fromkeys(found))
+
+
+def _without_offset(window: Window) -> Window:
+    """Offsets have a rule of their own."""
+    return replace(window, offset=0) if window.offset else window
 
 
 def notes(program: Program) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
+from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.secrets import mask_secrets
 
 SCHEMA = "flinkcompat-report/1"
@@ -29,6 +30,7 @@ def tool_version() -> str:
         return "unknown"
 
 
+@quick_init
 @dataclass(frozen=True)
 class Finding:
     """One rule that fired.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum, StrEnum, auto
 from typing import Any
@@ -146,6 +146,26 @@ class Verdict:
         return Verdict(
             Outcome.UNKNOWN, Basis.INFERRED, grounds, Reason.VERSION if self.versions else Reason.NOT_COVERED
         )
+
+
+class VerdictsOnDemand(Mapping[str, Verdict]):
+    """Verdicts by engine, each worked out when it is asked for: a check judges for one engine alone."""
+
+    def __init__(self, **make: Callable[[], Verdict | None]) -> None:
+        """``make`` gives the verdict on each engine, None where the rule's own holds."""
+        self._make = make
+
+    def __getitem__(self, engine: str) -> Verdict:
+        verdict = self._make[engine]()
+        if verdict is None:
+            raise KeyError(engine)
+        return verdict
+
+    def __iter__(self) -> Iterator[str]:
+        return (engine for engine, make in self._make.items() if make() is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 @dataclass(frozen=True)

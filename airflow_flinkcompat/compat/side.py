@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from itertools import chain
 
 from airflow_flinkcompat.frontends import read
 from airflow_flinkcompat.frontends.programs import Note
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, JobSpec, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import Program, build_program

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
 from airflow_flinkcompat.model.options import LANGUAGES
 from airflow_flinkcompat.model.text import NormalForm, Span
@@ -107,7 +108,7 @@ class JobSpec:
         if self.files and self.language != "python":
             raise InputError("files belong to a Python program: nothing else reads any")
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The engine version, major.minor as far as it is given."""
         return ".".join((self.engine_version or ENGINES[self.engine]).split(".")[:2])
@@ -177,5 +178,8 @@ class JobSpec:
         return cls(**{**known, "script": row["script"], "functions": functions})
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _sha256(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(_ENCODER.encode(value).encode()).hexdigest()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_flinkcompat.quick_init import quick_init
 
+
+@quick_init
 @dataclass(frozen=True)
 class Span:
     """A range of a script, 1-based lines and columns, the end inclusive. ``str()`` is ``source:line:column``."""

@@ -458,7 +458,7 @@ class _Builder:
             watermark = WatermarkStrategy(name, ScalarBinder(self.environment, statement, scope).bind(mark.expression))
         if watermark is not None:
             columns = [
-                replace(c, time_attribute=TimeAttribute.ROWTIME) if c.name == watermark.column else c for c in columns
+                Column(c.name, c.type, TimeAttribute.ROWTIME) if c.name == watermark.column else c for c in columns
             ]
         merged = dict(base.options) if base else {}
         merged.update(options(tree.args.get("options")))

@@ -6,13 +6,14 @@ Spans say where the text stood; they never take part in equality, so that moving
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
+from airflow_flinkcompat.quick_init import quick_init
 
 LiteralValue = bool | int | Decimal | float | str | None
 
@@ -21,6 +22,7 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """Comparisons of order and what they are called with their sides exchanged."""
 
 
+@quick_init
 @dataclass(frozen=True)
 class InputRef:
     """The column at position ``index`` of the node's input row (of the joined row for a join)."""
@@ -30,6 +32,7 @@ class InputRef:
     span: Span | None = field(default=None, compare=False)
 
 
+@quick_init
 @dataclass(frozen=True)
 class Literal:
     """A constant.
@@ -42,6 +45,7 @@ class Literal:
     span: Span | None = field(default=None, compare=False)
 
 
+@quick_init
 @dataclass(frozen=True)
 class FunctionCall:
     """A scalar function or operator applied to arguments.
@@ -127,6 +131,7 @@ def _leaf_with(leaf: Leaf, name: str, value: object) -> Leaf:
     return made
 
 
+@quick_init
 @dataclass(frozen=True)
 class AggregateCall:
     """One aggregate: function (upper case), arguments, DISTINCT, FILTER, result type.
@@ -161,11 +166,16 @@ def transform(expression: Expression, leaf: Callable[[Expression], Expression]) 
 
 def transform_aggregate(call: AggregateCall, leaf: Callable[[Expression], Expression]) -> AggregateCall:
     """The aggregate with ``leaf`` applied to the leaves of its arguments and filter."""
-    return replace(
-        call,
-        args=tuple(transform(arg, leaf) for arg in call.args),
-        filter=None if call.filter is None else transform(call.filter, leaf),
-    )
+    condition = None if call.filter is None else transform(call.filter, leaf)
+    return with_inputs(call, tuple(transform(arg, leaf) for arg in call.args), condition, call.type)
+
+
+def with_inputs(
+    call: AggregateCall, args: tuple[Expression, ...], condition: Expression | None, kind: DataType
+) -> AggregateCall:
+    """The aggregate over other arguments, with another filter and result type."""
+    # As in placed(): what dataclasses.replace() makes, in a fraction of its time.
+    return AggregateCall(call.function, args, kind, call.distinct, condition, call.language, call.order_by, call.span)
 
 
 def through(outputs: Sequence[Expression]) -> Callable[[Expression], Expression]:

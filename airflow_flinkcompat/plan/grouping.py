@@ -35,6 +35,7 @@ from airflow_flinkcompat.plan.windows import (
     property_column,
     window_property,
 )
+from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
@@ -60,9 +61,12 @@ class Grouping:
         assert window_call is None or isinstance(window_call, exp.Anonymous)
         keys, sets, position = _keys(items, scalars, window_call)
         calls: dict[AggregateCall, int] = {}
+        bound: dict[int, AggregateCall] = {}
+        """By the identity of its tree, which stands in the SELECT or HAVING meanwhile."""
         for output in outputs:
             for found in _aggregates(output, environment, scalars, keys):
-                calls.setdefault(scalars.aggregate(found), len(calls))
+                call = bound[id(found)] = scalars.aggregate(found)
+                calls.setdefault(call, len(calls))
         aggregates = tuple(calls)
         # A key keeps its time attribute: window_time as a key is the event time of the result.
         schema = tuple(
@@ -72,7 +76,7 @@ class Grouping:
         span = scalars.span(group) if group is not None else scalars.span(tree)
         if window_call is not None:
             return cls._group_window(
-                scalars, window_call, outputs, below, keys, sets, position, aggregates, schema, span
+                scalars, window_call, outputs, below, keys, sets, position, aggregates, bound, schema, span
             )
         window = aggregation_window(below, keys, sets, aggregates)
         node: Node
@@ -80,7 +84,7 @@ class Grouping:
             node = WindowAggregate(below, keys, aggregates, schema, sets, window=window, span=span)
         else:
             node = Aggregate(below, keys, aggregates, schema, sets, span=span)
-        return cls(node, _special(environment, scalars, keys, aggregates, node, {}))
+        return cls(node, _special(environment, scalars, keys, aggregates, bound, node, {}))
 
     @classmethod
     def _group_window(
@@ -93,6 +97,7 @@ class Grouping:
         sets: tuple[tuple[int, ...], ...] | None,
         position: int,
         aggregates: tuple[AggregateCall, ...],
+        bound: Mapping[int, AggregateCall],
         schema: tuple[Column, ...],
         span: Span,
     ) -> Grouping:
@@ -126,7 +131,7 @@ class Grouping:
             tuple(mismatched),
             span=span,
         )
-        return cls(node, _special(scalars.environment, scalars, keys, aggregates, node, fields))
+        return cls(node, _special(scalars.environment, scalars, keys, aggregates, bound, node, fields))
 
 
 def _special(
@@ -134,6 +139,7 @@ def _special(
     scalars: ScalarBinder,
     keys: tuple[Expression, ...],
     aggregates: tuple[AggregateCall, ...],
+    bound_calls: Mapping[int, AggregateCall],
     node: Node,
     fields: Mapping[exp.Expression, int],
 ) -> Special:
@@ -146,10 +152,7 @@ def _special(
             index = fields[part]
             return InputRef(index, node.schema[index].type)
         if isinstance(part, exp.Anonymous | exp.Filter):
-            try:
-                call = scalars.aggregate(part)
-            except BindError:
-                call = None
+            call = bound_calls.get(id(part)) or _call(part, scalars)
             if call is not None and call in places and (call.language != "builtin" or is_aggregate(part, environment)):
                 return InputRef(places[call], call.type)
         if isinstance(part, exp.Literal | exp.Interval | exp.Var | exp.Null | exp.Boolean):
@@ -171,6 +174,15 @@ def _special(
     return special
 
 
+def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
+    """What a tree is as an aggregate; None where it cannot be one."""
+    try:
+        return scalars.aggregate(tree)
+    except BindError:
+        return None
+
+
+@quick_init
 @dataclass(frozen=True)
 class _GroupItem:
     """One item of GROUP BY: the alternative sets it stands for."""

@@ -17,6 +17,7 @@ from airflow_flinkcompat.plan.expressions import (
     Literal,
     placed,
     transform,
+    with_inputs,
 )
 from airflow_flinkcompat.plan.joining import filtered, join_operator
 from airflow_flinkcompat.plan.nodes import (
@@ -69,6 +70,7 @@ from airflow_flinkcompat.plan.origins import (
 from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.ranks import numbering, numbers_rows, ranked, selected_beside, stands_beside
 from airflow_flinkcompat.plan.types import BOOLEAN, UNKNOWN, TimeAttribute
+from airflow_flinkcompat.quick_init import quick_init
 
 SIZE_LIMIT = 20_000
 """Parts of one resolved expression beyond which a plan is not unfolded further: it would only be slow, never wrong."""
@@ -80,6 +82,7 @@ RANKING = frozenset({"ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_D
 """Functions over a window that number its rows."""
 
 
+@quick_init
 @dataclass(frozen=True)
 class _Stream:
     """A relation while the plan is evaluated: its columns, resolved and typed, over the segment below.
@@ -262,10 +265,11 @@ class _Resolver:
     def _calls(self, calls: tuple[AggregateCall, ...], below: _Stream) -> Calls:
         """Calls over the columns below, resolved."""
         resolved = tuple(
-            replace(
+            with_inputs(
                 call,
-                args=tuple(self._resolve(arg, below) for arg in call.args),
-                filter=None if call.filter is None else self._resolve(call.filter, below),
+                tuple(self._resolve(arg, below) for arg in call.args),
+                None if call.filter is None else self._resolve(call.filter, below),
+                call.type,
             )
             for call in calls
         )

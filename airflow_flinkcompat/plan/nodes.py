@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import ClassVar
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
+from airflow_flinkcompat.quick_init import quick_init
 
 
 class WindowKind(StrEnum):
@@ -33,6 +34,7 @@ class Measure(StrEnum):
     ROWS = "ROWS"
 
 
+@quick_init
 @dataclass(frozen=True)
 class Window:
     """A window definition; all lengths in milliseconds, or in rows where ``measure`` says so.
@@ -84,6 +86,7 @@ def dotted(path: tuple[str, str, str]) -> str:
     return ".".join(parts).lstrip(".")
 
 
+@quick_init
 @dataclass(frozen=True)
 class Table:
     """A table as declared: fully qualified name, columns, options, keys and partitioning.

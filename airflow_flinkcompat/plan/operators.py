@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import NormalForm, Span
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Frame, Window, WindowField, WindowKind
@@ -28,6 +28,7 @@ from airflow_flinkcompat.plan.origins import (
     window_field,
 )
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
+from airflow_flinkcompat.quick_init import quick_init
 
 BOUNDS = frozenset({WindowField.START, WindowField.END})
 """Both bounds of a window."""
@@ -71,6 +72,7 @@ class Rows:
     rows: tuple[tuple[Expression, ...], ...]
 
 
+@quick_init
 @dataclass(frozen=True)
 class StatelessSegment:
     """The stateless stretch between an operator (or sink) and what it reads.
@@ -162,6 +164,7 @@ def appends(segment: StatelessSegment) -> bool:
     return not isinstance(segment.origin, Operator) or segment.origin.appends
 
 
+@quick_init
 @dataclass(frozen=True)
 class Output:
     """What reaches a sink: its columns, resolved, over ``segment`` (HAVING and later filters are the segment's)."""
@@ -245,6 +248,7 @@ class AggregateKind(StrEnum):
     OVER_WINDOWED_ROWS = "group aggregation over windowed rows"
 
 
+@quick_init
 @dataclass(frozen=True)
 class AggregateOperator(Operator):
     """A group aggregation, windowed or not.

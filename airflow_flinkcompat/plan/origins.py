@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan.expressions import (
     FLIPPED,
@@ -23,12 +23,15 @@ from airflow_flinkcompat.plan.expressions import (
     Leaf,
     Literal,
     untyped,
+    with_inputs,
 )
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.passes import Pass
 from airflow_flinkcompat.plan.types import SYMBOL, UNKNOWN, DataType
+from airflow_flinkcompat.quick_init import quick_init
 
 
+@quick_init
 @dataclass(frozen=True)
 class SourceColumn(Leaf):
     """A physical or metadata column of a table; ``source`` counts the scans below the operator, left to right."""
@@ -37,6 +40,7 @@ class SourceColumn(Leaf):
     column: str
 
 
+@quick_init
 @dataclass(frozen=True)
 class WindowColumn(Leaf):
     """window_start, window_end or window_time of the nearest window below; ``level`` counts windows below that one."""
@@ -45,6 +49,7 @@ class WindowColumn(Leaf):
     level: int = 0
 
 
+@quick_init
 @dataclass(frozen=True)
 class OperatorColumn(Leaf):
     """An output of a stateful operator below: which of the segment's operators, and what that output means."""
@@ -61,6 +66,7 @@ class FunctionColumn(Leaf):
     index: int
 
 
+@quick_init
 @dataclass(frozen=True)
 class KeyOutput:
     """A grouping key as an operator's output."""
@@ -75,6 +81,7 @@ class ColumnOutput:
     index: int
 
 
+@quick_init
 @dataclass(frozen=True)
 class PassedOutput:
     """A column of input ``input`` that an operator hands on as it is."""
@@ -114,7 +121,7 @@ def normalize(value: Expression) -> Expression:
             return value
         bare = DataType(value.type.name, parameters, value.type.elements, value.type.names)
         return Literal(value.value, bare, value.span)
-    return untyped(value) if isinstance(value, Leaf) else replace(value, type=UNKNOWN)
+    return untyped(value) if isinstance(value, Leaf) else InputRef(value.index, UNKNOWN, value.span)
 
 
 def _normalize_call(value: FunctionCall) -> FunctionCall:
@@ -160,12 +167,8 @@ def _members(values: tuple[Expression, ...]) -> tuple[Expression, ...]:
 
 def normalize_aggregate(call: AggregateCall) -> AggregateCall:
     """The aggregate without types, as metrics that survive a change are compared."""
-    return replace(
-        call,
-        args=tuple(normalize(arg) for arg in call.args),
-        filter=None if call.filter is None else normalize(call.filter),
-        type=UNKNOWN,
-    )
+    condition = None if call.filter is None else normalize(call.filter)
+    return with_inputs(call, tuple(map(normalize, call.args)), condition, UNKNOWN)
 
 
 def leaves(value: Expression) -> tuple[Expression, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from airflow_flinkcompat.frontends.programs import Note, WindowUse
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.nodes import Sink, Table
 

@@ -45,10 +45,12 @@ from airflow_flinkcompat.plan.windows import (
     window_arguments,
     window_columns,
 )
+from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import Statement, nodes
 from airflow_flinkcompat.sql.normal_form import hint_options, normal_form, relation_names, unquoted
 
 
+@quick_init
 @dataclass(frozen=True)
 class Relation:
     """A bound relation: its node and how its columns may be named."""
@@ -341,7 +343,7 @@ class QueryBinder(OrderBinder):
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         window = define_window(WindowKind(kind), args, tree, constants)
         passed = tuple(
-            replace(c, time_attribute=None) if c.time_attribute is not None and i == index else c
+            Column(c.name, c.type) if c.time_attribute is not None and i == index else c
             for i, c in enumerate(below.node.schema)
         )
         node = WindowAssign(
@@ -355,7 +357,8 @@ class QueryBinder(OrderBinder):
         )
         found = self._aliased(node, tree)
         # A table nobody declares may seem to have window_start itself, because the script mentions it.
-        return replace(found, scope=replace(found.scope, optional=(*below.scope.flags, False, False, False)))
+        optional = (*below.scope.flags, False, False, False)
+        return Relation(found.node, Scope(found.scope.qualifiers, found.scope.columns, optional))
 
     # -------------------------------------------------------------------------------------------- SELECT
     def _select(self, tree: exp.Select) -> tuple[Node, ScalarBinder | None]:

@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts
@@ -31,6 +32,7 @@ from airflow_flinkcompat.plan.types import (
     TimeAttribute,
     decimal,
 )
+from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import Statement, nodes, span_of
 
 GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
@@ -56,6 +58,7 @@ _BINARY: dict[type[exp.Expression], str] = {
 }
 
 
+@quick_init
 @dataclass(frozen=True)
 class Scope:
     """The columns visible to an expression: for each position its qualifier (table alias), and the column."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+
+from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.quick_init import quick_init
 
 
 class TimeAttribute(StrEnum):
@@ -14,6 +16,7 @@ class TimeAttribute(StrEnum):
     PROCTIME = "proctime"
 
 
+@quick_init
 @dataclass(frozen=True)
 class DataType:
     """One Flink logical type.
@@ -103,6 +106,7 @@ def timestamp_ltz(precision: int = 3) -> DataType:
     return DataType("TIMESTAMP_LTZ", (precision,))
 
 
+@quick_init
 @dataclass(frozen=True)
 class Column:
     """One column of a relation: its name, Flink type and, where it is one, its time attribute."""

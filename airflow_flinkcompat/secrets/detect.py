@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.secrets.keys import is_secret_key, may_hold_secret_key
 from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.script import Places, Script
@@ -68,16 +68,25 @@ _ORACLE_LOGIN = re.compile(
 #: ``container@account`` is an address here, not a login.
 _STORAGE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
-#: Secrets that give themselves away by their shape.
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+#: Secrets that give themselves away by their shape: their name, how each of them begins, and the shape.
+_SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "private key",
+        ("-----BEGIN ",),
         re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
     ),
-    ("access key", re.compile(r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AGPA|AIDA|AKIA|ANPA|ANVA|AROA|ASIA)[A-Z0-9]{16}\b")),
-    ("access key", re.compile(r"\bLTAI[0-9A-Za-z]{12,26}\b")),
-    ("token", re.compile(r"\beyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*")),
-    ("token", re.compile(r"\b(?:gh[opsur]_[0-9A-Za-z]{30,}|github_pat_\w{30,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{35})")),
+    (
+        "access key",
+        ("A3T", "ABIA", "ACCA", "AGPA", "AIDA", "AKIA", "ANPA", "ANVA", "AROA", "ASIA"),
+        re.compile(r"\b(?:A3T[A-Z0-9]|ABIA|ACCA|AGPA|AIDA|AKIA|ANPA|ANVA|AROA|ASIA)[A-Z0-9]{16}\b"),
+    ),
+    ("access key", ("LTAI",), re.compile(r"\bLTAI[0-9A-Za-z]{12,26}\b")),
+    ("token", ("eyJ",), re.compile(r"\beyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*")),
+    (
+        "token",
+        ("gh", "github_pat_", "xox", "AIza"),
+        re.compile(r"\b(?:gh[opsur]_[0-9A-Za-z]{30,}|github_pat_\w{30,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{35})"),
+    ),
 )
 _BEARER = re.compile(
     r"\b(?:Bearer|Basic)\s+(?!(?:auth|authentication|authorization|token|scheme)\b)(?P<secret>[\w.~+/=:-]{6,})",
@@ -159,14 +168,15 @@ def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:
 
 
 def _hits(text: str) -> Iterator[_Hit]:
-    yield from _keyed(text)
-    yield from _aliased(text)
+    if may_hold_secret_key(text):
+        yield from _keyed(text)
+        yield from _aliased(text)
     yield from _in_urls(text)
     for match in _BEARER.finditer(text):
         yield from _hit("authorization", text, *match.span("secret"))
-    for name, pattern in _SHAPES:
-        for match in pattern.finditer(text):
-            yield _Hit(name, *match.span())
+    for name, begins, pattern in _SHAPES:
+        if any(begin in text for begin in begins):
+            yield from (_Hit(name, *match.span()) for match in pattern.finditer(text))
 
 
 def _hit(key: str, text: str, start: int, end: int, *, bare: bool = False) -> Iterator[_Hit]:

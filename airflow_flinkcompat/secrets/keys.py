@@ -48,6 +48,19 @@ def java_pattern() -> str:
     return "(?i)" + "|".join(words)
 
 
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+_IN_KEYS = tuple(part.encode() for part in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS, *_WHOLE))
+
+
+def may_hold_secret_key(text: str) -> bool:
+    """Whether any part of a text can be the key of a secret: one look instead of one at each of its words.
+
+    The words above are made of plain letters: what a text without all other characters lacks, no key of it has.
+    """
+    joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
+    return any(part in joined for part in _IN_KEYS)
+
+
 @lru_cache(maxsize=4096)  # a script names the same few keys over and over
 def is_secret_key(key: str) -> bool:
     """Whether an option, field or parameter called ``key`` holds a secret, whatever its spelling.

@@ -6,7 +6,7 @@ so two scripts could compare equal that are not; a tree with a part outside of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -149,9 +149,9 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def unknown_parts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the nodes of ``tree`` whose class or arguments are not in the table, and those that lack what they need."""
-    for node in nodes_of(tree):
+def unknown_parts(nodes_of_tree: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Yield the nodes of a tree whose class or arguments are not in the table, and those that lack what they need."""
+    for node in nodes_of_tree:
         kind: Any = type(node)
         allowed = _allowed(kind)
         if allowed is None:

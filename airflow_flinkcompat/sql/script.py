@@ -9,14 +9,15 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Span
+from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
 from airflow_flinkcompat.sql.grammar import nodes_of
@@ -52,6 +53,7 @@ class ScriptError(ValueError):
     """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
 
 
+@quick_init
 @dataclass(frozen=True)
 class Statement:
     """One statement: its text without ``;`` and surrounding comments, its place, and its tree or the error.
@@ -350,7 +352,10 @@ def _statement(
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         # sqlglot's parser stumbles over some text it does not expect, such as a join without a relation.
         return Statement(body, span, error=f"{span}: this statement cannot be read"), None
-    return Statement(body, span, tree), None
+    statement = Statement(body, span, tree)
+    if parser.every_node:
+        vars(statement)["nodes"] = parser.every_node  # of which the parser has made a list already
+    return statement, None
 
 
 def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk, lexer.Chunk] | None:

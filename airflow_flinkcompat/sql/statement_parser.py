@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.base_parser import by_first_word
 from airflow_flinkcompat.sql.ddl_parser import RESOURCE_KINDS, DdlParser
-from airflow_flinkcompat.sql.grammar import unknown_parts
+from airflow_flinkcompat.sql.grammar import nodes_of, unknown_parts
 
 BEHIND_THE_END = "Unexpected text after the end of the statement"
 _TEXTS = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -69,7 +69,12 @@ def is_hive(tokens: list[Token]) -> bool:
 
 
 class FlinkParser(DdlParser):
-    """Parser of one Flink SQL statement."""
+    """Parser of one Flink SQL statement.
+
+    ``every_node`` holds those of the tree that was read last, empty where it is not of this grammar.
+    """
+
+    every_node: Sequence[exp.Expr] = ()
 
     STATEMENTS: ClassVar[tuple[tuple[tuple[str, ...], Callable[[FlinkParser], exp.Expr]], ...]] = (
         (("CREATE",), lambda self: self.parse_create()),
@@ -142,6 +147,7 @@ class FlinkParser(DdlParser):
 
     def _begin(self, raw_tokens: list[Token], sql: str) -> None:
         self.reset()
+        self.every_node = ()
         self.sql = sql
         self._chunks = [raw_tokens]  # sqlglot would cut a statement set into pieces
         self._advance_chunk()
@@ -155,7 +161,8 @@ class FlinkParser(DdlParser):
             pass
         if self._curr:
             self.fail(BEHIND_THE_END)
-        for part in unknown_parts(tree):
+        self.every_node = nodes_of(tree)
+        for part in unknown_parts(self.every_node):
             self.fail("This clause is not part of Flink SQL", self._token_of(part))
         return tree
 

@@ -1,12 +1,23 @@
 """Masking of literal secrets; ``hunter2`` is the secret everywhere."""
 
 import json
+import re
 from html import escape
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_flinkcompat.secrets import MASK, Secret, find_secrets, mask_option, mask_secrets
-from airflow_flinkcompat.secrets.keys import is_secret_key
+from airflow_flinkcompat.secrets.detect import _SHAPES
+from airflow_flinkcompat.secrets.keys import (
+    _ALWAYS,
+    _LOGIN_ENDINGS,
+    _WHOLE,
+    _WORD_ENDINGS,
+    is_secret_key,
+    may_hold_secret_key,
+)
 from airflow_flinkcompat.sql import parse_script
 
 SECRET = "hunter2"
@@ -265,3 +276,22 @@ def test_a_literal_with_a_prefix_is_masked_like_any_other(prefix: str) -> None:
     assert "hunter2" not in masked
     assert "abc-9" not in masked
     assert masked.count(f"= {prefix}'") == 2
+
+
+@given(st.text(), st.sampled_from([*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS, *_WHOLE]), st.text(), st.data())
+def test_no_text_is_passed_over_that_holds_the_key_of_a_secret(
+    before: str, word: str, after: str, data: st.DataObject
+) -> None:
+    between = st.sampled_from(["", ".", "-", "_", " ", "é", "٣"])
+    key = "".join(letter + data.draw(between) for letter in word)
+    for text in (before + key + after, before + key.upper() + after, before, after):
+        assert may_hold_secret_key(text) or not any(map(is_secret_key, {text, *text.split()}))
+
+
+@pytest.mark.parametrize(("begins", "pattern"), [(begins, pattern) for _, begins, pattern in _SHAPES])
+@given(data=st.data())
+def test_what_gives_itself_away_by_its_shape_begins_as_is_said(
+    begins: tuple[str, ...], pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    found = data.draw(st.from_regex(pattern))
+    assert any(begin in found for begin in begins)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from airflow_flinkcompat.compat.rule import Fate
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.origins import describe

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.declarations import declared_differences
@@ -16,8 +15,9 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference, operator_
 from airflow_flinkcompat.compat.changes.pairing import Pairing, paired
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
-from airflow_flinkcompat.compat.refusals import refusals
+from airflow_flinkcompat.compat.refusals import Refusal, refusals
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
@@ -44,6 +44,11 @@ class Change:
         return self.old.program, self.new.program
 
     @cached_property
+    def refusals(self) -> tuple[tuple[Refusal, ...], tuple[Refusal, ...]]:
+        """What Flink refuses of each side."""
+        return refusals(self.old.program), refusals(self.new.program)
+
+    @cached_property
     def unchanged(self) -> bool:
         """Both sides equal after canonicalisation: every statement, setting, function, engine and version."""
         a, b = self.programs
@@ -52,7 +57,7 @@ class Change:
         if any(problem.reason in ELSEWHERE for problem in (*a.problems, *b.problems)):
             # The same words may stand for something else: what a program reads from outside is not seen.
             return False
-        if refusals(a) or refusals(b) or self.old.not_run or self.new.not_run:
+        if any(self.refusals) or self.old.not_run or self.new.not_run:
             return False
         if a.problems or b.problems:
             # What was not read may look at anything, a setting after the last query or a view nobody else reads too.

@@ -98,6 +98,8 @@ def _tables(a: Program, b: Program) -> list[Difference]:
     found: list[Difference] = []
     for name in sorted({*old, *new}):
         if name in old and name in new:
+            if old[name] == new[name]:
+                continue
             spans = (old[name].span, new[name].span)
             found += differences_of(f"table/{name}", table_parts(old[name]), table_parts(new[name]), spans)
         else:

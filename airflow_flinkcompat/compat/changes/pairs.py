@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates, fates
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, differences_of, operator_parts, output_parts
 from airflow_flinkcompat.compat.changes.query_form import QueryForm, query_form
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     AssignedWindow,

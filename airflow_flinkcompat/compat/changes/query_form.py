@@ -68,6 +68,8 @@ def operations(steps: Iterable[str], *, filters: bool = False) -> tuple[str, ...
 def query_form(pipeline: Pipeline, output: Output) -> QueryForm:
     """How one side's query is written."""
     said = operations(pipeline.steps)
+    if not said:
+        return QueryForm(QueryApi.SQL, said)
     api = _api(said, operators(output))
     if api is QueryApi.SQL:
         return QueryForm(api, said)
@@ -82,12 +84,12 @@ def _input_columns(operator: Operator) -> tuple[tuple[Expression, ...], ...]:
 
 
 def _api(said: tuple[str, ...], found: tuple[Operator, ...]) -> QueryApi:
-    """A step of the Table API stands for one operator: where there are more of them, SQL wrote some."""
+    """A step of the Table API, of which there are some, stands for one operator: SQL wrote those beyond them."""
     there = Counter(_step(operator) for operator in found)
     made = Counter("aggregate" if step == "distinct" else step for step in said)
     counts = [(made[step], count) for step, count in there.items() if step != "other"]
     if not counts:
-        return QueryApi.TABLE_API if said else QueryApi.SQL
+        return QueryApi.TABLE_API
     if all(by_api == count for by_api, count in counts):
         return QueryApi.TABLE_API
     return QueryApi.BOTH if any(by_api for by_api, _ in counts) else QueryApi.SQL

@@ -175,21 +175,22 @@ def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
 
 def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
     for pipeline in change.pipelines:
+        own = [_Place(difference, pipeline) for difference in pipeline.differences]
+        below = [_Place(each, pipeline, pair) for pair in pipeline.operators for each in pair.differences]
+        found = [each for each in (*own, *below) if each.difference.part.startswith(PLACES)]
+        if not found:
+            continue
         kept = Materialized.YES in materialized(pipeline)
         sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
         kinds = {str(side.kind) for side in sides}
         if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
             kinds.add("DISTINCT")  # what they keep besides was not restored across a hint
-        own = (_Place(difference, pipeline) for difference in pipeline.differences)
-        below = (_Place(each, pipeline, pair) for pair in pipeline.operators for each in pair.differences)
-        yield from ((each, kinds, kept) for each in (*own, *below))
+        yield from ((each, kinds, kept) for each in found)
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
     for place, kinds, kept in _places(change):
         difference = place.difference
-        if not difference.part.startswith(PLACES):
-            continue
         gone, come = _changed(difference)
         judged = _options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
         yield RuleMatch(

@@ -47,6 +47,8 @@ def _on_flink(own: bool, change: Change) -> Verdict | None:
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
+    if not (change.removed or change.added):
+        return
     names = {output.sink for output in (*change.removed, *change.added)}
     names -= frozenset.intersection(*change.tables_of_sides)
     declared = [d for d in change.script_differences if d.key.startswith("table/")]

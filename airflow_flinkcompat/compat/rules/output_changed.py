@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    VerdictsOnDemand,
     documented,
     inferred,
     measured,
@@ -157,7 +158,9 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
         pair.claim("columns"),
         format_expressions(pair.old.columns),
         format_expressions(pair.new.columns),
-        verdicts={**projection_on_flink(pair), **on_vvr(pair)},
+        verdicts=VerdictsOnDemand(
+            flink=lambda: projection_on_flink(pair).get("flink"), vvr=lambda: on_vvr(pair).get("vvr")
+        ),
     )
 
 

@@ -2,7 +2,6 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.ranking import expected
-from airflow_flinkcompat.compat.refusals import refusals
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 from airflow_flinkcompat.model import Outcome, Reason
@@ -13,7 +12,7 @@ OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the s
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
-    old, new = map(refusals, change.programs)
+    old, new = change.refusals
     claims = change.claim("unread") if old or new else ()
     for refusal in new:
         said = f"Flink refuses the proposed {refusal.what}: {refusal.message}"

@@ -14,8 +14,8 @@ def _target(difference: Difference, change: Change) -> str | None:
         return str(difference.after)
     place, _, rest = difference.key.partition("/")
     table, _, part = rest.rpartition("/")
-    written = {pair.sink for pair in change.pipelines}
-    return table if place == "table" and part in ("connector", "options") and table in written else None
+    target = place == "table" and part in ("connector", "options") and change.pipelines_into(table)
+    return table if target else None
 
 
 def items(change: Change) -> list[str]:
