@@ -5,8 +5,9 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.engines.flink import stateless
+from airflow_flinkcompat.compat.engines.flink import one_aggregation, stateless
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -187,15 +188,21 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
 def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
     """What the part means to every query that reads the table: one that keeps nothing is judged by its job's states."""
     found = _verdicts_of(change, table, difference)
-    ids = stateless.SOURCE_PARTS.get(difference.part)
     readers = [
         pair
         for pair in change.pipelines
         if table in {source.table for side in (pair.old, pair.new) for source in sources(side)}
     ]
-    if ids is None or not readers:
+    if difference.part not in stateless.SOURCE_PARTS or not readers:
         return found
-    return {**found, "flink": together(stateless.settled(pair, found["flink"], *ids) for pair in readers)}
+    return {**found, "flink": together(_settled(change, table, pair, difference, found["flink"]) for pair in readers)}
+
+
+def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:
+    verdict = stateless.settled(pair, found, *stateless.SOURCE_PARTS[difference.part])
+    if verdict.outcome is not Outcome.UNKNOWN:
+        return verdict
+    return one_aggregation.kept(pair, difference.part, change.used_columns(table)) or verdict
 
 
 def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
