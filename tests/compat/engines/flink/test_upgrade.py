@@ -130,27 +130,28 @@ def test_lines_between_which_nothing_was_run_are_unknown(old: str, new: str) -> 
     assert f"Flink {old} to {new}: no restore was run between these lines" in messages(report)
 
 
+UNITED = "(SELECT rider, fare, at FROM trips UNION ALL SELECT city, fare, at FROM trips)"
+
+
+@pytest.mark.parametrize("script", [FIRST, FIRST.replace("FROM trips)", f"FROM {UNITED})")])
 @pytest.mark.parametrize("old", ["1.20", "2.0"])
-def test_keep_first_by_event_time_forgets_what_it_saw(old: str) -> None:
-    report = upgraded(FIRST, old)
+def test_keep_first_by_event_time_forgets_what_it_saw(old: str, script: str) -> None:
+    """Through UNION ALL a time stays event time, so Flink deduplicates there too."""
+    report = upgraded(script, old)
     (finding,) = report.findings
     assert (finding.outcome, finding.consequence) == (Outcome.INCOMPATIBLE, Consequence.SILENTLY_WRONG)
     assert re.search("keeps the first row: the new line does not find the keys .* start without state", finding.message)
 
 
-UNITED = "(SELECT rider, fare, at FROM trips UNION ALL SELECT city, fare, at FROM trips)"
-
-
 @pytest.mark.parametrize(
     ("script", "named"),
     [
-        (FIRST.replace("FROM trips)", f"FROM {UNITED})"), "Top-1 over appended rows"),
         (FIRST.replace("ORDER BY at", "ORDER BY CAST(at AS TIMESTAMP(3))"), "Top-1 over appended rows"),
         (FIRST.replace("ORDER BY at", "ORDER BY at, fare"), "Top-1 over appended rows"),
     ],
 )
 def test_one_row_that_is_kept_may_be_a_deduplication_whatever_it_is_ordered_by(script: str, named: str) -> None:
-    """Through UNION ALL a time stays event time, so Flink deduplicates: no restore of a Top-N speaks of it."""
+    """No restore of a Top-N speaks of it."""
     report = upgraded(script)
     assert report.outcome is Outcome.UNKNOWN
     assert named in messages(report)
