@@ -314,3 +314,18 @@ def test_options_that_a_source_refuses_or_reads_otherwise_are_never_compatible(o
         f"{written}CREATE TABLE k (a STRING) WITH ({each});\nINSERT INTO s SELECT a FROM k;" for each in (old, new)
     ]
     assert check(*sides, engine="flink").outcome is not Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("path", "outcome"),
+    [("/new", Outcome.COMPATIBLE), ("file:///new", Outcome.COMPATIBLE), ("s3://bucket/new", Outcome.UNKNOWN)],
+)
+def test_files_that_are_being_written_stay_in_their_file_system(path: str, outcome: Outcome) -> None:
+    script = (
+        "CREATE TABLE orders (a STRING, b BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o', "
+        "'properties.bootstrap.servers' = 'kafka:9092', 'format' = 'json');\n"
+        "CREATE TABLE kept (a STRING, b BIGINT) WITH ('connector' = 'filesystem', 'path' = '{}', 'format' = 'json');\n"
+        "INSERT INTO kept SELECT a, b FROM orders;"
+    )
+    old, new = (Side(script.format(each), engine="flink") for each in ("file:///old", path))
+    assert check(old, new).outcome is outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options
@@ -22,6 +23,7 @@ _STARTUP_NEEDS: Mapping[str, str] = {
     "timestamp": "scan.startup.timestamp-millis",
     "specific-offsets": "scan.startup.specific-offsets",
 }
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAMED_ALIKE = ("ignore-parse-errors", "fail-on-missing-field")
 _PLACES = (Effect.TARGET, Effect.ADDRESS, Effect.READ)
 _COMES_OR_GOES: Mapping[str, str] = {
@@ -40,6 +42,8 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         The reason; "" where there is none.
     """
     key, after = change.key, change.after
+    if change.connector == "filesystem" and key == "path" and len({_scheme(each) for each in change.values}) > 1:
+        return "files that are being written were begun in another file system, which may not take them over"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
     if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(key, after):
@@ -47,6 +51,12 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _scheme(path: str | None) -> str:
+    """The file system of a path; one that names none is taken for Flink's default."""
+    found = _SCHEME.match(path or "")
+    return found[0].lower() if found else "file:"
 
 
 def _another_way(key: str, after: Options) -> bool:
