@@ -23,7 +23,7 @@ CREATE TABLE orders_{n} (
   WATERMARK FOR order_time AS order_time - INTERVAL '5' SECOND
 ) WITH ('connector' = 'kafka', 'topic' = 'orders_{n}', 'properties.bootstrap.servers' = 'broker:9092');
 CREATE TABLE totals_{n} (
-  customer STRING, item STRING, window_start TIMESTAMP(3), total DECIMAL(38, 2), n BIGINT
+  customer STRING, item STRING, window_start TIMESTAMP(3), total DECIMAL(38, 2), n DECIMAL(38, 2)
 )
 WITH ('connector' = 'kafka', 'topic' = 'totals_{n}', 'properties.bootstrap.servers' = 'broker:9092');
 

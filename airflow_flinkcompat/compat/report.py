@@ -213,6 +213,9 @@ class OperatorReport:
         )
 
 
+_REFUSALS = frozenset({"program-refused", "statement-refused"})
+
+
 @dataclass(frozen=True)
 class Report:
     """The verdict on a change with every finding, worst first among those that count.
@@ -242,6 +245,11 @@ class Report:
     def deciding(self) -> tuple[Finding, ...]:
         """Findings nothing decides over."""
         return tuple(finding for finding in self.findings if not finding.overruled_by)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether Flink takes the proposed script or program in no way at all, with state or without."""
+        return any(finding.rule in _REFUSALS for finding in self.deciding)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.

@@ -252,8 +252,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
         branch = self._effective_policy().branch_for(report.outcome)
         # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
-        refused = any(finding.rule == "program-refused" for finding in report.deciding)
-        return "approve" if refused and branch in ("resume", "restart") else branch
+        return "approve" if report.is_refused and branch in ("resume", "restart") else branch
 
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))

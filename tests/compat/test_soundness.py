@@ -160,7 +160,6 @@ DECLARATIONS = {
     "watermark removed": (",\n  WATERMARK FOR placed AS placed - INTERVAL '5' SECOND", ""),
     "topic": ("'topic' = 'orders'", "'topic' = 'orders2'"),
     "primary key": ("id BIGINT, customer STRING, item STRING, region", "id BIGINT PRIMARY KEY NOT ENFORCED, customer STRING, item STRING, region"),
-    "columns in another order": ("customer STRING, item STRING, region STRING", "customer STRING, region STRING, item STRING"),
     "metadata key": ("METADATA FROM 'topic'", "METADATA FROM 'key'"),
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ _REMEDIES: Mapping[Reason, str] = {
 }
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MEND = (
-    "Mend the program as the findings say, and check again: no start of it succeeds, with state or without, so let the "
+    "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
     "running job run."
 )
 _REHEARSE = (
@@ -97,7 +97,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
     The first line says how it ends, the others which stored value would be read as which.
     """
     told = ENGINE_FACTS[report.engine].tells_endings and report.outcome is Outcome.INCOMPATIBLE
-    if not told or _is_refused(report):
+    if not told or report.is_refused:
         return ()
     if report.findings[0].rule in _ONE_SIDED:
         return ()
@@ -135,16 +135,11 @@ def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
             yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
-            if _is_refused(report):
+            if report.is_refused:
                 yield Step(_MEND)
                 return
             yield _restart(report, "Do not resume. Start without state", whole=fits)
             yield _backfill(report, known)
-
-
-def _is_refused(report: Report) -> bool:
-    """Whether Flink starts the proposed program in no way at all."""
-    return any(finding.rule == "program-refused" for finding in report.deciding)
 
 
 def _is_program(report: Report) -> bool:

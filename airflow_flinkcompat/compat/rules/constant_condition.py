@@ -1,5 +1,5 @@
-from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
+from decimal import Decimal
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -74,16 +74,39 @@ def doubtful(output: Output, program: Program) -> list[Expression]:
 
 def _contradictory(together: Iterable[Expression]) -> list[Expression]:
     """The values of which conditions that are to hold together ask several things, and what is asked for both ways."""
-    compared: Counter[Expression] = Counter()
+    compared: dict[Expression, list[Expression]] = {}
     every = set(together)
     denied = [part.args[0] for part in every if isinstance(part, FunctionCall) and part.function == "NOT"]
     for part in (*every, *denied):
         args = [arg for arg in getattr(part, "args", ()) if not isinstance(arg, Literal)]
         if getattr(part, "function", None) in COMPARISONS and len(args) == 1:
-            compared[args[0]] += 1
+            compared.setdefault(args[0], []).append(part)
         elif isinstance(part, SourceColumn):
-            compared[part] += 1
-    return [value for value, times in compared.items() if times > 1] + [part for part in denied if part in every]
+            compared.setdefault(part, []).append(part)
+    asked = [value for value, parts in compared.items() if len(parts) > 1 and not _holds_of_some(parts, denied)]
+    return asked + [part for part in denied if part in every]
+
+
+def _holds_of_some(parts: Sequence[Expression], denied: Sequence[Expression]) -> bool:
+    """Whether comparisons of one value with constants certainly leave some values, and do not leave all.
+
+    It is told of values that are all excluded, and of a range between two numbers.
+    """
+    bounds: dict[str, list[float]] = {"<": [], ">": []}
+    for part in parts:
+        match part:
+            case FunctionCall("<>", (_, Literal())) if part not in denied:
+                pass
+            case FunctionCall("<" | "<=" | ">" | ">=" as sign, (_, Literal(int() | float() | Decimal() as number))) if (
+                part not in denied and not isinstance(number, bool)
+            ):
+                bounds[sign[0]].append(float(number))
+            case _:
+                return False
+    excluded = any(isinstance(part, FunctionCall) and part.function == "<>" for part in parts)
+    if excluded and (bounds["<"] or bounds[">"]):
+        return False
+    return not (bounds["<"] and bounds[">"]) or max(bounds[">"]) < min(bounds["<"])
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:

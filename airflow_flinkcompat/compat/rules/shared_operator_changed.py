@@ -41,7 +41,7 @@ RULE = Rule(
     "something else, the job holds one operator more, and it cannot be told whose state it takes.",
     example=Example(
         SINKS + SET.format(TOTAL, TOTAL),
-        SINKS + SET.format(TOTAL, windowed("customer, SUM(amount), COUNT(item)")),
+        SINKS + SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),
     ),
     find=find,
     plan_cover=PlanCover.ONE_JOB,
