@@ -36,6 +36,7 @@ _ELSEWHERE = {
     False: "take it from the environment: os.environ['NAME']",
 }
 _YIELDS_TO = {rule.code: rule.yields_to for rule in ALL if rule.yields_to}
+_OF_CHANGES = tuple(rule for rule in ALL if rule.level is not Level.UNCHANGED)
 TOO_DEEP = Finding(
     rule="statement-not-read",
     title=BY_CODE["statement-not-read"].title,
@@ -206,9 +207,7 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
     """What every rule says of its pairs, then the differences that none of them claimed."""
     claimed: set[str] = set()
     targets = {scope: tuple(_targets(scope, change)) for scope in RuleScope}
-    for rule in ALL:
-        if rule.level is Level.UNCHANGED:
-            continue
+    for rule in _OF_CHANGES:
         for target in targets[rule.scope]:
             if not (matches := tuple(rule.find(target))):
                 continue

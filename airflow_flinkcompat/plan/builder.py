@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from sqlglot import exp
 
@@ -59,14 +59,11 @@ def build_program(
     Returns:
         The pipelines of the script, with the problems met on the way.
     """
-    builder = _Builder(settings or {}, functions)
+    builder = _Builder(settings or {}, functions, (script,) if catalog is None else (catalog, script))
     if catalog is not None:
-        builder.environment.mentioned = cache(partial(_mentioned, (catalog, script)))
         for statement in catalog.statements:
             builder.statement(statement)
         builder.texts.clear()
-    scripts = (script,) if catalog is None else (catalog, script)
-    builder.environment.mentioned = cache(partial(_mentioned, scripts))
     for statement in script.statements:
         builder.statement(statement)
     program = builder.program()
@@ -83,11 +80,6 @@ def build_program(
     )
 
 
-def _mentioned(scripts: Sequence[Script]) -> frozenset[str]:
-    """Every name a column could have, for tables nobody declares."""
-    return frozenset().union(*(each.column_names for script in scripts for each in script.statements))
-
-
 def _text(tree: exp.Expr, statement: Statement, namespace: Namespace) -> Text:
     """A statement that stands by itself, to be compared by its normal form."""
     # What its names mean depends on where it stands.
@@ -101,10 +93,11 @@ def _name_of(tree: exp.Expr) -> str:
 
 
 class _Builder:
-    def __init__(self, settings: Mapping[str, str], functions: Sequence[FunctionDeclaration]) -> None:
-        self.environment = Environment(
-            settings=dict(settings), functions={function.name.lower(): function for function in functions}
-        )
+    def __init__(
+        self, settings: Mapping[str, str], functions: Sequence[FunctionDeclaration], scripts: Sequence[Script]
+    ) -> None:
+        declared = {function.name.lower(): function for function in functions}
+        self.environment = Environment(settings=dict(settings), functions=declared, scripts=scripts)
         self.pipelines: list[Pipeline] = []
         self.other_statements: list[OtherStatement] = []
         self.problems: list[Problem] = []

@@ -7,11 +7,12 @@ from where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.nodes import Node, Table, dotted
@@ -31,7 +32,7 @@ from airflow_flinkcompat.plan.types import (
     Column,
     DataType,
 )
-from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql import Script, nodes
 from airflow_flinkcompat.sql.normal_form import normal_form, unquoted
 
 Path = tuple[str, str, str]
@@ -147,8 +148,8 @@ class Environment:
     tables: dict[Path, Table] = field(default_factory=dict)
     views: dict[Path, View] = field(default_factory=dict)
     functions: dict[str, FunctionDeclaration] = field(default_factory=dict)
-    mentioned: Callable[[], frozenset[str]] = frozenset
-    """Column names written anywhere in the script: the possible columns of a table nobody declares."""
+    scripts: Sequence[Script] = ()
+    """What is read: any column named in it may be one of a table that nobody declares."""
     undeclared: set[Path | str] = field(default_factory=set)
     """Tables by path and functions by name (lower case) that were asked for before anything declared them."""
 
@@ -162,8 +163,15 @@ class Environment:
         if declared is not None:
             return replace(declared, span=span)
         self.undeclared.add(path)
-        columns = tuple(Column(name, UNKNOWN) for name in sorted(self.mentioned()))
-        return Table(path, columns, tuple(column.name for column in columns), declared=False, span=span)
+        return Table(path, self._mentioned, tuple(column.name for column in self._mentioned), declared=False, span=span)
+
+    @cached_property
+    def _mentioned(self) -> tuple[Column, ...]:
+        """A column of each name in the scripts that a column could have."""
+        named: frozenset[str] = frozenset().union(
+            *(e.column_names for script in self.scripts for e in script.statements)
+        )
+        return tuple(Column(name, UNKNOWN) for name in sorted(named))
 
     def function(self, name: str) -> FunctionDeclaration | None:
         """The declaration of a function; Flink finds functions whatever their case.

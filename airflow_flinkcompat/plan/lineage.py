@@ -475,7 +475,8 @@ def _where_of_join(node: Node) -> Node:
 
 
 def _pruned(output: Output) -> Output:
-    return replace(output, segment=output.segment.prune(output.columns))
+    segment = output.segment.prune(output.columns)
+    return output if segment is output.segment else replace(output, segment=segment)
 
 
 NODE_PASSES: tuple[Pass[Callable[[Node], Node]], ...] = (

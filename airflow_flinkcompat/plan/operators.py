@@ -103,9 +103,8 @@ class StatelessSegment:
         above = (*read, *self.filters, *self.window_filters, *(call for call, _ in self.functions))
         windows = (part for window in self.windows for part in (window.time, *window.partition_by))
         every = (leaf for part in (*above, *windows) for leaf in leaves(part))
-        return replace(
-            self, origin=self.origin.prune({leaf.output for leaf in every if isinstance(leaf, OperatorColumn)})
-        )
+        origin = self.origin.prune({leaf.output for leaf in every if isinstance(leaf, OperatorColumn)})
+        return self if origin is self.origin else replace(self, origin=origin)
 
     @property
     def filters_above_session(self) -> frozenset[Expression]:
@@ -317,12 +316,16 @@ class AggregateOperator(Operator):
         places = [i for i, call in enumerate(self.aggregates) if call in wanted]
         kept = tuple(self.aggregates[i] for i in places)
         asked, planned = self._asked(kept), self._asked(self.aggregates)
+        pruned = planned if planned != asked else ()
+        segment = self.segment.prune(asked)
+        if len(kept) == len(self.aggregates) and segment is self.segment and self.pruned_inputs == pruned:
+            return self
         return replace(
             self,
             aggregates=kept,
-            pruned_inputs=planned if planned != asked else (),
+            pruned_inputs=pruned,
             argument_types=tuple(self.argument_types[i] for i in places),
-            segment=self.segment.prune(asked),
+            segment=segment,
         )
 
     def _asked(self, calls: Iterable[AggregateCall]) -> tuple[Expression, ...]:

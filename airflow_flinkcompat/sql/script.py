@@ -85,9 +85,13 @@ class Statement:
         """Every name in it that a column could have."""
         if self.like is not None:
             return self.like.column_names
-        descriptors = (node for node in self.nodes if isinstance(node, nodes.Descriptor))
-        named = (part.name for node in descriptors for part in node.expressions)
-        return frozenset((*(node.name for node in self.nodes if isinstance(node, exp.Column)), *named))
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, exp.Column):
+                found.add(node.name)
+            elif isinstance(node, nodes.Descriptor):
+                found.update(part.name for part in node.expressions)
+        return frozenset(found)
 
     @cached_property
     def _places(self) -> Places:

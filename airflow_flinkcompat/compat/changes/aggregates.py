@@ -88,6 +88,7 @@ class Fates:
         """Metrics whose input's computation changed under the same function."""
         return tuple((a, b) for a, b in self.replacements() if a.args != b.args)
 
+    @cached_property
     def table(self) -> tuple[tuple[str, Fate], ...]:
         """What becomes of each metric, for the report."""
         rows = [(describe(call), Fate.KEPT) for call in self.kept]

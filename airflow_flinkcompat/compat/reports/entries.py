@@ -144,15 +144,15 @@ def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
         path=pair.path,
         sink=pair.pipeline.sink,
         outcome=outcome,
-        before=_side(pair.old),
-        after=_side(pair.new),
+        before=_side(pair.old, old),
+        after=_side(pair.new, new),
         keys=_keys(
             [*old.keys, *(sorted(sides[0].window_keys - sides[1].window_keys) if sides else ())],
             [*new.keys, *(sorted(sides[1].window_keys - sides[0].window_keys) if sides else ())],
         ),
         metrics=tuple(
             (metric, Fate.SAME if same else fate.under(outcome))
-            for metric, fate in Fates(old.metrics, new.metrics).table()
+            for metric, fate in (pair.fates or Fates(old.metrics, new.metrics)).table
         ),
         rows=tuple((which, Fate.SAME if same else fate) for which, fate in _rows(old.rows, new.rows, outcome)),
         parts=tuple(
@@ -184,8 +184,8 @@ def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], gr
                 path=sink or "query",
                 sink=sink,
                 outcome=outcome,
-                before=_side(operator) if before else None,
-                after=None if before else _side(operator),
+                before=_side(operator, held) if before else None,
+                after=None if before else _side(operator, held),
                 keys=tuple((describe(key), key_fate) for key in held.keys),
                 metrics=tuple((describe(call), fate) for call in held.metrics),
                 rows=((held.rows, fate),) if held.rows else (),
@@ -193,9 +193,8 @@ def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], gr
             )
 
 
-def _side(operator: Operator) -> OperatorSide:
-    windowing = _held(operator).window
-    return OperatorSide(operator.kind, format_window(windowing) if windowing else "", operator.span)
+def _side(operator: Operator, held: _Held) -> OperatorSide:
+    return OperatorSide(operator.kind, format_window(held.window) if held.window else "", operator.span)
 
 
 def _keys(before: list[Any], after: list[Any]) -> tuple[tuple[str, KeyFate], ...]:

@@ -112,7 +112,7 @@ def metrics_rule(
         if fates is not None and code in fates.codes:
             old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
             verdicts = {} if pair.windowed else without_window(unwindowed[pair.new.kind], vvr, flink, pair)
-            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table(), verdicts=verdicts)
+            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
 
     source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)
     verdicts = {"vvr": documented(vvr, source), "flink": flink}
