@@ -199,11 +199,11 @@ def _family(spec: StateSpec) -> str:
 
 
 def _aggregates(spec: StateSpec) -> bool:
-    return _family(spec).endswith("aggregate") and _family(spec) != "over-aggregate" and _is_told(spec)
-
-
-def _is_told(spec: StateSpec) -> bool:
-    return isinstance(spec.layout, StateLayout)
+    return (
+        _family(spec).endswith("aggregate")
+        and _family(spec) != "over-aggregate"
+        and isinstance(spec.layout, StateLayout)
+    )
 
 
 def _layout(spec: StateSpec) -> StateLayout:

@@ -8,6 +8,8 @@ from airflow_flinkcompat.model import Outcome, Reason
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
+ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
+"""What Flink refuses, whatever it is."""
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 
 
@@ -37,7 +39,7 @@ RULE = Rule(
     title="Flink refuses the program",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ),
+        "vvr": ON_VVR,
         "flink": expected("each rule was seen with PyFlink 2.3.0"),
     },
     rationale="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state "

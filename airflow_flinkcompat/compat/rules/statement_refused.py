@@ -4,7 +4,8 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.acceptance import Query, brought
 from airflow_flinkcompat.compat.engines.flink.ranking import expected
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
-from airflow_flinkcompat.model import Outcome, Reason
+from airflow_flinkcompat.compat.rules.program_refused import ON_VVR
+from airflow_flinkcompat.model import Outcome
 
 MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink plans the proposed statement cannot be told")
 
@@ -27,7 +28,7 @@ RULE = Rule(
     title="Flink does not take the statement",
     scope=RuleScope.PIPELINE,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ),
+        "vvr": ON_VVR,
         "flink": expected("asked of Flink's planner, 2.3.0"),
     },
     rationale="The columns of the query do not go into those of the sink, its results change and the sink takes rows "

@@ -14,7 +14,8 @@ from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, 
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
-_HIDDEN = {**_COUNT_ALL, "name": "hidden"}
+HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
+"""The COUNT(*) that Flink keeps beside what a script asks for."""
 _WINDOWS = {
     "window-aggregate": StateNamespace.WINDOW_END,
     "global-window-aggregate": StateNamespace.WINDOW_END,
@@ -77,20 +78,8 @@ def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
         return calls
-    there = any(is_row_counter(call) for call in calls)
-    return calls if there else [*calls, _HIDDEN]
-
-
-def is_row_counter(call: Mapping[str, Any]) -> bool:
-    """Whether a call is COUNT(*) over all rows.
-
-    Args:
-        call: Of a compiled plan.
-
-    Returns:
-        Whether it is.
-    """
-    return all(call.get(key) == value for key, value in _COUNT_ALL.items())
+    there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
+    return calls if there else [*calls, HIDDEN_COUNTER]
 
 
 def _retractions(node: Node, calls: int) -> Sequence[bool]:

@@ -10,7 +10,7 @@ from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
-from airflow_flinkcompat.state.layouts.aggregations import accumulated
+from airflow_flinkcompat.state.layouts.aggregations import HIDDEN_COUNTER, accumulated
 from airflow_flinkcompat.state.layouts.columns import columns, row, stored_type
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
@@ -40,7 +40,7 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     """The state of a Top-N by its strategy."""
     config = node.config
     key = columns(below, config["partition"]["fields"])
-    sort_key = Stored("row", columns(below, [field["index"] for field in config["orderBy"]["fields"]]))
+    sort_key = _sort_key(below, config["orderBy"])
     strategy = config["rankStrategy"]["type"]
     if config["rankRange"].get("type") != "Constant":
         return LayoutUnknown("what a Top-N keeps whose N is a column was not measured")
@@ -63,6 +63,10 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     return StateLayout(key, states, USER_TIMERS)
 
 
+def _sort_key(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
+    return Stored("row", columns(below, [field["index"] for field in spec["fields"]]))
+
+
 def limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of a LIMIT: the rows that were handed on."""
     return StateLayout(
@@ -74,7 +78,7 @@ def sort_limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> St
     """The state of a LIMIT over sorted rows: those that may be among them, by what they are sorted by."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
         return LayoutUnknown("what a sorted LIMIT over rows that are updated keeps was not measured")
-    sort_key = Stored("row", columns(below, [field["index"] for field in node.config["orderBy"]["fields"]]))
+    sort_key = _sort_key(below, node.config["orderBy"])
     state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key)
     return StateLayout((), (state,), USER_TIMERS)
 
@@ -103,7 +107,7 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         return LayoutUnknown("what OVER with a frame by processing time keeps was not measured")
     calls: Sequence[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # what leaves the frame is taken back
-        calls = [*calls, {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}]
+        calls = [*calls, HIDDEN_COUNTER]
     elif group["isRows"]:
         return LayoutUnknown("what OVER with ROWS from the beginning keeps was not measured")
     made = accumulated(calls, [bounded] * len(calls), below, symbols)
@@ -131,7 +135,7 @@ def window_deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbol
 
 def window_rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of a Top-N in windows."""
-    sort_key = Stored("row", columns(below, [field["index"] for field in node.config["sortSpec"]["fields"]]))
+    sort_key = _sort_key(below, node.config["sortSpec"])
     state = NamedState("window_rank", MAP, row(below, "List<row>"), sort_key, StateNamespace.WINDOW_END)
     return StateLayout(columns(below, node.config["partitionSpec"]["fields"]), (state,), WINDOW_TIMERS)
 

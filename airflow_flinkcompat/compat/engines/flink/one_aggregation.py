@@ -11,13 +11,13 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.rule import Verdict, measured
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.state.from_plan import job_state
-from airflow_flinkcompat.state.mapping import StateMove, diff
+from airflow_flinkcompat.state.mapping import StateMove
 from airflow_flinkcompat.state.model import NotPredicted
 
 _MEASURED_SOURCE = "kafka"
@@ -56,11 +56,10 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
     times = {table.watermark.column for table in (old.table, new.table) if table.watermark} if windowed else set()
     if ids is None or _declared_otherwise(old.table, new.table) & (used | times):
         return None
-    before = job_state(pair.old, pair.old_pipeline, pair.old_program)
-    after = job_state(pair.new, pair.new_pipeline, pair.new_program)
-    if isinstance(before, NotPredicted) or isinstance(after, NotPredicted):
+    mapped = mapped_states(pair)
+    if isinstance(mapped, NotPredicted):
         return None
-    moves = {mapped.move for mapped in diff(before, after)}
+    moves = {each.move for each in mapped}
     if StateMove.GONE in moves:
         says = "a Calc above the source comes or goes, so that the aggregation gets another id"
         return measured(Outcome.INCOMPATIBLE, *_REFUSED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)

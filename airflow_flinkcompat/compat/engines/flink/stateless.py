@@ -18,8 +18,8 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.state.from_plan import job_state
-from airflow_flinkcompat.state.mapping import StateMove, diff
-from airflow_flinkcompat.state.model import JobState, NotPredicted
+from airflow_flinkcompat.state.mapping import MappedState, StateMove, diff
+from airflow_flinkcompat.state.model import NotPredicted
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
@@ -78,25 +78,37 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     if not all(_stateless(output, program) for output, program in sides):
         return None
+    mapped = mapped_states(pair)
+    if isinstance(mapped, NotPredicted):
+        return inferred(Outcome.UNKNOWN, mapped.reason)
+    return _restored(pair, {each.move for each in mapped if each.old is not None}, ids)
+
+
+def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:
+    """What becomes of every state of a query's job.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        The states, or why those of a side cannot be told.
+    """
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     new = job_state(pair.new, pair.new_pipeline, pair.new_program)
     if isinstance(old, NotPredicted):
-        return inferred(Outcome.UNKNOWN, old.reason)
-    if isinstance(new, NotPredicted):
-        return inferred(Outcome.UNKNOWN, new.reason)
-    return _restored(pair, old, new, ids)
+        return old
+    return new if isinstance(new, NotPredicted) else diff(old, new)
 
 
-def _restored(pair: PipelinePair, old: JobState, new: JobState, ids: tuple[str, ...]) -> Verdict:
-    moves = {mapped.old.kind: mapped.move for mapped in diff(old, new) if mapped.old is not None}
-    if StateMove.GONE in moves.values():
+def _restored(pair: PipelinePair, moves: set[StateMove], ids: tuple[str, ...]) -> Verdict:
+    if StateMove.GONE in moves:
         return Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
             "the operators in front of the sink are others now: the state of its writer finds none",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
-    if set(moves.values()) != {StateMove.CARRIED}:
+    if moves != {StateMove.CARRIED}:
         return inferred(
             Outcome.UNKNOWN,
             "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.acceptance.tables import value_format
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.plan.nodes import Table
@@ -77,9 +78,8 @@ def takes_changes(sink: Table) -> Known:
     facts = connectors.sink(connector)
     if facts.updates is Known.YES or (facts.upserts is Known.YES and sink.primary_key):
         return Known.YES
-    formats = [name for key in connectors.format_keys(connector) if (name := sink.option(key))]
-    if formats:
-        format = FORMATS.get(formats[0].lower())
+    if name := value_format(sink):
+        format = FORMATS.get(name)
         if format is None:
             return Known.NOT_KNOWN
         if format.appends is Known.NO and facts.upserts is Known.NO:
@@ -131,11 +131,9 @@ def _of_source(segment: StatelessSegment, program: Program) -> Known:
     table = next((each for each in program.tables if each.name == origin.table), None)
     if table is None or origin.hints:
         return Known.NOT_KNOWN
-    connector = table.option("connector")
-    if connectors.source(connector).appends is Known.NO:
+    if connectors.source(table.option("connector")).appends is Known.NO:
         return Known.YES
-    names = [name for key in connectors.format_keys(connector) if (name := table.option(key))]
-    format = FORMATS.get(names[0].lower()) if names else None
+    format = FORMATS.get(value_format(table))
     return Known.YES if format is not None and format.appends is Known.NO else Known.NOT_KNOWN
 
 

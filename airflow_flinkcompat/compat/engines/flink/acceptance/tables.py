@@ -77,7 +77,7 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector")
     if sink and not table.primary_key and connectors.sink(connector).primary_key is KeyDemand.ALWAYS:
         yield Fault("primary key", f"{connector} takes no table without PRIMARY KEY, and {table.name} declares none")
-    format = FORMATS.get((_value_format(table) or "").lower())
+    format = FORMATS.get(value_format(table))
     if connector == "kafka" and table.primary_key and format is not None and format.appends is Known.YES:
         yield Fault(
             "primary key",
@@ -86,10 +86,17 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
         )
 
 
-def _value_format(table: Table) -> str | None:
-    return next(
-        (name for key in connectors.format_keys(table.option("connector")) if (name := table.option(key))), None
-    )
+def value_format(table: Table) -> str:
+    """The format in which a table's values are written.
+
+    Args:
+        table: The table.
+
+    Returns:
+        Its name in small letters, "" where the table names none or its connector has none.
+    """
+    names = (table.option(key) for key in connectors.format_keys(table.option("connector")))
+    return next((name.lower() for name in names if name), "")
 
 
 def _key_fields(table: Table) -> Iterator[Fault]:
@@ -118,7 +125,7 @@ def _split(fields: str) -> list[str]:
 
 
 def _format(table: Table) -> Iterator[Fault]:
-    name = (_value_format(table) or "").lower()
+    name = value_format(table)
     kept = table.stored
     key = _split(table.option(_KEY_FIELDS) or "")
     partitions = table.partitioned_by if table.option("connector") == "filesystem" else ()
