@@ -23,7 +23,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
     walk_nodes,
 )
-from airflow_flinkcompat.plan.program import REFUSED, Pipeline, Program
+from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME, Pipeline, Program
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import refusal
 
@@ -53,7 +53,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
     found = [
         Refusal(problem.message, problem.span, "script" if problem.text else "program")
         for problem in program.problems
-        if problem.reason == REFUSED
+        if problem.reason in (REFUSED, REFUSED_NAME)
     ]
     for pipeline in program.pipelines:
         if pipeline.steps:

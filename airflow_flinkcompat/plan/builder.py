@@ -9,7 +9,7 @@ from functools import partial
 from sqlglot import exp
 
 from airflow_flinkcompat.frontends.programs import ProgramScript, ProgramStatement
-from airflow_flinkcompat.model import FunctionDeclaration, NormalForm
+from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
 from airflow_flinkcompat.plan.catalog import (
     BindError,
     Environment,
@@ -31,11 +31,12 @@ from airflow_flinkcompat.plan.nodes import (
     dotted,
 )
 from airflow_flinkcompat.plan.operators import OtherKind
-from airflow_flinkcompat.plan.program import REFUSED, OtherStatement, Pipeline, Problem, Program, Text
+from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME, OtherStatement, Pipeline, Problem, Program, Text
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
+from airflow_flinkcompat.plan.windows import is_window_function
 from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
 
@@ -108,6 +109,8 @@ class _Builder:
         """The queries of each plan that the script compiles into a file of its own, by the file."""
         self.temporary: set[Path] = set()
         """The tables and views of the script that are temporary."""
+        self.standing: set[Path] = set()
+        """The tables and views that the script has created and neither dropped nor altered since."""
 
     def program(self) -> Program:
         env = self.environment
@@ -125,7 +128,8 @@ class _Builder:
         tree = statement.tree
         if tree is None:
             span = statement.span
-            self.problems.append(Problem("statement", statement.error or "", normal_words(statement.text), span))
+            words = normal_words(statement.text)
+            self.problems.append(Problem("statement", statement.error or "", words, span, statement.malformed))
             return
         if "INTERVAL" in statement.text.upper():
             self.problems += (
@@ -267,6 +271,8 @@ class _Builder:
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
         self.other_statements.append(OtherStatement(kind, name, text, after, statement.span, self._subject(tree)))
+        if isinstance(tree, nodes.Drop | nodes.Alter) and tree.args["kind"] in ("TABLE", "VIEW"):
+            self.standing.discard(self.environment.path(tree.this))
 
     def _subject(self, tree: exp.Expr) -> tuple[str, str]:
         """What a statement creates, alters or drops, and its path."""
@@ -295,6 +301,10 @@ class _Builder:
             return True
         if text is not None:
             path = self.environment.path(tree.this)
+            alike = bool(tree.args.get("temporary")) == (path in self.temporary) and not tree.args.get("replace")
+            if path in self.standing and alike and not isinstance(statement, ProgramStatement):
+                why = f"{tree.this.name} exists already: give it another name, or DROP the first one before"
+                self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), statement.span))
             # A temporary table hides another one of its name, whichever stands first.
             plain = (
                 isinstance(tree, nodes.CreateTable) and not tree.args.get("temporary") and path not in self.temporary
@@ -324,8 +334,28 @@ class _Builder:
         except BindError as error:
             self.environment.ask_for_all(tree)
             span = error.span or span_of(tree, statement)
+            self._refused_names(error, tree, span)
             text = self.environment.namespace.normal_form(tree)
             return Opaque(OtherKind.QUERY, text, (), (), f"{error.reason}: {error.message}", span)
+
+    def _refused_names(self, error: BindError, tree: exp.Expr, span: Span) -> None:
+        """A name that no table has, or several, is refused where every table of the query declares its columns."""
+        if error.reason not in ("unknown-column", "ambiguous-name") or "$" in error.message:
+            return
+        if any(not is_window_function(each) for each in tree.find_all(nodes.TableFunction)):
+            return  # what it hands on is its own
+        own = {cte.alias for cte in tree.find_all(exp.CTE)}
+        paths = {self.environment.path(each) for each in tree.find_all(exp.Table) if each.name not in own or each.db}
+        if all(self._is_known(path) for path in paths):
+            remedy = "write a column that a table in FROM has, under the alias of that table"
+            self.problems.append(Problem(REFUSED_NAME, f"{error.message}: {remedy}", normal_form(tree), span))
+
+    def _is_known(self, path: Path) -> bool:
+        """Whether every column of a table or view is known, and the fields of those that hold rows."""
+        view = self.environment.views.get(path)
+        table = self.environment.tables.get(path)
+        columns = view.node.schema if view is not None and view.node is not None else table.columns if table else ()
+        return bool(columns) and all(column.type.is_known for column in columns)
 
     def _insert(self, tree: nodes.InsertInto, statement: Statement, statement_set: int | None) -> None:
         span = span_of(tree, statement)
@@ -360,23 +390,34 @@ class _Builder:
         if self._declared_before(tree, view is not None, None if view is None else view.text, statement):
             return
         self._asked_before(path, tree, statement)
+        self.standing.add(path)
         if tree.args.get("temporary"):
             self.temporary.add(path)
         try:
             node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
             if names and node is not None:
                 node = renamed(node, names)
+            if not (names or isinstance(statement, ProgramStatement)):
+                self._refused_columns(node, tree, statement)
             self.environment.views[path] = View(node, text, steps=self._steps(tree, statement))
         except BindError as error:
             self.environment.ask_for_all(tree.expression)
             error.span = error.span or span_of(tree, statement)
+            self._refused_names(error, tree.expression, error.span)
             self.environment.views[path] = View(None, text, error, self._steps(tree, statement))
+
+    def _refused_columns(self, node: Node | None, tree: nodes.CreateView, statement: Statement) -> None:
+        names = [] if node is None else [column.name for column in node.schema]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            why = f"two columns of the view {tree.this.name} are called {twice[0]}: give one of them another name"
+            self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), span_of(tree, statement)))
 
     def _create_table(self, tree: nodes.CreateTable, statement: Statement, statement_set: int | None) -> None:
         path = self.environment.path(tree.this)
         if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
             return
         self._asked_before(path, tree, statement)
+        self.standing.add(path)
         if tree.args.get("temporary"):
             self.temporary.add(path)
         self.texts[path] = _text(tree, statement, self.environment.namespace)

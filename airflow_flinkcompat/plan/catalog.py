@@ -163,10 +163,10 @@ class Environment:
         if declared is not None:
             return replace(declared, span=span)
         self.undeclared.add(path)
-        return Table(path, self._mentioned, tuple(column.name for column in self._mentioned), declared=False, span=span)
+        return Table(path, self.mentioned, tuple(column.name for column in self.mentioned), declared=False, span=span)
 
     @cached_property
-    def _mentioned(self) -> tuple[Column, ...]:
+    def mentioned(self) -> tuple[Column, ...]:
         """A column of each name in the scripts that a column could have."""
         named: frozenset[str] = frozenset().union(
             *(e.column_names for script in self.scripts for e in script.statements)

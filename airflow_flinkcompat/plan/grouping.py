@@ -27,7 +27,7 @@ from airflow_flinkcompat.plan.scalars import (
     is_aggregate,
     time_attribute_of,
 )
-from airflow_flinkcompat.plan.types import Column
+from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
     group_window,
@@ -72,7 +72,7 @@ class Grouping:
         schema = tuple(
             Column(_key_name(key, below.schema, i), key.type, time_attribute_of(key, below.schema))
             for i, key in enumerate(keys)
-        ) + tuple(Column(f"agg${i}", call.type) for i, call in enumerate(aggregates))
+        ) + tuple(Column(f"agg${i}", call.type, _clock(call, below.schema)) for i, call in enumerate(aggregates))
         span = scalars.span(group) if group is not None else scalars.span(tree)
         if window_call is not None:
             return cls._group_window(
@@ -132,6 +132,13 @@ class Grouping:
             span=span,
         )
         return cls(node, _special(scalars.environment, scalars, keys, aggregates, bound, node, fields))
+
+
+def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
+    """A processing time stays one through MIN and MAX: Flink 2.3.0 plans a lookup join by it."""
+    if call.function not in ("MIN", "MAX") or time_attribute_of(call.args[0], columns) is not TimeAttribute.PROCTIME:
+        return None
+    return TimeAttribute.PROCTIME
 
 
 def _special(

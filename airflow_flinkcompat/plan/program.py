@@ -12,6 +12,8 @@ from airflow_flinkcompat.plan.nodes import Sink, Table
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
+REFUSED_NAME = "refused-name"
+"""The same of a name that is taken, or that no table has."""
 
 
 ELSEWHERE = ("program", "plan-file")
@@ -76,13 +78,14 @@ class Text:
 class Problem:
     """A statement that could be split off but not read, or not bound: reason code, message, place.
 
-    The message may name the place, so it is not compared.
+    The message may name the place, so it is not compared. ``malformed``: Flink's parser does not read it either.
     """
 
     reason: str
     message: str = field(compare=False)
     text: str | NormalForm
     span: Span | None = field(default=None, compare=False)
+    malformed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

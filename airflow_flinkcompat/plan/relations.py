@@ -254,10 +254,19 @@ class QueryBinder(OrderBinder):
         name = "UNNEST" if isinstance(tree, exp.Unnest) else _function_name(tree, self.environment)
         alias = tree.args.get("alias") or join.this.args.get("alias")
         names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
-        added = tuple(Column(column, UNKNOWN) for column in names or ["f0"])
+        qualifier = None if alias is None else alias.name
+        added = tuple(Column(column, UNKNOWN) for column in names) or self._unnamed(name, bound, qualifier or "f0")
+        known = added is not self.environment.mentioned
         node = Correlate(left.node, name, bound, outer, left.node.schema + added, span=self.span(tree))
-        right = Scope((alias.name if alias is not None else None,) * len(added), added)
+        right = Scope((qualifier,) * len(added), added, (not known,) * len(added))
         return Relation(node, left.scope.concat(right))
+
+    def _unnamed(self, function: str, arguments: tuple[Expression, ...], alias: str) -> tuple[Column, ...]:
+        """The columns of a table function where its alias names none; any that is mentioned, if that is not known."""
+        (kind,) = [each.type for each in arguments] if function == "UNNEST" else [UNKNOWN]
+        if kind.name != "ARRAY" or kind.elements[0].name == "UNKNOWN":
+            return self.environment.mentioned
+        return tuple(Column(name, UNKNOWN) for name in kind.elements[0].names or (alias,))
 
     def _match(self, tree: nodes.MatchRecognize) -> Relation:
         below = self.relation(tree.this)

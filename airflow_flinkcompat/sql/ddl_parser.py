@@ -151,6 +151,8 @@ class DdlParser(QueryParser):
 
     def _parse_column_definition(self) -> exp.Expr:
         name = self.require_identifier()
+        while self._match(TokenType.DOT):
+            self.require_identifier()  # of a.b Flink's parser takes a and leaves the rest out
         if self._match(TokenType.ALIAS):
             expression = self.require_expression()
             return nodes.ComputedColumn(this=name, expression=expression, comment=self.parse_comment())

@@ -87,8 +87,8 @@ class Statement:
             return self.like.column_names
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, exp.Column):
-                found.add(node.name)
+            if isinstance(node, exp.Column):  # all of a.b.c: what stands in front of a name may be a column of rows
+                found.update(part.name for part in node.parts)
             elif isinstance(node, nodes.Descriptor):
                 found.update(part.name for part in node.expressions)
         return frozenset(found)

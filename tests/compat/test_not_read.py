@@ -29,8 +29,9 @@ def rules(report: Report) -> set[str]:
 @pytest.mark.parametrize("declared", ["", BROKEN], ids=["absent", "not read"])
 def test_a_declaration_that_is_not_read_changes_no_window(declared: str, window: str, engine: str) -> None:
     old, new = (table + RAW + WINDOW.format(window) for table in (ORDERS, declared))
-    for report in (check(old, new, engine), check(new, old, engine)):
-        assert report.outcome is Outcome.UNKNOWN
+    for proposed, report in ((declared, check(old, new, engine)), (ORDERS, check(new, old, engine))):
+        refused = engine == "flink" and proposed == BROKEN
+        assert report.outcome is (Outcome.INCOMPATIBLE if refused else Outcome.UNKNOWN)
         assert Reason.UNDECLARED in {finding.reason for finding in report.findings if finding.rule == "window-changed"}
 
 
@@ -59,7 +60,8 @@ def test_a_query_that_cannot_be_bound_is_no_operator(query: str, engine: str) ->
     bound = ORDERS + RAW + "SELECT customer, amount FROM orders;\n"
     unbound = ORDERS + RAW + query
     for report in (check(bound, unbound, engine), check(unbound, bound, engine)):
-        assert report.outcome is Outcome.UNKNOWN
+        refused = engine == "flink" and "Flink refuses the proposed" in report.deciding[0].message
+        assert report.outcome is (Outcome.INCOMPATIBLE if refused else Outcome.UNKNOWN)
         assert "operators-added-or-removed" not in rules(report)
 
 

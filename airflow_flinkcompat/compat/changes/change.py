@@ -21,7 +21,7 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
-from airflow_flinkcompat.plan.program import ELSEWHERE, Problem, Program
+from airflow_flinkcompat.plan.program import ELSEWHERE, REFUSED_NAME, Problem, Program
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,15 @@ class Change:
 
     @cached_property
     def refusals(self) -> tuple[tuple[Refusal, ...], tuple[Refusal, ...]]:
-        """What Flink refuses of each side."""
-        return refusals(self.old.program), refusals(self.new.program)
+        """What Flink refuses of each side, but for names that are wrong on both: those keep no job from running."""
+        wrong = [
+            {each.message for each in program.problems if each.reason == REFUSED_NAME} for program in self.programs
+        ]
+        old, new = (
+            tuple(each for each in refusals(program) if each.message not in wrong[0] & wrong[1])
+            for program in self.programs
+        )
+        return old, new
 
     @cached_property
     def unchanged(self) -> bool:
