@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.frontends.programs import WindowUse
 from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     GroupWindowAggregate,
@@ -18,6 +20,8 @@ from airflow_flinkcompat.plan.nodes import (
     Node,
     Opaque,
     Over,
+    Scan,
+    Table,
     Window,
     WindowAggregate,
     WindowKind,
@@ -32,6 +36,10 @@ _WATERMARK = (
     "declare it with WATERMARK FOR in its table, or compute one with PROCTIME(); behind another window select its "
     "rowtime, not its end"
 )
+_WITHOUT_OLD_STYLE = frozenset({"2.3"})
+"""Lines of Flink that were seen to refuse tables declared by ``connector.type``."""
+_OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
+"""Values of ``connector.type`` with which they were; what Flink brings for files of the old style may still work."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,37 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
                 what = "program" if pipeline.steps else "script"
                 found.append(Refusal(f"{words}; give it other lengths", node.span or pipeline.span, what))
     return tuple(dict.fromkeys(found))
+
+
+def of_old_style(side: Side) -> Iterator[Refusal]:
+    """Tables that a query uses and that no factory of this line of Flink makes a source or a sink of.
+
+    Args:
+        side: What is proposed.
+
+    Yields:
+        A refusal for each of them; none on a line of which it was not seen.
+    """
+    line = ENGINE_FACTS[side.engine].flink_line(side.version)
+    if line not in _WITHOUT_OLD_STYLE:
+        return
+    pipelines = side.program.pipelines
+    used = {pipeline.sink.name for pipeline in pipelines}
+    used |= {n.table.name for each in pipelines for n in walk_nodes(each.sink.input) if isinstance(n, Scan)}
+    for table in side.program.tables:
+        style = table.option("connector.type")
+        if table.name in used and style in _OLD_STYLE and table.option("connector") is None and _in_memory(table):
+            yield Refusal(
+                f"table {table.name} is declared by 'connector.type' = '{style}', of which Flink {line} makes no "
+                "connector: declare it by 'connector', or where the job runs on an older line give --engine-version",
+                table.span,
+                "script",
+            )
+
+
+def _in_memory(table: Table) -> bool:
+    """Whether Flink's own catalog holds the table: another one may make of its options what it likes."""
+    return table.path[0] in ("", "default_catalog")
 
 
 def _without_offset(window: Window) -> Window:

@@ -2,6 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.ranking import expected
+from airflow_flinkcompat.compat.refusals import of_old_style
 from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 from airflow_flinkcompat.model import Outcome, Reason
@@ -15,6 +16,9 @@ OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the s
 
 def find(change: Change) -> Iterable[RuleMatch]:
     old, new = change.refusals
+    if not change.unchanged:
+        # The same script goes on wherever it runs today, on an older line say that the check was not told.
+        new = (*new, *of_old_style(change.new))
     claims = change.claim("unread") if old or new else ()
     for refusal in new:
         said = f"Flink refuses the proposed {refusal.what}: {refusal.message}"

@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors import StoredPositions, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
@@ -234,9 +234,28 @@ NORMALIZED = measured(
 )
 
 
+READ_BY_ITSELF = frozenset(
+    {
+        StoredPositions.PARTITIONS,
+        StoredPositions.FILES,
+        StoredPositions.SHARDS,
+        StoredPositions.LOG,
+        StoredPositions.TABLE_VERSION,
+    }
+)
+"""Positions that a source writes in a form of its own: one that writes others does not read them."""
+ANEW = "it fails, or begins where its options say, and rows of in between may be left out or come twice"
+OLD_CONSUMER = Verdict(
+    Outcome.INCOMPATIBLE,
+    Basis.INFERRED,
+    "FlinkKafkaConsumer stored its offsets as a state of its function; KafkaSource keeps splits of its reader",
+)
+ANOTHER_SOURCE = Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, "each source reads back what it wrote itself")
+
+
 def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
     """Positions of one connector are given to another one."""
-    stored = connectors.source(difference.before).positions
+    stored, other = (connectors.source(each).positions for each in (difference.before, difference.after))
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
@@ -244,7 +263,13 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     if not read:
         says = "rows are looked up by another connector"
         return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
-    old = difference.before or "a table of a catalog"
+    style = next((t.option("connector.type") for t in change.programs[0].tables if t.name == table), None)
+    if difference.before is None and style == "kafka" and difference.after is not None:
+        return f"what the consumer of the old connector.type has stored, no other source reads: {ANEW}", OLD_CONSUMER
+    if stored is not other and {stored, other} <= READ_BY_ITSELF:
+        says = f"the savepoint holds {stored.value}, which a source of {difference.after} cannot go on from: {ANEW}"
+        return says, ANOTHER_SOURCE
+    old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
     says = f"the savepoint holds what {old} stored ({stored.value}), not what another connector would go on from"
     return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
 

@@ -250,7 +250,7 @@ def test_another_place_of_any_lookup_is_wrong_below_an_aggregation(options: str)
 
 def test_a_connector_of_the_old_style_is_named() -> None:
     old = "'connector.type' = 'kafka', 'connector.topic' = 't'"
-    report = of_source(old, old.replace("'t'", "'u'"))
+    report = judged((old, old.replace("'t'", "'u'")), (PRINT, PRINT), PLAIN, "1.20")
     assert report.outcome is Outcome.UNKNOWN
     assert "was not measured with the old connector.type kafka" in report.findings[0].message
 
