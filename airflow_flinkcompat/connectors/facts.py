@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
 from airflow_flinkcompat.connectors.startup import Startup
 
@@ -30,6 +31,7 @@ class StoredPositions(StrEnum):
     LOG = "the position in the database's log, and parts of the snapshot not read yet"
     TABLE_VERSION = "the version of the table that was read, and its files not read yet"
     COUNTER = "how many rows it made"
+    ENDED = "only that it has read everything, once it has"
     NOTHING = "nothing"
     NOT_KNOWN = "not known"
 
@@ -110,7 +112,7 @@ class OptionFact:
     """What one option does, or all that begin alike.
 
     Attributes:
-        key: The option, or its beginning and a ``*``.
+        key: The option, with a ``*`` for any text.
         effect: What another value of it means.
         ids: Restores across which it was changed: all right where the effect is harmless, all of one bad end where it
             is not. None, where none was run.
@@ -118,6 +120,8 @@ class OptionFact:
         says: What a restore does, for a reader, as the end of a sentence about the option.
         listed: How several places stand in it.
         unless: Another option and its value under which the restores do not speak of it.
+        default: What stands for it in every version that takes a table without it; None where that is not known.
+        expression: Whether it gives a regular expression over tables, each of which is read whole before its changes.
     """
 
     key: str
@@ -127,6 +131,8 @@ class OptionFact:
     says: str = ""
     listed: ListedPlaces | None = None
     unless: tuple[str, str] = ("", "")
+    default: str | None = None
+    expression: bool = False
 
     def covers(self, key: str) -> bool:
         """Whether the fact speaks of an option.
@@ -137,7 +143,7 @@ class OptionFact:
         Returns:
             Whether it is this one, or begins as this one does.
         """
-        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+        return fnmatchcase(key, self.key)
 
 
 def facts(effect: Effect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:

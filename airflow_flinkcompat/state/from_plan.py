@@ -46,6 +46,9 @@ _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "t
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 """Calls that a windowed aggregation computes in two phases."""
+_ONLY_AT_HEAD = (StoredPositions.LOG, StoredPositions.COUNTER)
+_READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
+"""Options by which changes of a database come as other kinds of rows, which other operators may follow."""
 _LIMITED = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _REACHES_IN = frozenset({"FIELD", "ITEM"})
 
@@ -96,7 +99,7 @@ def _job_state(job: _Job) -> JobState:
     top = job.output.segment.origin
     aggregation: AggregateOperator | None = None
     if isinstance(top, Source):
-        source = _source(job, top)
+        source = _head(job, top) or _source(job, top)
         lower = _stateless(job, source)
     elif isinstance(top, JoinOperator) and top.form is JoinForm.LOOKUP:
         source, lower = _looked_up(job, top)
@@ -173,6 +176,28 @@ def _source(job: _Job, source: Source) -> Table:
     return table
 
 
+def _head(job: _Job, source: Source) -> Table | None:
+    """A table whose positions are all that a job keeps: the id of a scan follows from nothing that comes behind it.
+
+    None where another operator may keep something, or what the source itself makes of its options is not certain.
+    """
+    table = job.table(source.table)
+    facts, options = registry.source(table.option("connector")), dict(table.options)
+    written = job.table(job.output.sink) if job.output.sink else None
+    sink = None if written is None else registry.sink(written.option("connector"))
+    if source.hints or "scan.parallelism" in options or (sink is not None and sink.state is not SinkState.NONE):
+        return None
+    match facts.positions:
+        case StoredPositions.LOG:
+            by_key = written is not None and bool(written.primary_key)
+            taken = sink is None or (sink.updates is Known.YES and not by_key)
+            return table if taken and not _READS_OTHERWISE & options.keys() else None
+        case StoredPositions.COUNTER:
+            counted = [key for key, value in options.items() if key.endswith(".kind") and value.lower() != "random"]
+            return None if counted or table.primary_key else table
+    return None
+
+
 def _named(table: Table) -> str:
     connector = table.option("connector")
     return f"connector {connector}" if connector else "a catalog's own connector"
@@ -204,12 +229,14 @@ def _stateless(job: _Job, table: Table) -> Alternatives:
         raise _Unsure("windows without an aggregation are operators of their own")
     _readable((*job.output.columns, *segment.filters))
     _undecided(segment, table)
+    if registry.source(table.option("connector")).positions in _ONLY_AT_HEAD:
+        return ((SCAN, CALC),)  # what comes behind such a scan keeps nothing
     seen = _simplified(table, job.output.columns, bool(segment.filters))
     return _put_out(seen, _converted(job))
 
 
-def _undecided(segment: StatelessSegment, table: Table) -> None:
-    if any(decided(condition, table) for condition in segment.filters) or contradictory(segment.filters):
+def _undecided(segment: StatelessSegment, *tables: Table) -> None:
+    if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
         raise _Unsure("a condition may hold of every row or of none, and then be left out, or its source")
 
 
@@ -318,8 +345,8 @@ def _looked_up(job: _Job, join: JoinOperator) -> tuple[Table, Alternatives]:
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
         raise _Unsure("a LOOKUP hint may decide about operators")
     table = _source(job, left.origin)
-    for segment in (left, job.output.segment):
-        _undecided(segment, table)
+    _undecided(left, table)
+    _undecided(job.output.segment, table, looked_up)
     below = _simplified(table, join.rows[0], bool(left.filters))
     around = tuple(dict.fromkeys((*below, *_put_out(below, Known.YES))))
     return table, tuple((*kinds, LOOKUP, *above) for kinds, above in product(around, ((), (CALC,))))

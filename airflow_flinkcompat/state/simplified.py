@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal, walk
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.origins import SourceColumn, leaves
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
 
 _TESTS = frozenset({"IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"})
 _MAY_BE_THE_COLUMN = frozenset({
@@ -15,28 +15,36 @@ _MAY_BE_THE_COLUMN = frozenset({
 """Calls that come to one of their columns where types or constants are such: ``CAST(b AS BIGINT)``, ``b + 0``."""
 
 
-def decided(condition: Expression, table: Table) -> bool:
+def decided(condition: Expression, *tables: Table) -> bool:
     """Whether a condition may hold of every row or of none, whatever they are.
 
     Args:
-        condition: A condition on the table's rows.
-        table: What is read.
+        condition: A condition on rows of the tables.
+        tables: What is read.
 
     Returns:
         True where it cannot be told.
     """
-    if not any(isinstance(leaf, SourceColumn) for leaf in leaves(condition)):
+    if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
-    never_null = {column.name for column in table.columns if not column.type.nullable}
+    never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
     return any(_decided(part, never_null) for part in walk(condition) if isinstance(part, FunctionCall))
 
 
 def _decided(call: FunctionCall, never_null: set[str]) -> bool:
-    if call.function in _TESTS and any(isinstance(p, SourceColumn) and p.column in never_null for p in call.args):
+    tested = map(_passed, call.args) if call.function in _TESTS else ()
+    if any(isinstance(part, SourceColumn) and part.column in never_null for part in tested):
         return True
     if any(isinstance(part, Literal) and (part.value is None or part.value == "%") for part in call.args):
         return True
     return len(call.args) > 1 and len(set(call.args)) < len(call.args) and call.function != "CASE"
+
+
+def _passed(part: Expression) -> Expression:
+    """The column of a table that an operator below hands on as it is."""
+    while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
+        part = part.output.column
+    return part
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:

@@ -131,3 +131,36 @@ def test_what_is_not_certain_is_not_predicted(script: str, reason: str) -> None:
     found = state_of(Side(script, engine="flink"))
     assert isinstance(found, NotPredicted)
     assert reason in found.reason
+
+
+FIRST = (
+    "CREATE TABLE k (a STRING, b BIGINT, {0}) WITH ({1});\nCREATE TABLE s (a STRING{2}) WITH ({3});\n"
+    "INSERT INTO s SELECT a FROM k;"
+)
+MYSQL, KEYED = "'connector' = 'mysql-cdc'", "PRIMARY KEY (a) NOT ENFORCED"
+
+
+@pytest.mark.parametrize(
+    ("column", "source", "key", "sink", "told"),
+    [
+        (KEYED, MYSQL, "", "print", True),
+        ("ts TIMESTAMP(3), WATERMARK FOR ts AS ts", "'connector' = 'faker'", "", "print", True),
+        ("ts TIMESTAMP(3), WATERMARK FOR ts AS ts", "'connector' = 'datagen'", "", "blackhole", True),
+        (KEYED, MYSQL, f", {KEYED}", "print", False),  # results may be kept by the sink's key
+        (KEYED, MYSQL + ", 'changelog-mode' = 'upsert'", "", "print", False),
+        (KEYED, MYSQL, "", "kafka", False),
+        ("c INT", "'connector' = 'datagen', 'fields.c.kind' = 'sequence'", "", "print", False),
+        ("c INT", "'connector' = 'faker'", "", "kafka", False),
+        ("c INT", "'connector' = 'made-up'", "", "print", False),
+    ],
+)
+def test_positions_alone_find_their_operator_whatever_comes_behind(
+    column: str, source: str, key: str, sink: str, told: bool
+) -> None:
+    found = state_of(Side(FIRST.format(column, source, key, f"'connector' = '{sink}'"), engine="flink"))
+    assert isinstance(found, JobState) is told
+    if isinstance(found, JobState):
+        (positions,) = found.specs
+        measured = kept(KAFKA.format("a STRING") + SINK.format("print") + "SELECT a, 1 FROM k;")
+        assert positions.kind is StateKind.POSITIONS
+        assert positions.id == measured.specs[0].id

@@ -47,3 +47,19 @@ def test_any_other_call_is_a_calc() -> None:
     found = state("SELECT UPPER(a), b, n FROM k")
     assert isinstance(found, JobState)
     assert len(found.graphs) == 1
+
+
+LOOKED_UP = """
+CREATE TABLE k (a STRING, n INT NOT NULL, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'format' = 'json');
+CREATE TABLE d (c STRING, m INT NOT NULL) WITH ('connector' = 'jdbc');
+CREATE TABLE s (a STRING, c STRING) WITH ('connector' = 'print');
+INSERT INTO s SELECT k.a, d.c FROM k JOIN d FOR SYSTEM_TIME AS OF k.pt ON k.a = d.c WHERE
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [("k.a IS NOT NULL", True), ("d.c LIKE 'x%'", True), ("k.n IS NULL", False), ("d.m IS NULL", False)],
+)
+def test_a_condition_above_a_lookup(condition: str, told: bool) -> None:
+    assert isinstance(state_of(Side(f"{LOOKED_UP}{condition};", engine="flink")), JobState) is told

@@ -13,11 +13,15 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     StoredPositions,
+    facts,
 )
 from airflow_flinkcompat.connectors.startup import Startup
 
 _MADE = Startup(itself="anew: it makes its rows")
-_FAKER = "README of flink-faker (0.5)"
+_FAKER = "FlinkFakerTableSource (0.5): a NumberSequenceSource before a function that stores nothing"
+_DATAGEN = "RandomGenerator, which stores nothing; a sequence has other options"
+_RANDOM = tuple(f"fields.*.{name}" for name in ("min", "max", "max-past", "length", "var-len", "null-rate"))
+_MADE_ANEW = "the savepoint holds at most how many rows were made: those from now on are made in the new way"
 
 CONNECTORS = (
     ConnectorFacts(
@@ -56,6 +60,10 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
+            options=(
+                OptionFact("rows-per-second", Effect.TUNES, document=_DATAGEN),
+                *facts(Effect.READ, _DATAGEN, *_RANDOM, says=_MADE_ANEW),
+            ),
             startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",
         ),
@@ -69,7 +77,10 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
-            options=(OptionFact("rows-per-second", Effect.TUNES, document=_FAKER),),
+            options=(
+                OptionFact("rows-per-second", Effect.TUNES, document=_FAKER),
+                *facts(Effect.READ, _FAKER, "fields.*", says=_MADE_ANEW),
+            ),
             startup=_MADE,
             document="FlinkFakerTableSource (0.5): a NumberSequenceSource, which stores what it has counted to",
         ),

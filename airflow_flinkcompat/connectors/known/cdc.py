@@ -40,12 +40,14 @@ _POSTGRES = (
         Effect.READ,
         ("cdc-stateless-slot", "cdc-group-slot"),
         says="a new slot begins at the restore, every change in between is lost",
+        default="flink",  # up to release 2.3; from 2.4 on it has to be given
     ),
     OptionFact(
         "scan.incremental.snapshot.enabled",
         Effect.READ,
         ("cdc-stateless-incremental-off", "cdc-stateless-incremental-on", "cdc-group-incremental-off"),
         says="the stored position is not read, and the whole table is read once more",
+        default="false",
     ),
     OptionFact("hostname", Effect.ADDRESS, ("cdc-stateless-host",)),
     OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
@@ -57,21 +59,58 @@ _POSTGRES = (
     OptionFact("connect.timeout", Effect.TUNES, _ENGINE),
     OptionFact("debezium.poll.interval.ms", Effect.TUNES, _ENGINE),
 )
-_SNAPSHOT_OF_NEW = (
+_NOT_CAPTURED = (
     "without scan.newly-added-table.enabled, a restored source is documented to leave the rows of before of another "
     "table out; what it does with those it read was not measured"
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
-_TUNING = ("scan.snapshot.fetch.size", "connect.timeout", "connect.max-retries", "connection.pool.size",
-           "heartbeat.interval", "heartbeat.interval.ms", "poll.*", "batch.size")  # fmt: skip
+_TUNING = (
+    "scan.snapshot.fetch.size", "scan.incremental.snapshot.chunk.size", "scan.incremental.snapshot.chunk.size.mb",
+    "scan.incremental.snapshot.chunk.samples", "connect.timeout", "connect.max-retries", "connection.pool.size",
+    "heartbeat.interval", "heartbeat.interval.ms", "poll.*", "batch.size", "initial.snapshotting.queue.size",
+    "initial.snapshotting.max.threads", "scan.cursor.no-timeout",
+)  # fmt: skip
 _OTHERS = (
-    *facts(Effect.READ, _PAGE, *_TABLES, says=_SNAPSHOT_OF_NEW),
-    *facts(Effect.ADDRESS, _PAGE, "hostname", "hosts"),
-    *facts(Effect.CREDENTIALS, _PAGE, "username", "password"),
+    *facts(Effect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
+    *facts(Effect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
+    *facts(Effect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
     # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
     OptionFact("scan.startup.*", Effect.BEGINNING, document="BinlogSplitReader: a timestamp filters them too"),
     *facts(Effect.TUNES, _PAGE, *_TUNING),
 )
+_OTHER_READER = "the reader with the option and the one without store positions of other kinds"
+
+
+def _incremental(default: str) -> tuple[OptionFact, ...]:
+    """The options of a connector that can read the tables in chunks, beside their changes.
+
+    Args:
+        default: Whether it does where its table does not say so.
+
+    Returns:
+        Their facts.
+    """
+    return (
+        *(
+            OptionFact(
+                key,
+                Effect.READ,
+                document=f"{_PAGE}: scan newly added tables; a reader captures none without the option",
+                says=_NOT_CAPTURED,
+                unless=("scan.newly-added-table.enabled", "true"),
+                expression=True,
+            )
+            for key in _TABLES
+        ),
+        OptionFact(
+            "scan.incremental.snapshot.enabled",
+            Effect.STATE,
+            document=f"{_PAGE}; {_OTHER_READER}",
+            says=_OTHER_READER,
+            default=default,
+        ),
+        *_OTHERS,
+    )
 
 
 def _source(options: tuple[OptionFact, ...], document: str, startup: Startup | None = None) -> SourceFacts:
@@ -93,7 +132,7 @@ CONNECTORS = (
     ConnectorFacts(
         ("mysql-cdc",),
         _source(
-            _OTHERS,
+            _incremental("true"),
             "MySqlTableSource (3.5): SupportsReadingMetadata alone",
             Startup(
                 choices=BY_OFFSET,
@@ -109,14 +148,14 @@ CONNECTORS = (
         ),
     ),
     *(
-        ConnectorFacts((name,), _source(_OTHERS, f"{source} (3.5): SupportsReadingMetadata alone"))
-        for name, source in (
-            ("oracle-cdc", "OracleTableSource"),
-            ("sqlserver-cdc", "SqlServerTableSource"),
-            ("mongodb-cdc", "MongoDBTableSource"),
-            ("db2-cdc", "Db2TableSource"),
-            ("tidb-cdc", "TiDBTableSource"),
-            ("oceanbase-cdc", "OceanBaseTableSource"),
+        ConnectorFacts((name,), _source(options, f"{source} (3.5): SupportsReadingMetadata alone"))
+        for name, source, options in (
+            ("oracle-cdc", "OracleTableSource", _incremental("true")),
+            ("sqlserver-cdc", "SqlServerTableSource", _incremental("true")),
+            ("mongodb-cdc", "MongoDBTableSource", _incremental("false")),
+            ("db2-cdc", "Db2TableSource", _incremental("true")),
+            ("tidb-cdc", "TiDBTableSource", _OTHERS),
+            ("oceanbase-cdc", "OceanBaseTableSource", _OTHERS),
         )
     ),
 )

@@ -14,6 +14,7 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     StoredPositions,
+    facts,
 )
 from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
@@ -21,20 +22,27 @@ _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
 _OTHER_ROWS = ("sk-stateless-lookup-table",)
 _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
+_SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, whose bounds are a condition of its query"
+_READ_ONCE = (
+    "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
+    "with rows that were read before"
+)
 _PASSWORD = ("sk-stateless-jdbc-password",)
 
 CONNECTORS = (
     ConnectorFacts(
         ("jdbc",),
         SourceFacts(
-            positions=StoredPositions.NOT_KNOWN,
+            positions=StoredPositions.ENDED,
             projection=Known.YES,
             filters=Known.YES,
             watermark=Known.NO,
             metadata=Known.NO,
             options=(
-                OptionFact("table-name", Effect.READ, document="JDBC connector page; no restore was run"),
-                OptionFact("url", Effect.READ, document="JDBC connector page; no restore was run"),
+                *facts(Effect.READ, _SCAN, "table-name", "url", "scan.partition.lower-bound", says=_READ_ONCE),
+                *facts(Effect.READ, _SCAN, "scan.partition.upper-bound", says=_READ_ONCE),
+                *facts(Effect.TUNES, _SCAN, "scan.partition.num", "scan.fetch-size", "driver"),
+                *facts(Effect.CREDENTIALS, _SCAN, "username", "password"),
             ),
             startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, those read before included"),
             document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",

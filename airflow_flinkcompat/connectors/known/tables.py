@@ -31,7 +31,7 @@ _ASKED = facts(
     Effect.TUNES, "Flink's LookupOptions", "lookup.cache*", "lookup.partial-cache.*", "lookup.max-retries",
     "lookup.retry.interval",
 )  # fmt: skip
-_HBASE_ASKED = (*_ASKED, *facts(Effect.READ, _HBASE, *_HBASE_TABLE))
+_HBASE_ASKED = (*_ASKED, *facts(Effect.READ, _HBASE, *_HBASE_TABLE), *facts(Effect.STATE, _HBASE, "lookup.async"))
 _MONGODB_ASKED = (
     *_ASKED,
     *facts(Effect.READ, _MONGODB, "uri", "database", "collection"),

@@ -168,10 +168,95 @@ def test_a_sink_that_keeps_something_under_some_options_only(before: str, after:
     assert of_sink(before, after).outcome is outcome
 
 
-def test_a_source_that_stores_nothing_is_not_said_to_have_positions() -> None:
-    socket = "'connector' = 'socket', 'hostname' = 'a', 'port' = '9', 'format' = 'csv'"
-    (finding,) = of_source(socket, socket.replace("'a'", "'b'")).findings
-    assert finding.message.endswith("the source stores nothing; that rows come from the new place was not measured")
+SOCKET = "'connector' = 'socket', 'hostname' = 'a', 'port' = '9', 'format' = 'csv'"
+FAKER = "'connector' = 'faker', 'fields.a.expression' = 'x', 'fields.b.expression' = 'y', 'fields.ts.expression' = 'z'"
+DATAGEN = "'connector' = 'datagen', 'fields.b.max' = '7', 'rows-per-second' = '1'"
+
+
+@pytest.mark.parametrize("query", [PLAIN, RUNNING, WINDOWED])
+@pytest.mark.parametrize(
+    ("options", "old", "new", "says"),
+    [
+        (SOCKET, "'a'", "'b'", "stores nothing"),
+        (SOCKET, "'csv'", "'json'", "no stored position holds the format"),
+        (FAKER, "'y'", "'w'", "made in the new way"),
+        (DATAGEN, "'7'", "'9'", "made in the new way"),
+        (DATAGEN, "'1'", "'5'", "how fast"),
+    ],
+)
+def test_a_source_that_remembers_no_place(query: str, options: str, old: str, new: str, says: str) -> None:
+    report = of_source(options, options.replace(old, new), query)
+    assert report.outcome is Outcome.COMPATIBLE
+    assert says in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        (SOCKET, ", 'changelog-csv.column-delimiter' = '|'"),
+        (FAKER, ", 'number-of-rows' = '9'"),
+        (DATAGEN, ", 'fields.b.kind' = 'sequence', 'fields.b.start' = '1', 'fields.b.end' = '9'"),
+        (DATAGEN, ", 'number-of-rows' = '9'"),
+    ],
+)
+def test_what_may_be_stored_or_planned_of_such_a_source(options: str, more: str) -> None:
+    assert of_source(options, options + more).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("key", ["table-name", "url", "scan.partition.lower-bound"])
+def test_a_scan_that_ended_is_not_run_again(key: str) -> None:
+    scan = "'connector' = 'jdbc', 'table-name' = 't', 'url' = 'u', 'scan.partition.lower-bound' = '1'"
+    value = dict(part.split(" = ") for part in scan.split(", "))[f"'{key}'"]
+    report = of_source(scan, scan.replace(f"'{key}' = {value}", f"'{key}' = '2'"), RUNNING)
+    assert report.outcome is Outcome.INCOMPATIBLE
+    assert "is not run again" in report.findings[0].message
+
+
+MYSQL = "'connector' = 'mysql-cdc', 'hostname' = 'h', 'username' = 'u', 'database-name' = 'd', 'table-name' = 't'"
+
+
+@pytest.mark.parametrize(
+    ("connector", "old", "new", "outcome"),
+    [
+        ("mysql-cdc", "t", "v", Outcome.INCOMPATIBLE),
+        ("mysql-cdc", "t", "t|v", Outcome.INCOMPATIBLE),
+        ("sqlserver-cdc", "dbo.t", "dbo.v", Outcome.INCOMPATIBLE),
+        ("mysql-cdc", "t|v", "t", Outcome.UNKNOWN),
+        ("mysql-cdc", "T", "t", Outcome.UNKNOWN),
+        ("mysql-cdc", "t.*", "v", Outcome.UNKNOWN),
+        ("mysql-cdc", "t", "v[0-9]", Outcome.UNKNOWN),
+        ("mysql-cdc", "a.t", "abt", Outcome.UNKNOWN),
+        ("oracle-cdc", "a.t", "abt.t", Outcome.INCOMPATIBLE),
+        ("sqlserver-cdc", "t", "dbo.t", Outcome.UNKNOWN),
+        ("tidb-cdc", "t", "v", Outcome.UNKNOWN),
+    ],
+)
+def test_tables_of_a_database_that_come(connector: str, old: str, new: str, outcome: Outcome) -> None:
+    table = MYSQL.replace("mysql-cdc", connector).replace("'table-name' = 't'", "'table-name' = '{0}'")
+    report = of_source(table.format(old), table.format(new))
+    assert report.outcome is outcome
+    if outcome is Outcome.INCOMPATIBLE:
+        assert "never its rows of before; the way out is" in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [", 'scan.newly-added-table.enabled' = 'true'", ", 'scan.startup.mode' = 'latest-offset'"],
+)
+def test_tables_that_come_as_a_start_without_state_would_have_them(options: str) -> None:
+    table = MYSQL + options
+    assert of_source(table, table.replace("'t'", "'v'")).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("connector", "default", "other"), [("mysql-cdc", "true", "false"), ("mongodb-cdc", "false", "true")]
+)
+def test_the_reader_of_a_database_is_another_one(connector: str, default: str, other: str) -> None:
+    table = MYSQL.replace("mysql-cdc", connector)
+    key = ", 'scan.incremental.snapshot.enabled' = "
+    assert of_source(table, f"{table}{key}'{default}'").outcome is Outcome.COMPATIBLE
+    for old in (table, f"{table}{key}'{default}'"):
+        assert of_source(old, f"{table}{key}'{other}'").outcome is Outcome.INCOMPATIBLE
 
 
 CDC = "'connector' = 'postgres-cdc', 'hostname' = 'localhost', 'table-name' = 't', 'slot.name' = 's'"
@@ -182,7 +267,7 @@ CDC = "'connector' = 'postgres-cdc', 'hostname' = 'localhost', 'table-name' = 't
     [
         ("postgres-cdc", "'t'", "'u'", Outcome.INCOMPATIBLE),
         ("postgres-cdc", "'s'", "'r'", Outcome.INCOMPATIBLE),
-        ("mysql-cdc", "'t'", "'u'", Outcome.UNKNOWN),
+        ("mysql-cdc", "'t'", "'u'", Outcome.INCOMPATIBLE),
         ("mysql-cdc", "'localhost'", "'127.0.0.1'", Outcome.COMPATIBLE),
         ("mysql-cdc", "'localhost'", "'elsewhere'", Outcome.UNKNOWN),
     ],
@@ -224,10 +309,33 @@ def test_tables_that_are_added_on_purpose_were_not_measured(options: str) -> Non
     assert of_source(old, old.replace("'t'", "'(t|v)'")).outcome is Outcome.UNKNOWN
 
 
-def test_a_default_of_a_connector_is_not_known() -> None:
+def test_what_a_connector_does_without_an_option() -> None:
     kinds = [CDC + f", 'scan.incremental.snapshot.enabled' = '{value}'" for value in ("true", "false")]
     assert of_source(*kinds).outcome is Outcome.INCOMPATIBLE
-    assert of_source(CDC, kinds[1]).outcome is Outcome.UNKNOWN
+    assert of_source(CDC, kinds[0]).outcome is Outcome.INCOMPATIBLE
+    assert of_source(CDC, kinds[1]).outcome is Outcome.COMPATIBLE
+    without = CDC.replace(", 'slot.name' = 's'", "")
+    assert of_source(without, CDC).outcome is Outcome.INCOMPATIBLE
+    assert of_source(without, without + ", 'slot.name' = 'flink'").outcome is Outcome.COMPATIBLE
+
+
+ASYNC = (
+    "CREATE TABLE orders (a STRING, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 't');\n"
+    "CREATE TABLE names (k STRING, n STRING) WITH (\n"
+    "  'connector' = 'hbase-2.2', 'table-name' = 'd', 'zookeeper.quorum' = 'z', 'lookup.async' = 'true'{0});\n"
+    "CREATE TABLE kept (n STRING) WITH ('connector' = 'kafka', 'topic' = 'u');\n"
+    "INSERT INTO kept SELECT n FROM orders JOIN names FOR SYSTEM_TIME AS OF orders.pt ON orders.a = names.k;\n"
+)
+
+
+def test_rows_that_wait_for_an_answer_are_asked_for_again() -> None:
+    old = ASYNC.format("")
+    for new in (ASYNC.format(", 'lookup.cache.ttl' = '1 h'"), old.replace("'d'", "'e'")):
+        report = check(*(Side(text, engine="flink") for text in (old, new)))
+        assert report.outcome is Outcome.COMPATIBLE
+        assert "asked for again" in report.findings[0].message
+    unknown = ASYNC.format(", 'made-up' = 'x'")
+    assert check(*(Side(text, engine="flink") for text in (old, unknown))).outcome is Outcome.UNKNOWN
 
 
 HBASE = "'connector' = 'hbase-2.2', 'table-name' = 't', 'zookeeper.quorum' = 'z:2181'"

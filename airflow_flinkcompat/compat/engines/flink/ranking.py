@@ -51,7 +51,7 @@ def unmeasured(why: str) -> Verdict:
     return inferred(Outcome.UNKNOWN, why)
 
 
-def expected(why: str, consequence: Consequence = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
+def expected(why: str, consequence: Consequence | None = Consequence.REFUSED_AT_SUBMIT) -> Verdict:
     """Incompatible by what Flink's planner says or how its state is made; no committed restore shows it."""
     return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, why, consequence=consequence)
 

@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import inferred
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
@@ -15,11 +16,13 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
 from airflow_flinkcompat.connectors import Effect, OptionFact
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 
 LOOKED_UP_OTHERWISE = ("sk-stateless-lookup-retries", "sk-group-lookup-retries", "sk-group-lookup-cache")
 LOOKED_UP_ELSEWHERE = ("sk-stateless-lookup-table",)
 GATHERED_FROM_ELSEWHERE = ("sk-group-lookup-table",)
+ASKED_AGAIN = ("al-stateless-pending-capacity", "al-stateless-idle-lookup-column")
 BECAME_ASYNCHRONOUS = ("al-stateless-idle-from-sync", "al-stateless-pending-from-sync", "al-group-pending-from-sync")
 BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-sync")
 
@@ -40,6 +43,8 @@ def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -
     modes = lookups.modes(pair)
     if change.key == "lookup.async":
         return _mode(modes)
+    if set(modes) == {LookupMode.ASYNCHRONOUS} and not gathered_above(pair):
+        return _of_waiting(change, fact)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
     match fact.effect:
@@ -53,6 +58,14 @@ def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -
                 return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
             says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
             return OptionVerdict(says, right(*(fact.ids or LOOKED_UP_ELSEWHERE)))
+    return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
+
+
+def _of_waiting(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    """Rows that wait are stored as they came in: they are asked for again, by the new options."""
+    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.READ, Effect.ADDRESS):
+        says = "rows that wait for an answer are stored as they came in, and asked for again"
+        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
     return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
     append_only,
     formats,
+    given,
     harmless,
     members,
     names_a_format,
@@ -29,6 +30,9 @@ _UNHELD: Mapping[StoredPositions, tuple[str, ...]] = {StoredPositions.LOG: IN_NO
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
 WAY_OUT = "the way out is to begin this source anew, that is a start without state"
+_STARTUP, _READS_ALL = "scan.startup.mode", "initial"
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_REMEMBERS_NO_PLACE = (StoredPositions.NOTHING, StoredPositions.COUNTER)
 _UNSAID = {
     Effect.READ: "something else is read from now on; what a restored source does with the positions it has stored was "
     "not measured with this connector",
@@ -48,20 +52,32 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
             return _address(change, fact)
         case Effect.DECODING:
             return _format_of_source(change, fact)
-        case Effect.READ if fact.listed is not None:
-            return _places(change, fact, pair)
-        case Effect.READ if fact.ids and (doubt := _not_as_measured(change, fact)):
-            return not_measured(change, fact, doubt)
-        case Effect.READ if fact.ids:
-            return OptionVerdict(f"{fact.says}; {WAY_OUT}", wrong(*fact.ids))
+        case Effect.READ:
+            return _what_is_read(change, fact, pair)
         case Effect.END if fact.ids and _windowed(pair):
             return OptionVerdict(fact.says, wrong(*fact.ids))
         case Effect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
+        case Effect.STATE if fact.default is not None:
+            return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
     says = fact.says or _UNSAID.get(fact.effect, f"{fact.effect.value}: not measured with this connector")
-    if stored is StoredPositions.NOTHING:
-        says = "the source stores nothing; that rows come from the new place was not measured"
     return not_measured(change, fact, says)
+
+
+def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    if fact.listed is not None:
+        return _places(change, fact, pair)
+    stored = connectors.source(change.connector).positions
+    if stored in _REMEMBERS_NO_PLACE:
+        says = fact.says or "the source stores nothing: rows from now on come from the new place"
+        return harmless(fact, says, IN_NO_POSITION)
+    if stored is StoredPositions.ENDED and fact.says:
+        return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
+    if fact.ids:
+        if doubt := _not_as_measured(change, fact):
+            return not_measured(change, fact, doubt)
+        return OptionVerdict(f"{fact.says}; {WAY_OUT}", wrong(*fact.ids))
+    return _tables(change, fact) if fact.expression else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
 
 
 def _unheld(change: OptionChange) -> tuple[str, ...]:
@@ -70,12 +86,36 @@ def _unheld(change: OptionChange) -> tuple[str, ...]:
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
     """Why restores in which something else was read do not speak of this change; "" where they do."""
-    if None in change.values:
+    if None in given(change, fact):
         return "one side leaves it to the connector, whose versions may differ in what they read then"
     key, value = fact.unless
     if key and change.after.get(key, "").lower() == value:
         return f"what is read with '{key}' = '{value}' was not measured"
     return ""
+
+
+def _tables(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    """Tables that come are read from the stored position on: their rows of before are not."""
+    before, after = map(_expressions, change.values)
+    come = [new for new in after if not any(_may_be_one(new, old) for old in before)]
+    startup = change.after.get(_STARTUP, _READS_ALL).lower()
+    if not before or not come or startup != _READS_ALL or _not_as_measured(change, fact):
+        return not_measured(change, fact, fact.says)
+    says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
+    return OptionVerdict(f"{says}; {WAY_OUT}", expected(fact.document, None))
+
+
+def _expressions(value: str | None) -> tuple[str, ...]:
+    """The alternatives of an expression, where each is a name, in which a dot stands for any letter."""
+    parts = tuple(part.strip().lower().replace("\\.", ".") for part in re.split("[,|]", (value or "").strip("()")))
+    return parts if all(_NAME.fullmatch(part) for part in parts) else ()
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Whether two names may be one table: as expressions, or as one of them leaves out its schema."""
+    if one.count(".") != other.count("."):
+        return True
+    return len(one) == len(other) and all(a == b or "." in (a, b) for a, b in zip(one, other, strict=True))
 
 
 def _windowed(pair: PipelinePair) -> bool:
@@ -96,7 +136,7 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
 
 def _format_of_source(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
-    if connectors.source(change.connector).positions is not StoredPositions.PARTITIONS:
+    if connectors.source(change.connector).positions not in (StoredPositions.PARTITIONS, StoredPositions.NOTHING):
         return not_measured(change, fact, "how bytes become rows was not changed across a restore of this source")
     if not names_a_format(change):
         return harmless(fact, "no stored position holds how bytes become rows", OTHER_BYTES)

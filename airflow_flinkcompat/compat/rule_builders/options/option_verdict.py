@@ -57,6 +57,12 @@ def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVer
     return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore shows it"))
 
 
+def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
+    """The values of both sides, the connector's default where a table leaves it out and every version has one."""
+    old, new = (fact.default if value is None else value for value in change.values)
+    return old, new
+
+
 def names_a_format(change: OptionChange) -> bool:
     """Whether the option is one in which the connector finds its format."""
     facts = connectors.catalogue().get(change.connector or "")

@@ -17,6 +17,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     Options,
     OptionVerdict,
+    given,
     names_a_format,
 )
 from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, TableUse
@@ -86,6 +87,9 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
             only_the_sink(change.connector) if unknown_sink else says,
             unmeasured(f"no restore with another '{change.key}' of {who}"),
         )
+    if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
+        says = "it is what the connector does without it"
+        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     if fact.effect is Effect.IGNORED:
         says = f"a table that is {used.use.value} takes no notice of it"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
