@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.engines.flink import one_aggregation, stateless
+from airflow_flinkcompat.compat.engines.flink import one_aggregation, sinks, stateless
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -53,6 +53,10 @@ CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
 UNKNOWN = inferred(Outcome.UNKNOWN)
 UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
 RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under another name")
+BESIDE_STATE = inferred(
+    Outcome.COMPATIBLE,
+    "Source table page (its summary): the whole query is judged, by what its stateful operators take; it has none",
+)
 KEYED = Verdict(
     Outcome.UNKNOWN,
     Basis.DOCUMENT,
@@ -195,7 +199,20 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
     ]
     if difference.part not in stateless.SOURCE_PARTS or not readers:
         return found
-    return {**found, "flink": together(_settled(change, table, pair, difference, found["flink"]) for pair in readers)}
+    vvr = found["vvr"]
+    by_key = any(each.primary_key for program in change.programs for each in program.tables if each.name == table)
+    doubted = vvr.outcome is Outcome.UNKNOWN and vvr.basis is Basis.INFERRED
+    if doubted and not by_key and all(map(_stores_no_row, readers)):
+        vvr = BESIDE_STATE
+    flink = together(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
+    return {**found, "vvr": vvr, "flink": flink}
+
+
+def _stores_no_row(pair: PipelinePair) -> bool:
+    """Whether a query keeps nothing itself, and no results by the key of its sink either."""
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    keyed = any(table is not None and table.primary_key for table in sinks.tables(pair))
+    return not keyed and all(stateless.keeps_no_rows(output, program) for output, program in sides)
 
 
 def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:

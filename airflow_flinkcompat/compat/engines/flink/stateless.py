@@ -76,7 +76,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
         None of a query that keeps something, or whose tables are not declared.
     """
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
-    if not all(_stateless(output, program) for output, program in sides):
+    if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
     mapped = mapped_states(pair)
     if isinstance(mapped, NotPredicted):
@@ -130,8 +130,16 @@ def _tables(output: Output, program: Program) -> list[Table]:
     return [table for name in names for table in program.tables if table.name == name]
 
 
-def _stateless(output: Output, program: Program) -> bool:
-    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink."""
+def keeps_no_rows(output: Output, program: Program) -> bool:
+    """Whether a query keeps nothing itself, by its operators, and no results by the key of its sink.
+
+    Args:
+        output: The query.
+        program: Its script.
+
+    Returns:
+        False where one of its tables is not declared.
+    """
     if any(not isinstance(each, JoinOperator) or each.form is not JoinForm.LOOKUP for each in operators(output)):
         return False
     declared = {table.name: table for table in program.tables if table.declared}
