@@ -161,6 +161,13 @@ def facts(effect: Effect, document: str, *keys: str, says: str = "") -> tuple[Op
     return tuple(OptionFact(key, effect, document=document, says=says) for key in keys)
 
 
+READ_ONCE = (
+    "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
+    "with rows that were read before"
+)
+"""What a restore does with a scan of :attr:`StoredPositions.ENDED` that is to read something else."""
+
+
 @dataclass(frozen=True)
 class SourceFacts:
     """What a connector's source keeps, and what the planner hands down into it.

@@ -46,6 +46,11 @@ _CSV = (
         "write-bigdecimal-in-scientific-notation",
     ),
 )
+_REGISTRY = _decoding(
+    *(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema")),
+    *("basic-auth.*", "bearer-auth.*", "ssl.*"),
+)
+"""Of a registry all but its address, behind which the schema of a stored number may be another one."""
 FORMATS: Mapping[str, FormatFacts] = {
     each.name: each
     for each in (
@@ -53,7 +58,7 @@ FORMATS: Mapping[str, FormatFacts] = {
         FormatFacts("csv", Known.YES, _CSV, _PAGE),
         FormatFacts("raw", Known.YES, _decoding("charset", "endianness"), _PAGE),
         FormatFacts("avro", Known.YES, _decoding("codec", "encoding", "timestamp_mapping.legacy"), _PAGE),
-        FormatFacts("avro-confluent", Known.YES, (), _PAGE),
+        FormatFacts("avro-confluent", Known.YES, _REGISTRY, _PAGE),
         FormatFacts("protobuf", Known.YES, (), _PAGE),
         FormatFacts("parquet", Known.YES, (), _PAGE),
         FormatFacts("orc", Known.YES, (), _PAGE),

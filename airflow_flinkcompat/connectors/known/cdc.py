@@ -50,6 +50,7 @@ _POSTGRES = (
         default="false",
     ),
     OptionFact("hostname", Effect.ADDRESS, ("cdc-stateless-host",)),
+    OptionFact("port", Effect.ADDRESS, document=_PAGE),
     OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
     OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
     OptionFact("scan.startup.mode", Effect.BEGINNING, ("cdc-group-startup-latest",)),

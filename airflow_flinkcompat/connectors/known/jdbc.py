@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    READ_ONCE,
     ConnectorFacts,
     Effect,
     KeyDemand,
@@ -23,10 +24,6 @@ _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
 _OTHER_ROWS = ("sk-stateless-lookup-table",)
 _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
 _SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, whose bounds are a condition of its query"
-_READ_ONCE = (
-    "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
-    "with rows that were read before"
-)
 _PASSWORD = ("sk-stateless-jdbc-password",)
 
 CONNECTORS = (
@@ -39,8 +36,8 @@ CONNECTORS = (
             watermark=Known.NO,
             metadata=Known.NO,
             options=(
-                *facts(Effect.READ, _SCAN, "table-name", "url", "scan.partition.lower-bound", says=_READ_ONCE),
-                *facts(Effect.READ, _SCAN, "scan.partition.upper-bound", says=_READ_ONCE),
+                *facts(Effect.READ, _SCAN, "table-name", "url", "scan.partition.lower-bound", says=READ_ONCE),
+                *facts(Effect.READ, _SCAN, "scan.partition.upper-bound", "scan.partition.column", says=READ_ONCE),
                 *facts(Effect.TUNES, _SCAN, "scan.partition.num", "scan.fetch-size", "driver"),
                 *facts(Effect.CREDENTIALS, _SCAN, "username", "password"),
             ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
+    READ_ONCE,
     ConnectorFacts,
     Effect,
     Known,
@@ -10,10 +11,13 @@ from airflow_flinkcompat.connectors.facts import (
     LookupSupport,
     SinkFacts,
     SinkState,
+    SourceFacts,
+    StoredPositions,
     facts,
 )
 
 _HBASE = "HBase connector page"
+_HBASE_SCAN = "AbstractHBaseDynamicTableSource: an InputFormatProvider"
 _HBASE_TABLE = ("table-name", "zookeeper.quorum", "zookeeper.znode.parent")
 _HBASE_SINK = SinkFacts(
     state=SinkState.NONE,
@@ -24,6 +28,15 @@ _HBASE_SINK = SinkFacts(
         *facts(Effect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
     document="HBaseSinkFunction: a checkpoint flushes what is buffered, nothing is stored",
+)
+_HBASE_SOURCE = SourceFacts(
+    positions=StoredPositions.ENDED,
+    projection=Known.YES,
+    filters=Known.NO,
+    watermark=Known.NO,
+    metadata=Known.NO,
+    options=facts(Effect.READ, _HBASE_SCAN, *_HBASE_TABLE, says=READ_ONCE),
+    document=_HBASE_SCAN,
 )
 _MONGODB = "MongoDB connector page"
 _REDIS = "pages of flink-connector-redis (1.4) and Bahir's Redis connector"
@@ -42,12 +55,14 @@ _REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "
 CONNECTORS = (
     ConnectorFacts(
         ("hbase-1.4",),
-        sink=_HBASE_SINK,
+        _HBASE_SOURCE,
+        _HBASE_SINK,
         lookup=LookupFacts(LookupSupport.SYNCHRONOUS, _HBASE_ASKED, "HBase connector page: lookups are synchronous"),
     ),
     ConnectorFacts(
         ("hbase-2.2",),
-        sink=_HBASE_SINK,
+        _HBASE_SOURCE,
+        _HBASE_SINK,
         lookup=LookupFacts(
             LookupSupport.BY_OPTION,
             _HBASE_ASKED,

@@ -43,21 +43,20 @@ def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -
     modes = lookups.modes(pair)
     if change.key == "lookup.async":
         return _mode(modes)
-    if set(modes) == {LookupMode.ASYNCHRONOUS} and not gathered_above(pair):
+    another_system = fact.effect is Effect.ADDRESS and not set.intersection(*map(members, change.values))
+    elsewhere = another_system or fact.effect is Effect.READ
+    if elsewhere and gathered_above(pair):
+        says = "other rows are found from now on, and what is above has gathered values of the old ones"
+        return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
+    if set(modes) == {LookupMode.ASYNCHRONOUS}:
         return _of_waiting(change, fact)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
-    match fact.effect:
-        case Effect.TUNES | Effect.CREDENTIALS:
-            return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
-        case Effect.ADDRESS if set.intersection(*map(members, change.values)):
-            return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
-        case Effect.READ | Effect.ADDRESS:
-            if gathered_above(pair):
-                says = "other rows are found from now on, and what is above has gathered values of the old ones"
-                return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
-            says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
-            return OptionVerdict(says, right(*(fact.ids or LOOKED_UP_ELSEWHERE)))
+    if elsewhere:
+        says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
+        return OptionVerdict(says, right(*(fact.ids or LOOKED_UP_ELSEWHERE)))
+    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS):
+        return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
     return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
 
 

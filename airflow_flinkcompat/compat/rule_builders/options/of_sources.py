@@ -10,6 +10,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
+    Options,
     OptionVerdict,
     append_only,
     formats,
@@ -31,6 +32,7 @@ SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
 WAY_OUT = "the way out is to begin this source anew, that is a start without state"
 _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
+_SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (StoredPositions.NOTHING, StoredPositions.COUNTER)
 _UNSAID = {
@@ -96,13 +98,24 @@ def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
 
 def _tables(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     """Tables that come are read from the stored position on: their rows of before are not."""
-    before, after = map(_expressions, change.values)
+    before, after = (_captured(side, change.key) for side in (change.before, change.after))
     come = [new for new in after if not any(_may_be_one(new, old) for old in before)]
     startup = change.after.get(_STARTUP, _READS_ALL).lower()
-    if not before or not come or startup != _READS_ALL or _not_as_measured(change, fact):
+    added = change.after.get(fact.unless[0], "").lower() == fact.unless[1]
+    if not before or not come or startup != _READS_ALL or added:
         return not_measured(change, fact, fact.says)
     says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
     return OptionVerdict(f"{says}; {WAY_OUT}", expected(fact.document, None))
+
+
+def _captured(options: Options, key: str) -> tuple[str, ...]:
+    """The names that an option gives; those of tables with their schema, where another option gives that."""
+    if key not in (_SCHEMA, _TABLE):
+        return _expressions(options.get(key))
+    tables = _expressions(options.get(_TABLE))
+    if _SCHEMA not in options:
+        return tables
+    return tuple(f"{schema}.{table}" for schema in _expressions(options[_SCHEMA]) for table in tables)
 
 
 def _expressions(value: str | None) -> tuple[str, ...]:
