@@ -121,6 +121,7 @@ class OptionFact:
         listed: How several places stand in it.
         unless: Another option and its value under which the restores do not speak of it.
         default: What stands for it in every version that takes a table without it; None where that is not known.
+        values: Those of which the document speaks alone; empty where it speaks of all.
         expression: Whether it gives a regular expression over tables, each of which is read whole before its changes.
     """
 
@@ -132,6 +133,7 @@ class OptionFact:
     listed: ListedPlaces | None = None
     unless: tuple[str, str] = ("", "")
     default: str | None = None
+    values: tuple[str, ...] = ()
     expression: bool = False
 
     def covers(self, key: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.state.model import JobState, NotPredicted
 from tests.state.test_from_plan import state_of
 
@@ -63,3 +63,9 @@ INSERT INTO s SELECT k.a, d.c FROM k JOIN d FOR SYSTEM_TIME AS OF k.pt ON k.a = 
 )
 def test_a_condition_above_a_lookup(condition: str, told: bool) -> None:
     assert isinstance(state_of(Side(f"{LOOKED_UP}{condition};", engine="flink")), JobState) is told
+
+
+@pytest.mark.parametrize(("condition", "outcome"), [("d.m IS NULL", "unknown"), ("k.a IS NOT NULL", "compatible")])
+def test_what_a_lookup_hands_on_is_never_null_where_its_table_says_so(condition: str, outcome: str) -> None:
+    old, new = (Side(f"{LOOKED_UP}{asked};", engine="flink") for asked in ("k.a = 'x'", condition))
+    assert check(old, new).outcome == outcome

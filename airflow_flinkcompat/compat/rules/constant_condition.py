@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
 from airflow_flinkcompat.plan.operators import Output, segments, sources
-from airflow_flinkcompat.plan.origins import OperatorColumn, SourceColumn, leaves
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Program
 
 _TESTS = frozenset({"IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS NULL", "IS NOT NULL"})
@@ -42,6 +42,8 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
             return bool(part.args) and some(_filled(arg, never_null) for arg in part.args)
         case OperatorColumn(output=AggregateCall(function="COUNT")):
             return True
+        case OperatorColumn(output=PassedOutput(column=column)):
+            return _filled(column, never_null)
     return False
 
 

@@ -82,6 +82,15 @@ _OTHERS = (
 _OTHER_READER = "the reader with the option and the one without store positions of other kinds"
 
 
+_MYSQL_STARTUP = OptionFact(
+    "scan.startup.mode",
+    Effect.BEGINNING,
+    document="MySqlSource: what is stored decides how a restored reader goes on",
+    default="initial",
+    values=("initial", "earliest-offset", "latest-offset"),
+)
+
+
 def _incremental(default: str) -> tuple[OptionFact, ...]:
     """The options of a connector that can read the tables in chunks, beside their changes.
 
@@ -133,7 +142,7 @@ CONNECTORS = (
     ConnectorFacts(
         ("mysql-cdc",),
         _source(
-            _incremental("true"),
+            (*_incremental("true"), _MYSQL_STARTUP),
             "MySqlTableSource (3.5): SupportsReadingMetadata alone",
             Startup(
                 choices=BY_OFFSET,

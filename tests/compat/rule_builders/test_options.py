@@ -243,6 +243,21 @@ def test_tables_of_a_database_that_come(connector: str, old: str, new: str, outc
         assert "never its rows of before; the way out is" in report.findings[0].message
 
 
+@pytest.mark.parametrize(
+    ("connector", "mode", "outcome"),
+    [
+        ("mysql-cdc", "latest-offset", Outcome.COMPATIBLE),
+        ("mysql-cdc", "timestamp", Outcome.UNKNOWN),
+        ("mysql-cdc", "snapshot", Outcome.UNKNOWN),
+        ("mongodb-cdc", "latest-offset", Outcome.UNKNOWN),
+    ],
+)
+def test_where_a_reader_of_a_log_begins(connector: str, mode: str, outcome: Outcome) -> None:
+    table = MYSQL.replace("mysql-cdc", connector)
+    for before in ("", ", 'scan.startup.mode' = 'initial'"):
+        assert of_source(table + before, f"{table}, 'scan.startup.mode' = '{mode}'").outcome is outcome
+
+
 def test_a_table_that_is_named_with_its_schema() -> None:
     """SQL Server's and Oracle's tables have had their schema in an option of its own, and in their name."""
     table = MYSQL.replace("mysql-cdc", "sqlserver-cdc")

@@ -35,6 +35,7 @@ _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (StoredPositions.NOTHING, StoredPositions.COUNTER)
+_ONLY_A_START = "only a start without state reads it; this job goes on from what is stored"
 _UNSAID = {
     Effect.READ: "something else is read from now on; what a restored source does with the positions it has stored was "
     "not measured with this connector",
@@ -48,8 +49,8 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     match fact.effect:
         case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
             return harmless(fact, f"{fact.effect.value}: no stored position holds it", _unheld(change))
-        case Effect.BEGINNING if fact.ids:
-            return harmless(fact, "only a start without state reads it; this job goes on from what is stored", ())
+        case Effect.BEGINNING if _at_a_start_alone(change, fact):
+            return harmless(fact, _ONLY_A_START, IN_NO_POSITION)
         case Effect.ADDRESS:
             return _address(change, fact)
         case Effect.DECODING:
@@ -64,6 +65,11 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
             return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
     says = fact.says or _UNSAID.get(fact.effect, f"{fact.effect.value}: not measured with this connector")
     return not_measured(change, fact, says)
+
+
+def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
+    """Whether a restored source surely takes no notice of where it would begin."""
+    return bool(fact.ids) or {(value or "").lower() for value in given(change, fact)} <= {*fact.values}
 
 
 def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
