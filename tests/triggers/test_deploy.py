@@ -40,44 +40,51 @@ def wait(request_id: str | None = None, seconds: float = 20) -> Wait:
     return Wait("job-1", time.time(), time.time() + seconds, request_id)
 
 
-def fired(cluster: Pretended, wait: Wait, settle: float = 0, after: Any = None) -> tuple[dict[str, Any], int]:
-    """The event's wait, and how often the cluster was looked at before ``after`` was called."""
-    trigger = FlinkJobTrigger("flink_default", asdict(wait), settle, 0.02)
+class Counting(FlinkJobTrigger):
+    looks = 0
 
-    async def scenario() -> tuple[dict[str, Any], int]:
+    def _look(self, wait: Wait) -> Wait | float | None:
+        found = super()._look(wait)
+        self.looks += 1
+        return found
+
+
+def fired(wait: Wait, settle: float = 0, after: Any = None) -> dict[str, Any]:
+    """The event's wait; ``after`` is called once the cluster was looked at twice, which ended nothing."""
+    trigger = Counting("flink_default", asdict(wait), settle, 0.02)
+
+    async def scenario() -> dict[str, Any]:
         waiting = asyncio.create_task(anext(trigger.run()))  # type: ignore[arg-type]
-        looks = 0
         if after is not None:
-            await asyncio.sleep(0.2)
+            while trigger.looks < 2:
+                assert not waiting.done()
+                await asyncio.sleep(0.01)
             assert not waiting.done()
-            looks = len(cluster.calls)
             after()
         event = await asyncio.wait_for(waiting, 20)
-        return dict(event.payload)["wait"], looks
+        return dict(event.payload)["wait"]
 
     return asyncio.run(scenario())
 
 
 def test_it_waits_for_the_savepoint(cluster: Pretended) -> None:
-    found, looks = fired(cluster, wait("stop-1"), after=lambda: cluster.stops.update({"stop-1": "file:/sp"}))
+    found = fired(wait("stop-1"), after=lambda: cluster.stops.update({"stop-1": "file:/sp"}))
     assert (found["request_id"], found["proven_since"]) == ("stop-1", None)
-    assert looks > 1
 
 
 def test_a_stop_that_failed_is_for_the_task_to_judge(cluster: Pretended) -> None:
     cluster.fail = "result"
-    assert fired(cluster, wait("stop-1"))[0]["request_id"] == "stop-1"
+    assert fired(wait("stop-1"))["request_id"] == "stop-1"
 
 
 def test_a_silent_cluster_is_asked_again(cluster: Pretended) -> None:
     cluster.fail, cluster.error = "result", ApiError
-    found, looks = fired(cluster, wait("stop-1"), after=lambda: setattr(cluster, "error", DeployError))
-    assert looks > 1
+    found = fired(wait("stop-1"), after=lambda: setattr(cluster, "error", DeployError))
     assert found["job_id"] == "job-1"
 
 
 def test_it_waits_for_the_job_to_settle(cluster: Pretended) -> None:
-    found, _ = fired(cluster, wait(), settle=0.3, after=lambda: cluster.run("job-1"))
+    found = fired(wait(), settle=0.3, after=lambda: cluster.run("job-1"))
     assert found["proven_since"] == pytest.approx(time.time(), abs=2)
     assert time.time() - found["proven_since"] >= 0.3
 
@@ -85,12 +92,12 @@ def test_it_waits_for_the_job_to_settle(cluster: Pretended) -> None:
 def test_a_job_that_failed_needs_no_more_waiting(cluster: Pretended) -> None:
     cluster.run("job-1")
     cluster.end("job-1", "FAILED")
-    assert fired(cluster, wait(), settle=60)[0]["proven_since"] is None
+    assert fired(wait(), settle=60)["proven_since"] is None
 
 
 def test_the_time_is_over(cluster: Pretended) -> None:
     begin = time.monotonic()
-    assert fired(cluster, wait("stop-1", seconds=0.3))[0]["request_id"] == "stop-1"
+    assert fired(wait("stop-1", seconds=0.3))["request_id"] == "stop-1"
     assert time.monotonic() - begin < 10
 
 
@@ -179,7 +186,7 @@ def test_a_triggerer_that_goes_away_is_no_kill(cluster: Pretended, tmp_path: Pat
 def test_what_flink_says_is_shown_by_the_task_alone(cluster: Pretended, told: Callable[[], str]) -> None:
     """What its message holds of a connection is masked there."""
     cluster.fail, cluster.error = "result", lambda _: DeployError("the sink refused planted-word")
-    fired(cluster, wait("stop-1"))
+    fired(wait("stop-1"))
     assert "there is something to judge (StopFailed)" in told()
     assert "planted-word" not in told()
 
@@ -188,4 +195,4 @@ def test_a_connection_that_cannot_be_read_is_for_the_task_to_tell(
     cluster: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: (_ for _ in ()).throw(AirflowNotFoundException("none")))
-    assert fired(cluster, wait("stop-1"))[0]["request_id"] == "stop-1"
+    assert fired(wait("stop-1"))["request_id"] == "stop-1"
