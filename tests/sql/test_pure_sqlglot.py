@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).parent / "uv"
 PARSES = (
     "from airflow_flinkcompat.sql import parse_script; print(parse_script('SELECT SUM(a) FROM t').statements[0].tree)"
 )
@@ -31,10 +32,10 @@ def run(python: Path, code: str) -> subprocess.CompletedProcess[str]:
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Python of a fresh environment with ``sqlglot[c]``, at the version under test."""
     folder = tmp_path_factory.mktemp("compiled") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
     python = folder / "bin" / "python"
     requirement = f"sqlglot[c]=={version('sqlglot')}"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", requirement], check=True, timeout=300)
+    for command in (["venv", "--python", sys.executable, folder], ["pip", "install", "--python", python, requirement]):
+        subprocess.run([UV, "--quiet", *command], check=True, timeout=300)
     return python
 
 
