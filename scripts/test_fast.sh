@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the quick tests in two processes: what judges changes, and everything else; about as long each.
+# Runs the quick tests in two processes: what judges changes with the command line, and everything else; about as long each.
 # Workers of pytest-xdist would each collect all of it, and report every test to a third process: on 2 idle cores that
 # took 252 s of processor time, this 167 (2026-11-23).
 # Usage: scripts/test_fast.sh [arguments for pytest]; fails where a test fails, or where none is selected.
 set -euo pipefail
 
-judging=(tests/compat tests/frontends tests/plan tests/sql)
+judging=(tests/compat tests/frontends tests/plan tests/sql tests/test_cli.py)
 export HYPOTHESIS_PROFILE=quick
 
 report=$(mktemp)

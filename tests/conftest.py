@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -114,11 +115,29 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
 
 
+MANY, EVERY = 12, 5
+"""Of a test with more cases than these the quick tests run one in so many; an odd number meets all of few engines."""
+
+
+def _leave_out_like_cases(items: list[pytest.Item]) -> None:
+    """Marks as slow what is one more of many like cases; ``make test`` runs them all."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for like in cases.values():
+        for number, item in enumerate(like if len(like) > MANY else ()):
+            if number % EVERY:
+                item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not NIGHTLY:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    if config.getoption("markexpr") == "not slow":
+        _leave_out_like_cases(items)
     kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values()]
     items.sort(key=lambda item: kinds.index(_scope(item.nodeid)) if _scope(item.nodeid) in kinds else len(kinds))
 

@@ -297,6 +297,7 @@ def test_a_program_is_adopted_with_the_files_beside_it(ledger: Ledger, cluster: 
     assert changed.splitlines()[-2:] == [f"-  {query}", f"+  {query} WHERE amount > 0"]
 
 
+@pytest.mark.slow
 def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address and what the AWS tools read from the environment are enough."""
     s3 = S3StandIn()

@@ -31,6 +31,7 @@ def classes() -> dict[str, list[tuple[str, frozenset[str]]]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_two_classes_share_a_name_unless_one_subclasses_the_other() -> None:
     shared = {name for name, places in classes().items() if len(places) > 1 + sum(name in bases for _, bases in places)}
     assert not shared, "a new class gets a name of its own"
@@ -53,6 +54,7 @@ def engine_tests(tree: ast.AST) -> Iterator[int]:
                 yield node.lineno
 
 
+@pytest.mark.slow
 def test_no_code_asks_which_engine_it_has() -> None:
     """What differs from engine to engine is data of :class:`EngineFacts`, or an adjuster of its engine."""
     found = [f"{module}:{line}" for module, tree in modules().items() for line in engine_tests(tree)]

@@ -220,6 +220,7 @@ _PLACES = [
 ]
 
 
+@pytest.mark.slow
 def test_no_file_names_a_place_on_one_machine() -> None:
     """No tracked text file holds a path of the machine it was written on, or a registry's host."""
     tracked = run("git", "ls-files", "-z").stdout.split("\0")

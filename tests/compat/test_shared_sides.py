@@ -14,6 +14,7 @@ from airflow_flinkcompat.model import ENGINES, InputError
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
 from tests.fixture_cases import Case, load_cases
+from tests.nightly import mostly_slow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "vvr"
 
@@ -30,7 +31,7 @@ def _side(case: Case, engine: str, *, old: bool) -> Side:
     return Side(script, settings, functions, engine=engine, source="old.sql" if old else "new.sql")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", mostly_slow(tuple(ENGINES), len(ENGINES)))
 def test_a_report_is_the_same_where_each_side_was_read_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(old: Side, new: Side) -> Change:
         return Change(old, replace(new, beside=None))

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import MagicMock
 
-from airflow.sdk.exceptions import DownstreamTasksSkipped
-
 TABLES = """\
 CREATE TABLE orders (shop STRING, price DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
   WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv');
@@ -57,6 +55,8 @@ class Run:
 
     @staticmethod
     def _skipped(step: Any, *arguments: Any) -> Any:
+        from airflow.sdk.exceptions import DownstreamTasksSkipped  # the scripts of this module need no Airflow
+
         try:
             return step(*arguments)
         except DownstreamTasksSkipped as skipped:
