@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StoppedEntry
 from airflow_flinkcompat.deploy.ledger.history import E, Ledger
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import Options, RolledBack, new_id
@@ -195,6 +195,50 @@ class TargetContract:
         assert target.status(JobRef(new_id())) is None
         assert target.running(f"nothing-{uuid.uuid4().hex[:8]}") == ()
 
+    def test_a_stop_and_a_start_under_one_request_stay_apart(self, target: Target, connect: Connect, name: str) -> None:
+        """A redeploy asks for both under one id, so neither may be taken for the other."""
+        job, request = self.started(target, name), new_id()
+        stop, start = Operation(Verb.STOP, request, job), Operation(Verb.START, request)
+        target.stop(job, request, None)
+        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        assert connect().poll(start).job is None, "only the stop was asked for"
+        successor = self.job_of(target, target.start(_job(name), Start(savepoint), request))
+        self.is_up(target, successor)
+        assert successor != job
+        assert target.running(name) == (successor,)
+        again = connect()
+        assert (again.poll(stop).snapshot, again.poll(start).job) == (savepoint, successor)
+
+    def test_a_script_names_its_job_itself(self, target: Target, connect: Connect, name: str) -> None:
+        """Its own ``pipeline.name`` wins over that of the settings."""
+        own = f"{name}-own"
+        try:
+            asked = target.start(
+                replace(_job(name), script=f"SET '{JOB_NAME}' = '{own}';\n{SCRIPT}"), Start(), new_id()
+            )
+            job = self.job_of(target, asked)
+            assert (target.running(own), target.running(name)) == ((job,), ())
+            status = target.status(job)
+            assert status is not None
+            assert status.name == own
+        finally:
+            for left in connect().running(own):
+                target.cancel(left)
+
+    def test_a_reset_in_the_script_takes_neither_its_state_nor_its_request(self, target: Target, name: str) -> None:
+        """``RESET`` takes options of the session back, and those of the start are none of them."""
+        savepoint = self.stopped(target, self.started(target, name))
+        sets = {JOB_NAME: name, **SETTINGS}
+        reset = "".join(["RESET;\n", *(f"SET '{key}' = '{value}';\n" for key, value in sets.items())])
+        request = new_id()
+        asked = target.start(replace(_job(name), script=reset + SCRIPT), Start(savepoint), request)
+        job = self.job_of(target, asked)
+        self.is_up(target, job)
+        assert self.job_of(target, Operation(Verb.START, request)) == job
+        assert target.running(name) == (job,)
+        proof = target.restored_from(job)
+        assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
+
     # ------------------------------------------------------------------------------------------------- capabilities
     def test_capabilities_keep_what_they_promise(self, target: Target, name: str) -> None:
         """Those that this target has."""
@@ -344,6 +388,31 @@ class TargetContract:
         entry = self.deployed(connect(), ledger, CHANGED, owner="worker")
         assert target.running(name) == (entry.job_id,)
         assert len([each for each in ledger.entries() if each.kind == "stopped"]) == 1
+
+    @pytest.mark.parametrize("verb", [Verb.STOP, Verb.START])
+    def test_a_run_that_died_before_it_noted_what_it_did_is_taken_up(
+        self, verb: Verb, target: Target, connect: Connect, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Right after a verb, which the platform has done and no ledger entry tells: it is not done a second time."""
+        ledger = Ledger(tmp_path, name)
+        first = self.deployed(target, ledger, SCRIPT)
+        mortal = connect()
+        done = getattr(mortal, verb)
+
+        def die(*given: object) -> Operation:
+            done(*given)
+            raise _Died
+
+        monkeypatch.setattr(mortal, verb, die)
+        with pytest.raises(_Died):
+            self.deployed(mortal, ledger, CHANGED, owner="worker")
+        # A stop that is at work goes on without its caller, and so does a start.
+        entry = self.deployed(connect(), ledger, CHANGED, owner="worker")
+        assert target.running(name) == (entry.job_id,)
+        assert entry.job_id != first.job_id
+        (stop,) = (each.stop for each in ledger.entries() if isinstance(each, StoppedEntry))
+        assert stop.savepoint is not None
+        assert entry.start.savepoint == stop.savepoint
 
 
 class _Died(BaseException):
