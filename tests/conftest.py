@@ -38,7 +38,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 # Real parts share the machine with the tests, so a slow example is no failure. CI draws the same examples every time.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("quick", deadline=None, max_examples=10)
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=300, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
 
@@ -81,6 +81,20 @@ REAL = {
 """Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
 
+LONG = (
+    "tests/test_cli.py",
+    "tests/sql/test_properties.py",
+    "tests/state/test_from_plan.py",
+    "tests/test_fuzz.py",
+    "tests/local_flink/test_local_flink.py",
+    "tests/plan/test_robustness.py",
+    "tests/secrets/test_leaks.py",
+    "tests/test_bare_install.py",
+    "tests/test_project.py",
+)
+"""Files without real parts that take long, the longest first: begun last, one of them would run alone in the end."""
+
+
 @cache
 def _parts(file: str) -> str:
     """The real parts of a file's tests; of one that has none, the file itself."""
@@ -95,7 +109,7 @@ def _scope(nodeid: str) -> str:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes the first ones begin with real parts, each with one kind; every other file stays whole."""
+    """Of several processes the first begin with real parts, each with one kind; other files stay whole, long first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class RealPartsTogether(LoadScopeScheduling):
@@ -138,7 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     if config.getoption("markexpr") == "not slow":
         _leave_out_like_cases(items)
-    kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values()]
+    kinds = [f"{REAL['backfill']} beside one Flink", *REAL.values(), *LONG]
     items.sort(key=lambda item: kinds.index(_scope(item.nodeid)) if _scope(item.nodeid) in kinds else len(kinds))
 
 
