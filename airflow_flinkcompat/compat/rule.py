@@ -97,8 +97,8 @@ class Verdict:
     """A rule's answer for one engine.
 
     ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
-    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``remedy`` is
-    what would settle an unknown.
+    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``elsewhere``
+    are those that say the same where these were not run. ``remedy`` is what would settle an unknown.
     """
 
     outcome: Outcome
@@ -108,6 +108,7 @@ class Verdict:
     consequence: Consequence | None = None
     evidence: tuple[str, ...] = ()
     remedy: Remedy | None = None
+    elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
@@ -120,7 +121,8 @@ class Verdict:
     @property
     def versions(self) -> tuple[str, ...]:
         """The lines of Flink on which every restore it names ended right."""
-        return lines_restored_right(self.evidence)
+        lines = (*lines_restored_right(self.evidence), *lines_restored_right(self.elsewhere))
+        return tuple(dict.fromkeys(lines))
 
     @property
     def grounds(self) -> str:
@@ -139,8 +141,10 @@ class Verdict:
         Returns:
             The verdict itself, or ``unknown`` in its place.
         """
-        if self.outcome not in SAFE or line in self.versions:
+        if self.outcome not in SAFE or line in lines_restored_right(self.evidence):
             return self
+        if line in self.versions:
+            return replace(self, evidence=self.elsewhere, elsewhere=())
         seen = f"measured on Flink {' and '.join(self.versions)} only" if self.versions else "no restore shows it"
         grounds = f"{self.grounds}: {seen}" if self.grounds else seen
         return Verdict(
@@ -277,7 +281,13 @@ def measured(outcome: Outcome, *ids: str, note: str = "", consequence: Consequen
     return _doubt(outcome, ids) or Verdict(outcome, Basis.MEASURED, note, None, consequence, ids)
 
 
-def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None, ids: tuple[str, ...] = ()) -> Verdict:
+def inferred(
+    outcome: Outcome,
+    source: str = "",
+    reason: Reason | None = None,
+    ids: tuple[str, ...] = (),
+    elsewhere: tuple[str, ...] = (),
+) -> Verdict:
     """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given.
 
     Args:
@@ -286,13 +296,15 @@ def inferred(outcome: Outcome, source: str = "", reason: Reason | None = None, i
         reason: Why it is unknown.
         ids: Restores that it starts from. A safe outcome on open-source Flink cannot do without: they say on which
             versions it holds.
+        elsewhere: Others from which it follows as well, on versions where those were not run.
 
     Returns:
         The verdict; ``unknown`` on the same terms as :func:`measured`.
     """
     if outcome is Outcome.UNKNOWN and reason is None:
         reason = Reason.NOT_COVERED
-    return _doubt(outcome, ids) or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids)
+    doubt = _doubt(outcome, ids) or _doubt(outcome, elsewhere)
+    return doubt or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids, elsewhere=elsewhere)
 
 
 def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
@@ -321,4 +333,6 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     if worst.outcome not in SAFE or bare is not None:
         return worst if bare is None else bare
     ids = tuple(dict.fromkeys(each for verdict in alike for each in verdict.evidence))
-    return _doubt(worst.outcome, ids) or replace(worst, evidence=ids)
+    others = tuple(dict.fromkeys(each for verdict in alike for each in verdict.elsewhere or verdict.evidence))
+    elsewhere = others if others != ids and lines_restored_right(others) else ()
+    return _doubt(worst.outcome, ids) or replace(worst, evidence=ids, elsewhere=elsewhere)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -27,7 +27,6 @@ from airflow_flinkcompat.plan.operators import AggregateKind
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
 """Options of a source that no stored position holds, in front of every kind of pipeline."""
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
-_UNHELD: Mapping[StoredPositions, tuple[str, ...]] = {StoredPositions.LOG: IN_NO_LOG_POSITION}
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
 WAY_OUT = "the way out is to begin this source anew, that is a start without state"
@@ -48,9 +47,9 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     stored = connectors.source(change.connector).positions
     match fact.effect:
         case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
-            return harmless(fact, f"{fact.effect.value}: no stored position holds it", _unheld(change))
+            return harmless(fact, f"{fact.effect.value}: no stored position holds it", IN_NO_POSITION, _of_logs(change))
         case Effect.BEGINNING if _at_a_start_alone(change, fact):
-            return harmless(fact, _ONLY_A_START, IN_NO_POSITION)
+            return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _of_logs(change))
         case Effect.ADDRESS:
             return _address(change, fact)
         case Effect.DECODING:
@@ -88,8 +87,10 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
     return _tables(change, fact) if fact.expression else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
 
 
-def _unheld(change: OptionChange) -> tuple[str, ...]:
-    return _UNHELD.get(connectors.source(change.connector).positions, IN_NO_POSITION)
+def _of_logs(change: OptionChange) -> tuple[str, ...]:
+    """Restores of sources that store positions in a log, where such a one is read."""
+    log = connectors.source(change.connector).positions is StoredPositions.LOG
+    return IN_NO_LOG_POSITION if log else ()
 
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
@@ -145,7 +146,9 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     """Addresses with a member in common lead to one system; whether others do, no script tells."""
     old, new = map(members, change.values)
     if old & new:
-        return harmless(fact, "both lead to the same system; no stored position holds the address", _unheld(change))
+        return harmless(
+            fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION, _of_logs(change)
+        )
     return OptionVerdict(
         "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "
         "which no script tells, and are wrong anywhere else",
