@@ -21,6 +21,7 @@ from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
+from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
 from airflow_flinkcompat.deploy.targets.gateway import state_options
@@ -190,6 +191,41 @@ class Bench:
             path = self._jobs.stop_with_savepoint(job_id)
         self._arrive(old, folder, "after")
         return Savepoint(path, folder, self._rows(run, folder))
+
+    def template(self, new: Side) -> str:
+        """A savepoint of the side before it has read anything: it has every operator's identity and serializers."""
+        run = next(self._numbers)
+        folder = self._folder / str(run)
+        for rows in set(tables_read(new.script).values()):
+            (folder / rows).mkdir(parents=True)
+        with self._job(new, folder, run, Start()) as job_id:
+            wait_running(self._jobs, job_id)
+            return self._jobs.stop_with_savepoint(job_id)
+
+    def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
+        """What the side prints for the rows after, from a savepoint. Raises MeasureError where it is refused."""
+        outcome, exception, rows = self._restore(new, savepoint)
+        if outcome is not None:
+            raise MeasureError(f"{outcome}: {exception}")
+        return rows or ()
+
+    def from_scratch(self, new: Side) -> tuple[str, ...]:
+        """What the side prints for the rows after, where it has read those before itself."""
+        return self._from_scratch(new)[1]
+
+    def compiled(self, side: Side) -> str:
+        """The plan that Flink compiles of the side's last statement, or statement set."""
+        *setup, job = parse_script(side.script, "<pair>").statements
+        file = self._folder / f"plan-{next(self._numbers)}.json"
+
+        def here(text: str) -> str:
+            return text.replace("file://DATA", self._folder.as_uri()).replace(_OUT, self._folder.as_uri())
+
+        with self._gateway.session({**SETTINGS, **dict(side.settings)}) as session:
+            for statement in setup:
+                session.execute(here(statement.text))
+            session.execute(f"COMPILE PLAN '{file.as_uri()}' FOR {here(planned_sql(job))}")
+        return file.read_text("utf-8").replace(self._folder.as_uri(), "file:///data")
 
     def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What it prints for the rows before, and what after."""

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
-from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.sql import parse_script
-from measure.bench import CLUSTER, SETTINGS, Bench
+from measure.bench import CLUSTER, Bench
 from measure.flinks import CACHE, VERSIONS, home
 from measure.pairs import Side
 from tests import sections
@@ -71,7 +68,6 @@ def main() -> None:
             LocalFlink(work / "flink", home=home(options.flink), slots=4, config=CLUSTER, log=print)
         )
         bench = stack.enter_context(closing(Bench(flink, work / "data")))
-        gateway = stack.enter_context(closing(SqlGateway(flink.gateway_url)))
         for case in load_cases():
             if options.flink not in case.lines or (options.only and case.name not in options.only):
                 continue
@@ -84,26 +80,11 @@ def main() -> None:
             target = FOLDER / options.flink / case.name
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(made.path.removeprefix("file:"), target)
-            plan = _compiled(gateway, side, made.folder)
+            plan = json.loads(bench.compiled(side))
             (target / "plan.json").write_text(json.dumps(plan, separators=(",", ":")) + "\n")
             print(case.name, sum(file.stat().st_size for file in target.iterdir()), "bytes")
     if failed:
         raise SystemExit("\n".join(failed))
-
-
-def _compiled(gateway: SqlGateway, side: Side, folder: Path) -> object:
-    *setup, job = parse_script(side.script, "<script>").statements
-    file = folder / "plan.json"
-
-    def here(text: str) -> str:
-        return text.replace("file://DATA", folder.as_uri()).replace("file://OUT", folder.as_uri())
-
-    with gateway.session({**SETTINGS, **dict(side.settings)}) as session:
-        for statement in setup:
-            session.execute(here(statement.text))
-        session.execute(f"COMPILE PLAN '{file.as_uri()}' FOR {here(planned_sql(job))}")
-    text = file.read_text("utf-8").replace(folder.as_uri(), "file:///data")
-    return json.loads(text)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
 from airflow_flinkcompat.cli.ledger import ledger_command
+from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
 from airflow_flinkcompat.model import InputError
@@ -30,7 +31,15 @@ def cli() -> None:
     """Know what a change to a Flink SQL job does to its state."""
 
 
-for command in (check_command, batch_command, rules_command, backfill_command, rehearse_command, ledger_command):
+for command in (
+    check_command,
+    batch_command,
+    rules_command,
+    backfill_command,
+    rehearse_command,
+    migrate_command,
+    ledger_command,
+):
     cli.add_command(command)
 
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
 
 import click
 
@@ -21,7 +20,7 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
-from airflow_flinkcompat.cli.targets import location, target_option
+from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
     Circumstances,
     Report,
@@ -36,7 +35,6 @@ from airflow_flinkcompat.compat import (
 )
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
-from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
@@ -147,7 +145,9 @@ def check_command(
     elif engine is None:
         report = check_engines(before, after)
     else:
-        plans = _plans(before, after, target, gateway, jobmanager, plan_dir) if explain_plan else None
+        plans = None
+        if explain_plan:
+            plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
         report = check(before, after, with_other_engine=True, plans=plans)
     # JSON holds no advice, so nothing has to be known for it.
     known = Circumstances() if style == "json" else _circumstances(report, after)
@@ -189,38 +189,6 @@ def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool)
         secrets.append("with --allow-secrets the change is judged all the same")
     if found := dict.fromkeys(syntax + secrets):
         raise InputError("\n  ".join(found))
-
-
-def _plans(
-    old: Side, new: Side, target: str | None, gateway: str | None, jobmanager: str | None, folder: str | None
-) -> Plans:
-    """The compiled plans of both sides, of a SQL Gateway alone where no target is named.
-
-    Raises :class:`InputError` where they cannot be had.
-    """
-    try:
-        from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
-        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
-        from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-        from airflow_flinkcompat.local_flink import local_gateway
-    except ImportError as error:
-        raise InputError(
-            f"--explain-plan needs more than the bare install ({error.name} is missing): "
-            "pip install 'airflow-flinkcompat[local-flink]'"
-        ) from None
-    for each in (old, new):
-        each.require_query()
-    try:
-        with ExitStack() as stack:
-            planner: PlanCompiler | Target
-            if target is None:
-                where = endpoint_from_environment(gateway) if gateway else stack.enter_context(local_gateway())
-                planner = stack.enter_context(SqlGatewayPlanner(where))
-            else:  # no plan depends on what a placeholder stands for: it stands for itself
-                planner = stack.enter_context(location(target, gateway, jobmanager).open(str))
-            return explain_plans(old, new, planner, folder=folder)
-    except DeployError as error:
-        raise InputError(f"--explain-plan: {error}") from None
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> Circumstances:

@@ -1,11 +1,16 @@
-"""Options by which a command reaches a target, and the target they name."""
+"""Options by which a command reaches a target, the target they name, and the plans it compiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.model import InputError
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -28,3 +33,41 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
 
     given = {"gateway": gateway, "jobmanager": jobmanager}
     return TargetLocation(target, {which: url for which, url in given.items() if url})
+
+
+def compiled_plans(
+    what: str,
+    old: Side,
+    new: Side,
+    target: str | None,
+    gateway: str | None,
+    jobmanager: str | None,
+    folder: str | None,
+) -> Plans:
+    """The compiled plans of both sides, of a SQL Gateway alone where no target is named.
+
+    ``what`` asks for them, in errors. Raises :class:`InputError` where they cannot be had.
+    """
+    try:
+        from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
+        from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
+        from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+        from airflow_flinkcompat.local_flink import local_gateway
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[local-flink]'"
+        ) from None
+    for each in (old, new):
+        each.require_query()
+    try:
+        with ExitStack() as stack:
+            planner: PlanCompiler | Target
+            if target is None:
+                where = endpoint_from_environment(gateway) if gateway else stack.enter_context(local_gateway())
+                planner = stack.enter_context(SqlGatewayPlanner(where))
+            else:  # no plan depends on what a placeholder stands for: it stands for itself
+                planner = stack.enter_context(location(target, gateway, jobmanager).open(str))
+            return explain_plans(old, new, planner, folder=folder)
+    except DeployError as error:
+        raise InputError(f"{what}: {error}") from None

@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.compiled import QUERY_SINK, PlanDifference, compare_plans, sinks_of
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, PlanDifference, compare_plans, job_states, sinks_of
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.state.migration import Migration, migration
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
@@ -73,6 +75,23 @@ EQUAL = Rule(
 RULES = (DIFFERS, EQUAL)
 
 
+def migrations(old: Side, new: Side, plans: Plans) -> tuple[Migration, ...]:
+    """What of the state of each job a rewritten savepoint could keep.
+
+    Args:
+        old: What is deployed.
+        new: What is proposed.
+        plans: The compiled plans of both sides.
+
+    Returns:
+        One for each job that both sides have.
+
+    Raises:
+        InputError: A plan is not as the measured versions write it.
+    """
+    return Explained(Change(old, new), plans).migrations
+
+
 def example_plans(code: str) -> Plans | None:
     """The compiled plans of a rule's example; None for a rule that asks for none."""
     file = files("airflow_flinkcompat.compat.compiled").joinpath("examples.json")
@@ -95,6 +114,17 @@ class Explained:
         """Raises :class:`InputError` where the plans are not as the measured versions write them."""
         try:
             return compare_plans(*self.plans, self._stateless_sinks)
+        except PlanError as error:
+            raise InputError(str(error)) from None
+
+    @property
+    def migrations(self) -> tuple[Migration, ...]:
+        """What of the state of each job that both sides have a rewritten savepoint could keep.
+
+        Raises :class:`InputError` where the plans are not as the measured versions write them.
+        """
+        try:
+            return tuple(migration(old, new) for old, new in job_states(*self.plans, self._stateless_sinks))
         except PlanError as error:
             raise InputError(str(error)) from None
 

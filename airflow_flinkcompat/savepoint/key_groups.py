@@ -23,3 +23,17 @@ def key_group(key_row: bytes, max_parallelism: int) -> int:
     row_hash = mmh3.hash(key_row, _SEED, signed=True)
     mixed = mmh3.hash(struct.pack("<i", row_hash), 0, signed=True)
     return (0 if mixed == _LEAST else abs(mixed)) % max_parallelism
+
+
+def group_ranges(max_parallelism: int, parallelism: int) -> tuple[range, ...]:
+    """The key groups of each subtask.
+
+    Args:
+        max_parallelism: Of the operator.
+        parallelism: Of the operator.
+
+    Returns:
+        A range for each subtask, as Flink hands them out.
+    """
+    begins = [-(-number * max_parallelism // parallelism) for number in range(parallelism + 1)]
+    return tuple(map(range, begins, begins[1:]))

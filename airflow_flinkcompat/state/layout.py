@@ -17,6 +17,14 @@ class StateNamespace(StrEnum):
     WINDOW = "window"
 
 
+class Begins(StrEnum):
+    """What stands in a field before any row came."""
+
+    NULL = "no value"
+    ZERO = "0"
+    EMPTY_VIEW = "a map that holds nothing"
+
+
 @dataclass(frozen=True)
 class StateField:
     """One field of a stored row, or a stored value.
@@ -26,12 +34,14 @@ class StateField:
         meaning: What it says; equal values say the same. None where nobody told, as in a savepoint.
         words: The same for a reader, such as ``SUM(b)``.
         shared: Whether Flink may compute a metric of this field and others, as it does an average.
+        begins: What stands in it at first; None where that was not measured.
     """
 
     type: str
     meaning: Hashable = None
     words: str = field(default="", compare=False)
     shared: bool = field(default=False, compare=False)
+    begins: Begins | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

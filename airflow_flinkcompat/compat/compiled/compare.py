@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state
+from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.model import JobState
 
 QUERY_SINK = "flinkcompat_query"
 """The sink in front of which a bare query is planned; it keeps nothing."""
@@ -47,6 +48,31 @@ def compare_plans(
         return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
     tables = _names([one for one, _ in jobs], [other for _, other in jobs])
     return tuple(difference for one, other in jobs for difference in _compare(one, other, tables, stateless_sinks))
+
+
+def job_states(
+    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], stateless_sinks: frozenset[str] = frozenset()
+) -> tuple[tuple[JobState, JobState], ...]:
+    """What each job keeps before and after, told with one table of meanings.
+
+    Args:
+        old: The plans of the deployed script, one for each job, in order.
+        new: The plans of the proposed script, likewise.
+        stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+
+    Returns:
+        The jobs that both sides have.
+
+    Raises:
+        PlanError: An operator is not written as the measured versions write it.
+    """
+    jobs = _jobs(old, new)
+    tables = _names([one for one, _ in jobs], [other for _, other in jobs])
+
+    def state(plan: CompiledPlan, symbols: Symbols) -> JobState:
+        return job_state(compiled_state(plan, symbols, tables, stateless_sinks), symbols)
+
+    return tuple((state(one, symbols), state(other, symbols)) for one, other in jobs for symbols in (Symbols(),))
 
 
 def _jobs(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tuple[CompiledPlan, CompiledPlan]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import LayoutUnknown
+from airflow_flinkcompat.state.layout import Begins, LayoutUnknown
 
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
@@ -69,6 +69,22 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
         of = " over rows that are taken back" if retracting else ""
         return LayoutUnknown(f"what {function} keeps{of} was not measured")
     return made(result, argument)
+
+
+def begins(function: str, part: str, type: str) -> Begins | None:
+    """What stands in a field of an accumulator before any row came.
+
+    Args:
+        function: As compiled plans name it.
+        part: What the field says of the call.
+        type: The field's.
+
+    Returns:
+        As savepoints of 2.3.0 and 1.20.3 show it; None where none did.
+    """
+    if part == "count" or function in ("SUM0", "AVG"):
+        return Begins.ZERO
+    return Begins.NULL if function in ("SUM", "MIN", "MAX") and not type.startswith(_PACKAGE) else None
 
 
 def _average(result: str, argument: str) -> Accumulator | LayoutUnknown:

@@ -9,8 +9,16 @@ from typing import Any
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
-from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, accumulator
+from airflow_flinkcompat.state.layout import (
+    Begins,
+    LayoutUnknown,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    Stored,
+)
+from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, accumulator, begins
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
@@ -114,14 +122,16 @@ def accumulated(
         meaning, words = call_meaning(call, read, symbols), call_words(function, call, read)
         # What SQL did not name, the planner added: an average becomes a sum and a count.
         shared = function == "SUM0" or (call.get("name") or "$").startswith("$")
-        fields += [StateField(type, (meaning, part), words, shared) for part, type in made.fields]
+        fields += [
+            StateField(type, (meaning, part), words, shared, begins(function, part, type)) for part, type in made.fields
+        ]
         beside += [_view(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
     for number, places in enumerate(_distinct(calls)):
         if len(places) != 1:
             return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
         users = frozenset(call_meaning(call, read, symbols) for call in calls if _is_over(call, places))
         meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
-        fields.append(StateField(MAP_VIEW, (meaning, "view"), words))
+        fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += _distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
     return tuple(fields), tuple(beside)
 

@@ -1,0 +1,140 @@
+"""``flinkcompat migrate``: what of a job's state a rewritten savepoint keeps, and that savepoint."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.targets import compiled_plans, target_option
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.sql import read_script
+from airflow_flinkcompat.state.migration import Keep, Migration
+
+DROPPED = "dropped"
+
+
+@click.command("migrate")
+@click.argument("old")
+@click.argument("new")
+@click.option("--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read.")
+@click.option("--template", metavar="URI", help="Canonical savepoint of the job of NEW before it had read anything.")
+@click.option("--to", "to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist.")
+@click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
+@click.option(
+    "--accept", "accepted", multiple=True, type=click.Choice((DROPPED,)), help="Write although state is dropped."
+)
+@click.option("--engine-version", help="Version of Flink, for instance 2.3.")
+@click.option("--old-engine-version", help="Version that took the savepoint (default: the same).")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
+@click.option(
+    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
+)
+@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@target_option(None, show_default="a SQL Gateway alone")
+@click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
+@click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
+@click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+def migrate_command(
+    old: str,
+    new: str,
+    savepoint: str | None,
+    template: str | None,
+    to: str | None,
+    dry_run: bool,
+    accepted: tuple[str, ...],
+    engine_version: str | None,
+    old_engine_version: str | None,
+    settings: tuple[str, ...],
+    old_settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    target: str | None,
+    gateway: str | None,
+    jobmanager: str | None,
+    plan_dir: str | None,
+    style: str,
+) -> None:
+    """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
+
+    Flink's planner compiles both scripts, and every state of the old job is carried, moved, rewritten field by field,
+    dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed.
+
+    The template is a savepoint that NEW took before it had read anything: start it on empty input with sinks of its
+    own, the same connectors and settings, and stop it with a canonical savepoint. Identities and serializers come from
+    it. The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
+    savepoint or none, whenever the command is killed.
+
+    Exit code 0: done, or with --dry-run migratable; 1: not migratable; 2: bad input.
+    """
+    if not dry_run and not (savepoint and template and to):
+        raise InputError("name --savepoint, --template and --to; or ask with --dry-run what would be kept")
+    if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
+        raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
+    shared = parse_settings(settings)
+    declared = tuple(parse_function(text) for text in functions)
+    ddl = read_script(catalog).text if catalog else ""
+
+    def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side:
+        return Side(require_text(script), {**shared, **own}, declared, ddl, "flink", version, script.source)
+
+    require_one_stdin(old, new)
+    before = side(read_named(old), parse_settings(old_settings), old_engine_version or engine_version)
+    after = side(read_named(new), {}, engine_version)
+    plans = compiled_plans("migrate", before, after, target, gateway, jobmanager, plan_dir)
+    if [len(each) for each in plans] != [1, 1]:
+        raise InputError(
+            "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
+            "or name scripts of one job each"
+        )
+    (made,) = migrations(before, after, plans)
+    _show(made, before, after, style)
+    refused = any(each.keep is Keep.IMPOSSIBLE for each in made.operators)
+    dropped = any(each.keep is Keep.DROPPED for each in made.operators)
+    if dropped and not refused and DROPPED not in accepted:
+        click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)
+    if refused or (dropped and DROPPED not in accepted):
+        sys.exit(1)
+    if savepoint and template and to and not dry_run:
+        _write(savepoint, template, to, made)
+
+
+def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
+    from airflow_flinkcompat.migration.report import lines, to_dict
+
+    if style == "json":
+        click.echo(json.dumps(to_dict(migration), ensure_ascii=False, indent=2))
+        return
+    headline, *rest = lines(migration)
+    click.echo(headline)
+    click.echo(f"{old.source} -> {new.source}, open-source Flink {new.version}")
+    click.echo("\n".join(rest))
+
+
+def _write(savepoint: str, template: str, to: str, migration: Migration) -> None:
+    try:
+        from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+        from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+    except ImportError as error:
+        raise InputError(
+            f"migrate needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[deploy]'"
+        ) from None
+    try:
+        written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000))
+    except NotMigratable as error:
+        click.echo(f"flinkcompat: {error}", err=True)
+        sys.exit(1)
+    except (MigrationUnsound, SavepointUnreadable) as error:
+        raise InputError(str(error)) from None
+    entries = sum(count for each in written for count in each.entries.values())
+    click.echo(f"{entries} entries rewritten, read back and equal: {to}", err=True)

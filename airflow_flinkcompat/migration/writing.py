@@ -1,0 +1,278 @@
+"""Writes the savepoint of a migration: the old job's state under the identities and serializers of the new one.
+
+A savepoint of the new job that has read nothing is the template: its identities and headers are taken as they are, so
+that nothing is serialised here. The old savepoint is only read. ``_metadata`` comes last, so that a savepoint that was
+not written whole is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from upath import UPath
+
+from airflow_flinkcompat.migration.entries import NotMigratable, StoredKeys, rewritten
+from airflow_flinkcompat.migration.verifying import MigrationUnsound, verify
+from airflow_flinkcompat.savepoint.key_groups import group_ranges
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, first_group, read_header, write_entries
+from airflow_flinkcompat.savepoint.metadata import (
+    Handle,
+    Inline,
+    KeyedForm,
+    KeyGroups,
+    OperatorLists,
+    OperatorState,
+    SavepointMetadata,
+    StateFile,
+    SubtaskState,
+)
+from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.state.from_savepoint import layout_of
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.model import StateKind
+
+_INLINE = 20 * 1024
+_COMPRESSED = 4
+"""Where a header says whether key groups are compressed."""
+
+
+@dataclass(frozen=True)
+class WrittenState:
+    """What was written of one operator.
+
+    Attributes:
+        made: What became of it.
+        entries: The number of entries by state, of an operator that was rewritten.
+    """
+
+    made: OperatorMigration
+    entries: Mapping[str, int]
+
+
+def migrate_savepoint(
+    source: str, template: str, target: str, migration: Migration, now: int
+) -> tuple[WrittenState, ...]:
+    """Writes the savepoint that the new job goes on from, and reads it back.
+
+    Args:
+        source: Path or URI of the old job's canonical savepoint, which is only read.
+        template: The same of a savepoint that the new job took before it had read anything.
+        target: Path or URI of the folder to write, which must not hold anything.
+        migration: What becomes of each state.
+        now: Milliseconds since 1970, for values that are to carry when they were last used.
+
+    Returns:
+        What was written of each operator that goes on.
+
+    Raises:
+        NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
+        MigrationUnsound: What was written is not what was read; it is no savepoint any more.
+        SavepointUnreadable: A savepoint cannot be had from here, or is of a form that is not known.
+    """
+    written = write_migrated(source, template, target, migration, now)
+    try:
+        verify(source, target, migration)
+    except MigrationUnsound:
+        (UPath(_plain(target)) / "_metadata").unlink()
+        raise
+    return written
+
+
+def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:
+    """Writes the savepoint that the new job goes on from.
+
+    Args:
+        source: Path or URI of the old job's canonical savepoint, which is only read.
+        template: The same of a savepoint that the new job took before it had read anything.
+        target: Path or URI of the folder to write, which must not hold anything.
+        migration: What becomes of each state.
+        now: Milliseconds since 1970, for values that are to carry when they were last used.
+
+    Returns:
+        What was written of each operator that goes on.
+
+    Raises:
+        NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
+        SavepointUnreadable: A savepoint cannot be had from here, or is of a form that is not known.
+    """
+    run = _Writing(source, template, UPath(_plain(target)), now)
+    return run.write(migration)
+
+
+class _Writing:
+    def __init__(self, source: str, template: str, target: UPath, now: int) -> None:
+        self._source, self._template, self._target, self._now = source, template, target, now
+        self._old = {each.id: each for each in read_metadata(source).operators}
+        self._head = read_metadata(source)
+        self._new = read_metadata(template)
+        self._copied: dict[str, StateFile] = {}
+
+    def write(self, migration: Migration) -> tuple[WrittenState, ...]:
+        taken = self._matched(migration)
+        if self._target.exists() and any(self._target.iterdir()):
+            raise NotMigratable(f"{self._target} holds something: name a folder that does not exist")
+        self._target.mkdir(parents=True, exist_ok=True)
+        written: list[WrittenState] = []
+        operators = []
+        for operator in self._new.operators:
+            made = taken.get(operator.id)
+            if made is None or made.old is None:
+                operators.append(_empty(operator))
+                continue
+            state, counts = self._operator(operator, self._old[made.old.id], made)
+            operators.append(state)
+            written.append(WrittenState(made, counts))
+        head = self._head
+        metadata = SavepointMetadata(
+            self._new.format, head.checkpoint_id, head.masters, tuple(operators), head.properties
+        )
+        self._publish(metadata.to_bytes())
+        return tuple(written)
+
+    def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
+        """The lines by the identity of the new operator. Every state of the old savepoint is in one of them."""
+        for line in migration.operators:
+            if line.keep is Keep.IMPOSSIBLE:
+                raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
+            if line.keep is Keep.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
+                raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
+        templates = {operator.id for operator in self._new.operators}
+        taken = {}
+        for line in migration.operators:
+            if line.keep in (Keep.BEGINS, Keep.DROPPED) or line.old is None or line.new is None:
+                continue
+            if line.old.id not in self._old:
+                raise NotMigratable(f"the savepoint holds no {_name(line)}: it is not one of the old script")
+            if line.new.id not in templates:
+                raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
+            taken[line.new.id] = line
+        told = {line.old.id for line in migration.operators if line.old is not None}
+        if lost := [each for each in self._old.values() if each.has_state and each.id not in told]:
+            names = ", ".join(each.name or each.id for each in lost)
+            raise NotMigratable(f"the savepoint keeps state that the plan of the old script does not tell: {names}")
+        return taken
+
+    def _operator(
+        self, new: OperatorState, old: OperatorState, made: OperatorMigration
+    ) -> tuple[OperatorState, Mapping[str, int]]:
+        subtasks = old.subtasks and tuple(self._lists(each) for each in old.subtasks)
+        state = replace(new, parallelism=old.parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
+        keyed = [each for each in old.subtasks or () if each.keyed is not None]
+        if not keyed:
+            return state, {}
+        if made.keep is not Keep.REWRITTEN and new.max_parallelism == old.max_parallelism:
+            carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
+            return replace(state, subtasks=carried), {}
+        header = self._header(new, made)
+        entries: dict[int, list[Entry]] = {}
+        counts: dict[str, int] = {}
+        widths = old.max_parallelism, new.max_parallelism
+        for group, entry in rewritten(self._stored(keyed, made), _in_full(made), header, widths, self._now):
+            entries.setdefault(group, []).append(entry)
+            name = header.states[entry.state].name
+            counts[name] = counts.get(name, 0) + 1
+        ranges = group_ranges(new.max_parallelism, old.parallelism)
+        files = {index: self._file(header, groups, entries) for index, groups in enumerate(ranges)}
+        return replace(state, subtasks=tuple(replace(s, keyed=files[s.index]) for s in subtasks or ())), counts
+
+    def _header(self, new: OperatorState, made: OperatorMigration) -> KeyedHeader:
+        """The header of the new operator, its key groups not compressed."""
+        for subtask in new.subtasks or ():
+            if subtask.keyed is not None:
+                content = read_handle(subtask.keyed.handle, self._template)
+                header = read_header(content, first_group(subtask.keyed.begins))
+                _agree(header, made.new and made.new.layout, f"the template of {_name(made)}")
+                plain = header.stored[:_COMPRESSED] + b"\0" + header.stored[_COMPRESSED + 1 :]
+                return replace(header, compressed=False, stored=plain)
+        raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
+
+    def _stored(self, keyed: list[SubtaskState], made: OperatorMigration) -> Iterator[StoredKeys]:
+        for subtask in keyed:
+            assert subtask.keyed is not None
+            content = read_handle(subtask.keyed.handle, self._source)
+            header = read_header(content, first_group(subtask.keyed.begins))
+            _agree(header, made.old and made.old.layout, f"the savepoint's {_name(made)}")
+            yield StoredKeys(header, subtask.keyed.first, subtask.keyed.begins, content)
+
+    def _file(self, header: KeyedHeader, groups: range, entries: Mapping[int, list[Entry]]) -> KeyGroups:
+        parts, begins, at = [header.stored], [], len(header.stored)
+        for group in groups:
+            if group not in entries:
+                begins.append(0)
+                continue
+            part = write_entries(sorted(entries[group], key=lambda entry: entry.state))
+            begins.append(at)
+            parts.append(part)
+            at += len(part)
+        return KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, groups.start, tuple(begins), self._put(b"".join(parts)))
+
+    def _lists(self, subtask: SubtaskState) -> SubtaskState:
+        if subtask.raw is not None or subtask.raw_keyed is not None:
+            raise NotMigratable("an operator keeps state in a form of its own")
+        return replace(subtask, managed=subtask.managed and self._carried_lists(subtask.managed), keyed=None)
+
+    def _carried_lists(self, lists: OperatorLists) -> OperatorLists:
+        return replace(lists, handle=self._carried(lists.handle))
+
+    def _keys(self, subtask: SubtaskState, old: SubtaskState) -> SubtaskState:
+        return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
+
+    def _carried(self, handle: Handle | None) -> Handle | None:
+        """The same content in the new folder: what a savepoint refers to goes with it when Flink claims it."""
+        if not isinstance(handle, StateFile):
+            return handle
+        if handle.path not in self._copied:
+            made = self._put(read_handle(handle, self._source), always=True)
+            assert isinstance(made, StateFile)
+            self._copied[handle.path] = made
+        return self._copied[handle.path]
+
+    def _put(self, content: bytes, *, always: bool = False) -> Handle:
+        name = str(uuid4())
+        if len(content) < _INLINE and not always:
+            return Inline(name, content)
+        (self._target / name).write_bytes(content)
+        return StateFile(name, len(content), relative=True)
+
+    def _publish(self, metadata: bytes) -> None:
+        """The file that makes it a savepoint, whole at once: an object store shows no half-written object."""
+        if self._target.protocol not in ("", "file"):
+            (self._target / "_metadata").write_bytes(metadata)
+            return
+        part = self._target / f".{uuid4()}"
+        part.write_bytes(metadata)
+        part.rename(self._target / "_metadata")
+
+
+def _empty(operator: OperatorState) -> OperatorState:
+    subtasks = operator.subtasks and tuple(SubtaskState(each.index) for each in operator.subtasks)
+    return replace(operator, coordinator=None, subtasks=subtasks)
+
+
+def _in_full(made: OperatorMigration) -> OperatorMigration:
+    """The same with where its parts come from, of an operator that is carried as it is to other key groups."""
+    if made.keep is Keep.REWRITTEN:
+        return made
+    layout = made.new.layout if made.new is not None else None
+    if not isinstance(layout, StateLayout):
+        raise NotMigratable(f"what {_name(made)} stores is not known, and its key groups are others now")
+    states = tuple(StateRewrite(each, each, tuple(range(len(each.value.fields)))) for each in layout.states)
+    return replace(made, key=tuple(range(len(layout.key))), states=states)
+
+
+def _agree(header: KeyedHeader, told: object, whose: str) -> None:
+    if not isinstance(told, StateLayout) or layout_of(header).stored != told.stored:
+        raise NotMigratable(f"{whose} stores something else than its plan tells")
+
+
+def _name(line: OperatorMigration) -> str:
+    spec = line.new or line.old
+    return spec.name if spec is not None else ""
+
+
+def _plain(path: str) -> str:
+    return re.sub(r"^file:/+", "/", path)

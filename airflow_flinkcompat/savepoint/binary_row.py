@@ -1,0 +1,162 @@
+"""Rows as Flink stores them, ``BinaryRowData``: read into their fields and written from them, as bytes."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+
+_TYPE = re.compile(r"(?P<root>\w+)(?:\((?P<precision>\d+))?")
+_IN_ITS_WORD = frozenset(
+    {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIME", "INTERVAL"}
+)
+_TEXTS = frozenset({"CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES"})
+_COMPACT_DECIMAL, _COMPACT_TIMESTAMP = 18, 3
+_DECIMAL_ROOM, _TIMESTAMP_ROOM = 16, 8
+_WORD = 8
+_INLINE = 1 << 63
+_LOW = 0xFFFFFFFF
+
+
+class FieldForm(Enum):
+    """Where the value of a field stands."""
+
+    WORD = auto()
+    """In its eight bytes."""
+    TEXT = auto()
+    """In its eight bytes where it has at most seven, else behind all words."""
+    DECIMAL = auto()
+    """Behind all words, always with room for sixteen bytes."""
+    TIMESTAMP = auto()
+    """Its milliseconds behind all words, the rest in its word."""
+    BEHIND = auto()
+    """Behind all words."""
+
+
+class Field(NamedTuple):
+    """One field of a row.
+
+    ``null``: it has no value. ``word`` are its eight bytes without the place of what stands behind the words, and
+    ``behind`` is that, with the room it takes; None where nothing of it stands there.
+    """
+
+    null: bool
+    word: bytes
+    behind: bytes | None = None
+
+
+NULL = Field(True, bytes(_WORD))
+
+
+def field_form(type: str) -> FieldForm:
+    """Where the values of a type stand.
+
+    Args:
+        type: In Flink's words, such as ``DECIMAL(38, 2) NOT NULL``.
+
+    Returns:
+        The form; measured on savepoints of 1.20.3 and 2.3.0 (``state-migration.md`` §3.3).
+    """
+    match = _TYPE.match(type)
+    root, precision = (match["root"].upper(), match["precision"]) if match else ("", None)
+    if root in _IN_ITS_WORD:
+        return FieldForm.WORD
+    if root in _TEXTS:
+        return FieldForm.TEXT
+    if root == "DECIMAL":
+        return FieldForm.WORD if int(precision or 10) <= _COMPACT_DECIMAL else FieldForm.DECIMAL
+    if root.startswith("TIMESTAMP"):
+        return FieldForm.WORD if int(precision or 6) <= _COMPACT_TIMESTAMP else FieldForm.TIMESTAMP
+    return FieldForm.BEHIND
+
+
+def zero(type: str) -> Field:
+    """The number zero as a field of a type.
+
+    Args:
+        type: Of a number, in Flink's words.
+
+    Returns:
+        The field.
+    """
+    if field_form(type) is FieldForm.DECIMAL:
+        return Field(False, struct.pack("<II", 1, 0), bytes(_DECIMAL_ROOM))
+    return Field(False, bytes(_WORD))
+
+
+EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
+"""A map that an accumulator keeps beside itself, before it holds anything."""
+
+
+def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
+    """The fields of a row.
+
+    Args:
+        row: As it is stored, without its length.
+        forms: Of its fields, in order.
+
+    Returns:
+        The fields, which :func:`write_row` takes.
+
+    Raises:
+        SavepointUnreadable: The row is shorter than its fields say.
+    """
+    begin = _null_bytes(len(forms))
+    if len(row) < begin + _WORD * len(forms):
+        raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {len(forms)} fields")
+    return tuple(_read(row, begin + _WORD * place, place + 8, form) for place, form in enumerate(forms))
+
+
+def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
+    null = bool(row[bit >> 3] & (1 << (bit & 7)))
+    word = row[at : at + _WORD]
+    number = int.from_bytes(word, "little")
+    place, low = number >> 32, number & _LOW
+    if form is FieldForm.WORD or (form is FieldForm.TEXT and number & _INLINE):
+        return NULL if null else Field(False, word)
+    room = {FieldForm.DECIMAL: _DECIMAL_ROOM, FieldForm.TIMESTAMP: _TIMESTAMP_ROOM}.get(form)
+    if room is None:
+        if null:
+            return NULL
+        room = low + -low % _WORD
+    # A decimal or timestamp that is NULL takes its room all the same, if the row was written with it.
+    behind = row[place : place + room] if place else None
+    if behind is not None and (
+        len(behind) < room or (form in (FieldForm.TEXT, FieldForm.BEHIND) and place + low > len(row))
+    ):
+        raise SavepointUnreadable("a field of a row begins or ends behind the row")
+    return Field(null, struct.pack("<II", low, 0), behind)
+
+
+def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
+    """A row of fields.
+
+    Args:
+        fields: In order.
+        head: The kind of the row's change, as its first byte says it.
+
+    Returns:
+        The row as it is stored, without its length.
+    """
+    nulls = bytearray(_null_bytes(len(fields)))
+    nulls[0] = head
+    words, behind = [], b""
+    begin = len(nulls) + _WORD * len(fields)
+    for place, field in enumerate(fields):
+        if field.null:
+            bit = place + 8
+            nulls[bit >> 3] |= 1 << (bit & 7)
+        if field.behind is None:
+            words.append(field.word)
+        else:
+            words.append(field.word[:4] + struct.pack("<I", begin + len(behind)))
+            behind += field.behind
+    return b"".join([bytes(nulls), *words, behind])
+
+
+def _null_bytes(arity: int) -> int:
+    return (arity + 71) // 64 * _WORD

@@ -1,0 +1,50 @@
+"""The changes of ``cases.sql`` beside this file: what a rewritten savepoint keeps of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.migration import Migration, migration
+from measure.pairs import Side
+from tests import sections
+from tests.state.test_layouts import SINKS
+
+FILE = Path(__file__).with_name("cases.sql")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change: ``kept`` are the places of the new columns that go on, ``alone`` what Flink makes of it alone."""
+
+    title: str
+    old: Side
+    new: Side
+    kept: tuple[int, ...]
+    alone: str
+
+
+def load_cases() -> Iterator[Case]:
+    _, given, cases = sections.read(FILE.read_text("utf-8"), FILE.name)
+    for head, old, new in cases:
+        found = sections.headers(head, {"kept", "alone", "settings"}, FILE.name)
+        settings = tuple(sections.settings(found, "settings", FILE.name).items())
+        (((_, kept),), ((_, alone),)) = found["kept"], found["alone"]
+        yield Case(
+            head.title,
+            Side(given + old.text),
+            Side(given + new.text, settings),
+            tuple(map(int, kept.split())),
+            alone,
+        )
+
+
+def migration_of(old: str, new: str) -> Migration:
+    """What of the state of one compiled plan another one keeps."""
+    symbols = Symbols()
+    states = (job_state(compiled_state(read_plan(plan), symbols, {}, SINKS), symbols) for plan in (old, new))
+    return migration(*states)

@@ -1,0 +1,184 @@
+"""Savepoints of a real Flink rewritten: what is written, what is refused, and what reading back sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.migration import (
+    MigrationUnsound,
+    NotMigratable,
+    migrate_savepoint,
+    verify,
+    write_migrated,
+)
+from airflow_flinkcompat.migration.report import lines, to_dict
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import (
+    NULL,
+    Field,
+    FieldForm,
+    field_form,
+    read_row,
+    write_row,
+    zero,
+)
+from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
+from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.state.migration import Keep, Migration
+from tests.migration.cases import migration_of
+from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
+from tests.savepoint.savepoints import TAKEN
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
+CASES = sorted(path.name for path in FOLDER.iterdir())
+ADDED = "a-metric-is-added-to-a-tumbling-window"
+NOW = 1_800_000_000_000
+
+
+def change(name: str) -> Migration:
+    return migration_of(*((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new")))
+
+
+def migrated(name: str, target: Path) -> Path:
+    migrate_savepoint(str(FOLDER / name / "old"), str(FOLDER / name / "template"), str(target), change(name), NOW)
+    return target
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_written_is_a_savepoint_of_the_new_job(name: str, tmp_path: Path) -> None:
+    target = migrated(name, tmp_path / "new")
+    written, template = read_metadata(str(target)), read_metadata(str(FOLDER / name / "template"))
+    assert [each.id for each in written.operators] == [each.id for each in template.operators]
+    assert parse_metadata((target / "_metadata").read_bytes()).to_bytes() == (target / "_metadata").read_bytes()
+    assert not [path for path in target.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_kept_is_said(name: str, snapshot: SnapshotAssertion) -> None:
+    made = change(name)
+    assert "\n".join(lines(made)) == snapshot
+    assert json.loads(json.dumps(to_dict(made)))["kept"] == made.kept.value
+
+
+@pytest.mark.parametrize("name", TAKEN[::6])
+def test_a_savepoint_migrated_to_its_own_job_is_whole(name: str, tmp_path: Path) -> None:
+    place = SAVEPOINTS / name
+    plan = (place / "plan.json").read_text("utf-8")
+    migrate_savepoint(str(place), str(place), str(tmp_path / "new"), migration_of(plan, plan), NOW)
+
+
+def test_the_old_savepoint_is_only_read(tmp_path: Path) -> None:
+    old = FOLDER / ADDED / "old"
+    before = {path.name: path.read_bytes() for path in old.iterdir()}
+    migrated(ADDED, tmp_path / "new")
+    assert {path.name: path.read_bytes() for path in old.iterdir()} == before
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(NotMigratable, match="holds something"):
+        migrated(ADDED, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
+    made, other = change(ADDED), FOLDER / "a-metric-is-added-to-sessions"
+    template = FOLDER / ADDED / "template"
+    with pytest.raises(NotMigratable, match="it is not one of the old script"):
+        write_migrated(str(other / "old"), str(template), str(tmp_path / "a"), made, NOW)
+    other = FOLDER / "the-keys-of-a-group-aggregation-change-places"
+    with pytest.raises(NotMigratable, match=r"of the new script|stores something else"):
+        write_migrated(str(FOLDER / ADDED / "old"), str(other / "template"), str(tmp_path / "b"), made, NOW)
+    with pytest.raises(SavepointUnreadable):
+        write_migrated(str(tmp_path / "none"), str(template), str(tmp_path / "c"), made, NOW)
+
+
+def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
+    made = change(ADDED)
+    left = Migration(tuple(each for each in made.operators if each.keep is not Keep.REWRITTEN))
+    with pytest.raises(NotMigratable, match="keeps state that the plan of the old script does not tell"):
+        write_migrated(str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), left, NOW)
+
+
+def test_what_cannot_be_kept_is_not_written(tmp_path: Path) -> None:
+    made = change(ADDED)
+    refused = Migration(tuple(replace(each, keep=Keep.IMPOSSIBLE, reason="of this") for each in made.operators))
+    with pytest.raises(NotMigratable, match="cannot be kept: of this"):
+        write_migrated(
+            str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), refused, NOW
+        )
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reading_back_sees_what_is_not_as_it_was(name: str, tmp_path: Path) -> None:
+    """A bit of any entry, key or value, flipped: the files are read and compared as a whole."""
+    target = migrated(name, tmp_path / "new")
+    made = change(name)
+    whole = read_metadata(str(target))
+    for operator in whole.operators:
+        for subtask in operator.subtasks or ():
+            if subtask.keyed is None:
+                continue
+            content = read_handle(subtask.keyed.handle, str(target))
+            first = min(begin for begin in subtask.keyed.begins if begin > 0)
+            for at in range(first, len(content), 7):
+                flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+                keyed: KeyGroups = replace(subtask.keyed, handle=Inline("flipped", flipped))
+                subtasks = tuple(replace(e, keyed=keyed) if e is subtask else e for e in operator.subtasks or ())
+                broken = replace(operator, subtasks=subtasks)
+                operators = tuple(broken if each is operator else each for each in whole.operators)
+                (target / "_metadata").write_bytes(replace(whole, operators=operators).to_bytes())
+                with pytest.raises((MigrationUnsound, SavepointUnreadable)):
+                    verify(str(FOLDER / name / "old"), str(target), made)
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+_WORDS = st.binary(min_size=8, max_size=8)
+_FIELDS = {
+    FieldForm.WORD: st.one_of(st.just(NULL), _WORDS.map(lambda word: Field(False, word))),
+    FieldForm.BEHIND: st.binary(min_size=1, max_size=40).map(
+        lambda text: Field(False, len(text).to_bytes(4, "little") + bytes(4), text + bytes(-len(text) % 8))
+    ),
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(_FIELDS, key=str)).flatmap(lambda form: st.tuples(st.just(form), _FIELDS[form])))
+)
+def test_fields_are_read_as_they_were_written(fields: list[tuple[FieldForm, Field]]) -> None:
+    forms, values = [form for form, _ in fields], [value for _, value in fields]
+    row = write_row(values, 3)
+    assert row[0] == 3
+    assert list(read_row(row, forms)) == values
+
+
+@pytest.mark.parametrize(
+    ("type", "form"),
+    [
+        ("BIGINT NOT NULL", FieldForm.WORD),
+        ("DECIMAL(18, 2)", FieldForm.WORD),
+        ("DECIMAL(38, 2)", FieldForm.DECIMAL),
+        ("TIMESTAMP(3)", FieldForm.WORD),
+        ("TIMESTAMP_LTZ(9)", FieldForm.TIMESTAMP),
+        ("VARCHAR(2147483647)", FieldForm.TEXT),
+        ("ROW<`a` INT>", FieldForm.BEHIND),
+        ("MAP<INT, INT>", FieldForm.BEHIND),
+    ],
+)
+def test_where_values_of_a_type_stand(type: str, form: FieldForm) -> None:
+    assert field_form(type) is form
+    assert read_row(write_row([zero(type)]), [form])[0].null is False
+
+
+def test_a_row_that_is_too_short() -> None:
+    with pytest.raises(SavepointUnreadable, match="holds no 2 fields"):
+        read_row(write_row([NULL]), [FieldForm.WORD] * 2)

@@ -1,0 +1,55 @@
+"""A real Flink goes on from rewritten savepoints: what was kept equals the new SQL over all rows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.migration import verify, write_migrated
+from measure.bench import CLUSTER, Bench
+from measure.pairs import Pair
+from tests.migration.cases import Case, load_cases, migration_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("migration")
+    with LocalFlink(folder / "flink", slots=4, config=CLUSTER) as flink, closing(Bench(flink, folder / "data")) as made:
+        (folder / "data").mkdir()
+        yield made
+
+
+def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int]:
+    """How often each row stands in the end, of its kept columns; what cancels out is left out."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for row in rows:
+        sink, kind, values = re.fullmatch(r"(\w+) (..)\[(.*)\]", row).groups()  # type: ignore[union-attr]
+        columns = values.split(", ")
+        counts[sink, *(columns[place] for place in kept)] += 1 if kind.startswith("+") else -1
+    return {row: count for row, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("case", tuple(load_cases()), ids=lambda case: case.title)
+def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
+    assert alone.outcome == case.alone
+    savepoint = bench.savepoint(old)
+    target = f"{savepoint.folder}/migrated"
+    change = migration_of(bench.compiled(old), bench.compiled(new))
+    written = write_migrated(savepoint.path, bench.template(new), target, change, NOW)
+    assert any(each.entries for each in written)
+    verify(savepoint.path, target, change)
+    restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
+    expected = bench.from_scratch(new)
+    assert shown(restored, case.kept) == shown(expected, case.kept)
+    assert shown(restored, case.kept)

@@ -1,0 +1,109 @@
+"""``flinkcompat migrate``: what it says, what it writes, its exit codes, and a real planner behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.cli import cli, migrate
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.state.compiled import read_plan
+
+FOLDER = Path(__file__).parent / "fixtures" / "migrations"
+ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
+SWAPPED = FOLDER / "the-keys-of-a-group-aggregation-change-places"
+FILES = ("--savepoint", str(ADDED / "old"), "--template", str(ADDED / "template"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command over a fixture's scripts, whose plans stand for those of Flink's planner."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(case: Path, *arguments: str, sides: tuple[str, str] = ("old", "new")) -> Result:
+        for name, side in zip(("old", "new"), sides, strict=True):
+            Path(f"{name}.sql").write_text((case / f"{side}.sql").read_text("utf-8"), "utf-8")
+        plans = tuple((read_plan((case / f"{side}.json").read_text("utf-8")),) for side in sides)
+        monkeypatch.setattr(migrate, "compiled_plans", lambda *_: plans)
+        return CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *arguments])
+
+    return run
+
+
+def test_what_a_dry_run_says(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
+    result = run(ADDED, "--dry-run")
+    assert result.exit_code == 0
+    assert result.stdout == snapshot
+    assert sorted(path.name for path in Path().iterdir()) == ["new.sql", "old.sql"]
+
+
+def test_json(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
+    result = run(SWAPPED, "--dry-run", "--format", "json")
+    assert json.loads(result.stdout) == snapshot
+
+
+def test_it_writes_a_savepoint(run: Callable[..., Result]) -> None:
+    result = run(ADDED, *FILES, "--to", "migrated")
+    assert result.exit_code == 0, result.output
+    assert "entries rewritten, read back and equal: migrated" in result.stderr
+    assert read_metadata("migrated").operators
+    again = run(ADDED, *FILES, "--to", "migrated")
+    assert again.exit_code == 1
+    assert "migrated holds something: name a folder that does not exist" in again.stderr
+
+
+def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    other = read_plan((FOLDER / "a-metric-is-added-to-sessions" / "new.json").read_text("utf-8"))
+    old = read_plan((ADDED / "old.json").read_text("utf-8"))
+    run(ADDED, "--dry-run")
+    monkeypatch.setattr(migrate, "compiled_plans", lambda *_: ((old,), (other,)))
+    dropped = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
+    assert dropped.exit_code == 1
+    assert "window-aggregate: cannot be kept: it is over other rows, windows or conditions" in dropped.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "name --savepoint, --template and --to; or ask with --dry-run what would be kept"),
+        (("--savepoint", "s", "--to", "t"), "name --savepoint, --template and --to"),
+        (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], says: str, run: Callable[..., Result]) -> None:
+    result = run(ADDED, *arguments)
+    assert isinstance(result.exception, InputError)
+    assert says in str(result.exception)
+
+
+def test_several_jobs(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    run(ADDED, "--dry-run")
+    plan = read_plan((ADDED / "old.json").read_text("utf-8"))
+    monkeypatch.setattr(migrate, "compiled_plans", lambda *_: ((plan, plan), (plan,)))
+    result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
+    assert "put the INSERTs of each script into one statement set" in str(result.exception)
+
+
+def test_a_program(run: Callable[..., Result]) -> None:
+    result = CliRunner().invoke(cli, ["migrate", "job.py", "new.sql", "--dry-run"])
+    assert "migrate compiles SQL scripts, not programs" in str(result.exception)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole command, with a SQL Gateway that it starts itself, over savepoints that a real Flink took."""
+    monkeypatch.chdir(tmp_path)
+    for side in ("old", "new"):
+        script = (ADDED / f"{side}.sql").read_text("utf-8").replace("file://DATA", tmp_path.as_uri())
+        Path(f"{side}.sql").write_text(script, "utf-8")
+    result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *FILES, "--to", "migrated"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "PARTLY MIGRATABLE" in result.stdout
+    assert read_metadata("migrated").operators
