@@ -9,6 +9,7 @@ import argparse
 import re
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
@@ -18,8 +19,9 @@ from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure import evidence, results
 from measure.bench import CLUSTER, Bench
+from measure.connector_pairs import load_connector_pairs
 from measure.flinks import CACHE, VERSIONS, home
-from measure.pairs import FOLDER, PROGRAMS, load_pairs
+from measure.pairs import FOLDER, PROGRAMS, Pair, load_pairs
 from measure.pyflink import PyFlink
 from tests.sections import FixtureError
 
@@ -56,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--programs", action="store_true", help="the pairs of PyFlink programs; needs `make pyflink`, and Flink 2.3"
     )
+    parser.add_argument(
+        "--connectors",
+        action="store_true",
+        help="the pairs over Kafka and PostgreSQL, both started here, on Flink 2.3; those with a result are left out",
+    )
+    parser.add_argument("--minutes", type=float, default=0, help="begin no pair after so many (default: no limit)")
     parser.add_argument("--only", type=_pattern, default="", metavar="REGEX", help="only pairs whose id matches")
     parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
@@ -77,31 +85,55 @@ def _pattern(text: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
-    """Measure, and write the results file; with ``--only`` the rest of the newest file stays as it is.
+    """Measure, and write the results file; with ``--only`` or ``--connectors`` the rest of the newest stays as it is.
 
     The file, and what is wrong with pairs that could not be run.
     """
-    if options.programs and options.flink != "2.3":
-        raise FixtureError("the programs are measured on Flink 2.3, the version of PyFlink beside it")
-    pairs = load_pairs(options.flink, options.only, PROGRAMS if options.programs else FOLDER)
+    if (options.programs or options.connectors) and options.flink != "2.3":
+        raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
     today = datetime.now(UTC).date().isoformat()
-    name = "programs" if options.programs else "flink"
-    newest = results.newest(options.flink, name) if options.only else None
+    name = "programs" if options.programs else "connectors" if options.connectors else "flink"
+    newest = results.newest(options.flink, name) if options.only or options.connectors else None
     path: Path = options.out or newest or results.FOLDER / f"{name}-{options.flink}-{today}.json"
+    if options.connectors:
+        pairs = [pair for pair in load_connector_pairs(options.only) if not results.holds(path, pair)]
+    else:
+        pairs = load_pairs(options.flink, options.only, PROGRAMS if options.programs else FOLDER)
+    keep = path.exists() and bool(options.only or options.connectors)
+    if not pairs:
+        return [path], []
+    failures = _measured(options, name, pairs, results.Writer(path, VERSIONS[options.flink], today, keep))
+    return [path] if path.exists() else [], failures
+
+
+def _measured(options: argparse.Namespace, name: str, pairs: list[Pair], writer: results.Writer) -> list[str]:
+    """Measure, and write each result as it comes; what is wrong with pairs that could not be run."""
     folder = CACHE / f"run-{name}-{options.flink}"
     shutil.rmtree(folder, ignore_errors=True)
+    last = time.monotonic() + options.minutes * 60
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
-        flink = LocalFlink(folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, log=print)
-        bench = Bench(stack.enter_context(flink), folder / "data", pyflink)
+        beside = None
+        jars: tuple[Path, ...] = ()
+        if options.connectors:
+            # Imported here: they need what the tests of the backfill do.
+            from measure.services import jars as connector_jars
+            from measure.services import services
+
+            beside, jars = stack.enter_context(services(folder / "services")), connector_jars()
+        flink = LocalFlink(
+            folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print
+        )
+        bench = Bench(stack.enter_context(flink), folder / "data", pyflink, beside)
         stack.enter_context(closing(bench))
-        measured, failures = bench.measure(pairs, options.threads, print)
-    data = results.document(measured, VERSIONS[options.flink], today)
-    if options.only and path.exists():
-        data = results.merge(results.read(path), data)
-    results.write(data, path)
-    return [path], failures
+        late = (lambda: time.monotonic() > last) if options.minutes else (lambda: False)
+        _, failures = bench.measure(pairs, options.threads, _say, late, writer.add)
+    return failures
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

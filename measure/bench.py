@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,13 +25,30 @@ from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
 from airflow_flinkcompat.deploy.targets.gateway import state_options
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes
 from measure.pairs import Pair, Side
-from measure.progress import DATA, EVERY, SECONDS, Ended, MeasureError, arrival, tables_read, wait_read, wait_running
+from measure.progress import (
+    DATA,
+    EVERY,
+    SECONDS,
+    Ended,
+    Feed,
+    MeasureError,
+    arrival,
+    checkpoint,
+    ends_by_itself,
+    tables_read,
+    wait_ended,
+    wait_read,
+    wait_running,
+    writes_topics,
+)
 from measure.pyflink import ProgramRefused, PyFlink
+from measure.services import Services
 
 CLUSTER = {
     # What is looked at is never older than this (ms).
@@ -52,28 +69,30 @@ HOW = (
     "expected_rows: what a run of the new SQL from scratch prints once after.csv arrives; restored_rows: what the "
     "restored job prints; compared as multisets, then by net effect. file://DATA stands for the folder of the rows, "
     "file://OUT for that of a filesystem sink, whose rows are read from its files, finished or not. "
-    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run."
+    "PyFlink programs are executed by PyFlink of the same version, their environments made as by flink run. "
+    "Topics and tables are of a Kafka 4.1.2 and a PostgreSQL beside it, written in scripts without what tells runs "
+    "apart; rows of topics that are read are JSON, what was written is read committed."
 )
 _OUT, _OUT_FOLDER = "file://OUT", "written"
 _PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
 _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
+_FAILS = "the SQL fails from scratch:"
 _TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
 class Savepoint:
-    """What an old side left: its savepoint, the folder its tables read from, and what it had printed."""
+    """What an old side left: its savepoint, the folder its tables read from, what it had printed and written.
+
+    ``written`` lies where the new side's rows come to lie too.
+    """
 
     path: str
     folder: Path
     printed: tuple[str, ...]
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """What it left in files, where the new side's rows come to lie too."""
-        return self.printed if (self.folder / _OUT_FOLDER).exists() else ()
+    written: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -92,9 +111,13 @@ class Measured:
 class Bench:
     """One running cluster and all that was already run on it."""
 
-    def __init__(self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None) -> None:
+    def __init__(
+        self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None, services: Services | None = None
+    ) -> None:
         self._pyflink = pyflink
-        self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url)
+        self._services = services
+        lookup = services.secret if services is not None else no_connections
+        self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url, lookup=lookup)
         self._gateway = SqlGateway(flink.gateway_url)
         self._jobs = JobManager(flink.jobmanager_url)
         url = urlsplit(flink.jobmanager_url)
@@ -107,38 +130,57 @@ class Bench:
         self._folder = folder
         self._numbers = count(1)
         self._made: dict[Hashable, Future[Any]] = {}
+        self._fed: dict[Path, set[Feed]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def close(self) -> None:
         for client in (self._target, self._gateway, self._jobs):
             client.close()
 
-    def measure(self, pairs: list[Pair], threads: int, log: Callable[[str], None]) -> tuple[list[Measured], list[str]]:
-        """Run all pairs, ``threads`` at a time: how they ended, and what is wrong with those that could not be run."""
+    def measure(
+        self,
+        pairs: list[Pair],
+        threads: int,
+        log: Callable[[str], None],
+        until: Callable[[], bool] = lambda: False,
+        done: Callable[[Measured], None] = lambda measured: None,
+    ) -> tuple[list[Measured], list[str]]:
+        """Run all pairs, ``threads`` at a time: how they ended, and what is wrong with those that could not be run.
 
-        def one(pair: Pair) -> Measured | str:
+        No pair is begun once ``until`` holds; ``done`` is told of each that was run.
+        """
+
+        def one(pair: Pair) -> Measured | str | None:
+            if until():
+                return None
             try:
                 measured = self.run(pair)
             except DeployError as error:
                 log(f"{pair.id}: could not be run: {error}")
                 return f"{pair.id}: {error}"
             log(f"{pair.id}: {measured.outcome}")
+            with self._lock:
+                done(measured)
             return measured
 
         with ThreadPoolExecutor(threads) as pool:
-            done = list(pool.map(one, pairs))
-        return [each for each in done if isinstance(each, Measured)], [each for each in done if isinstance(each, str)]
+            ended = list(pool.map(one, pairs))
+        return [each for each in ended if isinstance(each, Measured)], [each for each in ended if isinstance(each, str)]
 
     def run(self, pair: Pair) -> Measured:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
         old, new = self.complete(pair.old), self.complete(pair.new)
-        before, expected = self._once(("from scratch", new), lambda: self._from_scratch(new))
+        reference = self.complete(pair.reference) if pair.reference else new
+        before, expected = self._once(("from scratch", reference), lambda: self._from_scratch(reference))
+        if pair.elsewhere:
+            before, expected = (), (*before, *expected)
         # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
-        alone = pair.id if _fillers(new) or _OUT in old.script + new.script else ""
+        alone = pair.id if _fillers(new) or _leaves_rows(old) or _leaves_rows(new) else ""
         savepoint = self._once(("savepoint", old, alone), lambda: self.savepoint(old))
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
-            outcome = outcomes.judge(restored or (), expected, savepoint.printed, before)
+            printed = () if pair.elsewhere else savepoint.printed
+            outcome = outcomes.judge(restored or (), expected, printed, before)
         if outcome == outcomes.RIGHT and pair.caveat:
             outcome = outcomes.ON_THIS_DATA
         return Measured(pair, old.script, new.script, outcome, exception, restored, expected)
@@ -159,7 +201,7 @@ class Bench:
         sink = f"CREATE TABLE Printed ({columns}) WITH ('connector' = 'print');"
         texts = [f"{statement.text};" for statement in setup]
         script = "\n".join([*texts, sink, f"INSERT INTO Printed\n{last.text};\n"])
-        return Side(script, side.settings, side.rows_before)
+        return replace(side, script=script)
 
     def _once(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """What ``make`` gives, made once for all pairs that ask for the same."""
@@ -189,15 +231,15 @@ class Bench:
             except Overdue as overdue:
                 raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
             path = self._jobs.stop_with_savepoint(job_id)
-        self._arrive(old, folder, "after")
-        return Savepoint(path, folder, self._rows(run, folder))
+        self._arrive(_feeds(old), folder, "after")
+        return Savepoint(path, folder, self._rows(run, folder), self._written(folder))
 
     def template(self, new: Side) -> str:
         """A savepoint of the side before it has read anything: it has every operator's identity and serializers."""
         run = next(self._numbers)
-        folder = self._folder / str(run)
-        for rows in set(tables_read(new.script).values()):
-            (folder / rows).mkdir(parents=True)
+        folder = self._made_folder(new, run)
+        for feed in _feeds(new):
+            (folder / feed.rows).mkdir(exist_ok=True)
         with self._job(new, folder, run, Start()) as job_id:
             wait_running(self._jobs, job_id)
             return self._jobs.stop_with_savepoint(job_id)
@@ -228,38 +270,70 @@ class Bench:
         return file.read_text("utf-8").replace(self._folder.as_uri(), "file:///data")
 
     def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What it prints for the rows before, and what after."""
+        """What it prints for the rows before, and what after; all of it is after where the job ends by itself."""
+        if ends_by_itself(new.script):
+            return (), self._to_its_end(new)
         with self._first_rows(new) as (folder, run, job_id, read):
             before = self._rows(run, folder)
-            self._arrive(new, folder, "after")
-            wait_read(self._jobs, job_id, arrival(new.script, "after").beyond(read), _filling(new, folder, "after"))
+            self._arrive(_feeds(new), folder, "after")
+            self._wait_read(new, folder, job_id, "after", read)
             return before, _without(self._rows(run, folder), before)
+
+    def _to_its_end(self, side: Side) -> tuple[str, ...]:
+        run = next(self._numbers)
+        folder = self._made_folder(side, run)
+        for phase in ("before", "after"):
+            self._arrive(_feeds(side), folder, phase)
+        try:
+            with self._job(side, folder, run, Start()) as job_id:
+                wait_ended(self._jobs, job_id)
+        except Ended as ended:
+            raise MeasureError(f"{_FAILS} {ended}") from None
+        return self._rows(run, folder)
+
+    def _made_folder(self, side: Side, run: int) -> Path:
+        folder = self._folder / str(run)
+        folder.mkdir(parents=True, exist_ok=True)
+        if self._services is not None:
+            self._services.prepare(folder, side.database)
+        return folder
+
+    def _wait_read(
+        self, side: Side, folder: Path, job_id: str, phase: str, read: Mapping[str, int], fresh: Collection[Feed] = ()
+    ) -> Mapping[str, int]:
+        due = arrival(side.script, phase, fresh).beyond(read)
+        found = wait_read(self._jobs, job_id, due, self._filling(side, folder, phase))
+        if self._services is not None:
+            # What a sink's committer was told to commit is committed by the time of the next checkpoint.
+            checkpoint(self._jobs, job_id)
+        return found
 
     @contextmanager
     def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str, Mapping[str, int]]]:
         """The side started from nothing, the rows before read: folder, run number, job, rows read of each table."""
         run = next(self._numbers)
-        folder = self._folder / str(run)
-        self._arrive(side, folder, "before")
+        folder = self._made_folder(side, run)
+        self._arrive(_feeds(side), folder, "before")
         try:
             with self._job(side, folder, run, Start()) as job_id:
                 wait_running(self._jobs, job_id)
-                read = wait_read(self._jobs, job_id, arrival(side.script, "before"), _filling(side, folder, "before"))
-                yield folder, run, job_id, read
+                yield folder, run, job_id, self._wait_read(side, folder, job_id, "before", {})
         except Ended as ended:
-            raise MeasureError(f"the SQL fails from scratch: {ended}") from None
+            raise MeasureError(f"{_FAILS} {ended}") from None
 
     def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
         """Outcome (None: to be told from the rows), the exception, the rows."""
         run = next(self._numbers)
-        for rows in set(tables_read(new.script).values()):
-            if not (old.folder / rows).exists():  # a table that the old SQL did not declare
-                _put(rows, old.folder, "before")
-                _put(rows, old.folder, "after")
+        fresh = _feeds(new) - self._fed[old.folder]  # of tables that the old SQL did not declare
+        for phase in ("before", "after"):
+            self._arrive(fresh, old.folder, phase)
         try:
             with self._job(new, old.folder, run, Start(Snapshot(old.path))) as job_id:
-                wait_running(self._jobs, job_id)
-                wait_read(self._jobs, job_id, arrival(new.script, "after"), _filling(new, old.folder, "after"))
+                if _feeds(new):
+                    wait_running(self._jobs, job_id)
+                    self._wait_read(new, old.folder, job_id, "after", {}, fresh)
+                else:
+                    wait_ended(self._jobs, job_id)
                 return None, None, _without(self._rows(run, old.folder), old.written)
         except StateRefused as error:
             if error.fault is not StateFault.MISFIT:
@@ -273,6 +347,8 @@ class Bench:
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
         """The side as a job over the rows in ``folder``; it does not outlive the block."""
         script = side.script.replace("file://DATA", folder.as_uri()).replace(_OUT, (folder / _OUT_FOLDER).as_uri())
+        if self._services is not None:
+            script = self._services.bound(script, folder)
         script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
         job_id = self._submit(script, side, start)
         try:
@@ -301,14 +377,40 @@ class Bench:
         line = re.compile(rf"{run}\.(\w+)(?::\d+)?> (.*)")
         printed = self._printed.read_text("utf-8", "replace").splitlines()
         rows = [f"{match[1]} {match[2]}" for text in printed if (match := line.fullmatch(text))]
-        files = sorted(path for path in (folder / _OUT_FOLDER).rglob("*") if path.is_file())
-        rows += [f"{path.parent.name} +I[{text}]" for path in files for text in path.read_text("utf-8").splitlines()]
-        return tuple(rows)
+        return (*rows, *self._written(folder))
 
-    @staticmethod
-    def _arrive(side: Side, folder: Path, when: str) -> None:
-        for rows in set(tables_read(side.script).values()):
-            _put(rows, folder, when)
+    def _written(self, folder: Path) -> tuple[str, ...]:
+        """What lies in files, topics and tables of a run."""
+        files = sorted(path for path in (folder / _OUT_FOLDER).rglob("*") if path.is_file())
+        rows = [f"{path.parent.name} +I[{text}]" for path in files for text in path.read_text("utf-8").splitlines()]
+        return (*rows, *(self._services.stored(folder) if self._services else ()))
+
+    def _arrive(self, feeds: Collection[Feed], folder: Path, phase: str) -> None:
+        for feed in feeds:
+            self._fed[folder].add(feed)
+            self._put(feed, folder, phase)
+
+    def _put(self, feed: Feed, folder: Path, phase: str, name: str = "") -> int:
+        """How many rows have come."""
+        if not feed.topic:
+            _copy(feed.rows, folder, phase, name)
+            return len(feed.lines(phase))
+        if self._services is None:
+            raise MeasureError(f"topic {feed.rows} needs a broker")
+        return self._services.send(folder, feed, phase)
+
+    def _filling(self, side: Side, folder: Path, phase: str) -> Callable[[], Mapping[str, int]]:
+        """Brings the filler of the phase once more each time: rows that weigh nothing, for subtasks without rows."""
+        numbers = count(1)
+
+        def fill() -> Mapping[str, int]:
+            number = next(numbers)
+            return {
+                table: self._put(feed, folder, f"{phase}.filler", f"{phase}-filler-{number}")
+                for table, feed in _fillers(side).items()
+            }
+
+        return fill
 
 
 def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
@@ -327,26 +429,21 @@ def _lasting(error: Exception) -> str:
     return _OBJECT_HASH.sub("", _SAVEPOINT.sub("SAVEPOINT", str(error)))
 
 
-def _fillers(side: Side) -> dict[str, str]:
-    """Table → rows name, of the tables whose rows have fillers."""
-    return {t: rows for t, rows in tables_read(side.script).items() if (DATA / rows / "before.filler.csv").exists()}
+def _feeds(side: Side) -> set[Feed]:
+    return {feed for feeds in tables_read(side.script).values() for feed in feeds}
 
 
-def _filling(side: Side, folder: Path, phase: str) -> Callable[[], Mapping[str, int]]:
-    """Brings the filler of the phase once more each time: rows that weigh nothing, for subtasks that read nothing."""
-    numbers = count(1)
-
-    def fill() -> Mapping[str, int]:
-        brought = {}
-        for table, rows in _fillers(side).items():
-            _put(rows, folder, f"{phase}.filler", f"{phase}-filler-{next(numbers)}")
-            brought[table] = len((DATA / rows / f"{phase}.filler.csv").read_text("utf-8").splitlines())
-        return brought
-
-    return fill
+def _leaves_rows(side: Side) -> bool:
+    """Whether it writes where a restore of the same savepoint writes too."""
+    return _OUT in side.script or bool(side.database) or writes_topics(side.script)
 
 
-def _put(rows: str, folder: Path, phase: str, name: str = "") -> None:
+def _fillers(side: Side) -> dict[str, Feed]:
+    """Of the tables whose rows have fillers."""
+    return {table: feed for table, feeds in tables_read(side.script).items() for feed in feeds if feed.filled}
+
+
+def _copy(rows: str, folder: Path, phase: str, name: str) -> None:
     """The file is complete the moment it is seen."""
     (folder / rows).mkdir(parents=True, exist_ok=True)
     hidden = folder / rows / f".{phase}.csv.{threading.get_ident()}"

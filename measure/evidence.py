@@ -27,7 +27,7 @@ def sources() -> tuple[Path, ...]:
     Returns:
         What was measured elsewhere, and the newest results file of each line and name: older ones are history.
     """
-    newest = (results.newest(line, name) for line in sorted(VERSIONS) for name in ("flink", "programs"))
+    newest = (results.newest(line, name) for line in sorted(VERSIONS) for name in results.NAMES)
     elsewhere = (*sorted(MEASURED.glob("flink-*.json")), *(MEASURED / name for name in CONNECTORS))
     return (*elsewhere, *(path for path in newest if path is not None), *results.upgrades())
 

@@ -48,20 +48,22 @@ _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 class Side:
     """One script with the settings of its session; ``rows_before`` rows are printed before a savepoint is taken.
 
-    ``language`` is ``sql``, or ``python`` for a program.
+    ``language`` is ``sql``, or ``python`` for a program; ``database`` makes the tables of the database beside it.
     """
 
     script: str
     settings: tuple[tuple[str, str], ...] = ()
     rows_before: int = 0
     language: str = "sql"
+    database: str = ""
 
 
 @dataclass(frozen=True)
 class Pair:
     """One change; ``caveat`` says why it is right on these rows only, "" where it is right or not at all.
 
-    ``line`` is the only line of Flink that plans it, "" where both do.
+    ``line`` is the only line of Flink that plans it, "" where both do. ``reference`` is what is run from scratch in
+    place of the new side, ``elsewhere`` says that this reads other rows than the old one, so that all of it counts.
     """
 
     id: str
@@ -71,6 +73,8 @@ class Pair:
     new: Side
     caveat: str = ""
     line: str = ""
+    reference: Side | None = None
+    elsewhere: bool = False
 
 
 def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +17,18 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 DATA = Path(__file__).parent / "data"
 SECONDS = 60.0
 EVERY = 0.1
-_SOURCE_ROWS = re.compile(r"Source__(?P<table>\w+?)\[\d+\]\.numRecordsIn")
-_SOURCE = re.compile(r"Source: (\w+)\[\d+\]")
-_SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
-_PATH = re.compile(
-    r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?'path' = 'file://DATA/(?P<rows>\w+)'", re.DOTALL
+# Kafka's connector names its scans itself.
+_SOURCE_ROWS = re.compile(
+    r"Source__(?:KafkaSource-default_catalog_default_database_)?(?P<table>\w+?)(?:\[\d+\])?\.numRecordsIn"
 )
+_SOURCE = re.compile(r"Source: (?:KafkaSource-default_catalog\.default_database\.)?(\w+)")
+_SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
+_PLACE = re.compile(
+    r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?"
+    r"(?:'path' = 'file://DATA/(?P<files>\w+)'|'topic' = '(?P<topics>[^']*)'|'topic-pattern' = '(?P<pattern>[^']*)')",
+    re.DOTALL,
+)
+_ENDS_BY_ITSELF = re.compile(r"'connector' = 'datagen'|'scan\.bounded\.mode'")
 _DELAY = re.compile(r"WATERMARK FOR (\w+) AS \1 - INTERVAL '(?P<seconds>\d+)' SECOND")
 HELD_BACK = "-- the watermark is held back"
 """Stands in a script with an operator, such as an interval join, that hands on older watermarks than it gets."""
@@ -39,6 +45,23 @@ class Ended(Exception):
     def __init__(self, status: JobStatus, ran: bool) -> None:
         super().__init__(status.failure or status.state)
         self.ran = ran
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Rows of ``measure/data``, and whether they come by a topic: else by files."""
+
+    rows: str
+    topic: bool = False
+
+    def lines(self, phase: str) -> list[str]:
+        """The rows of a phase, as they stand in its file."""
+        return (DATA / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
+
+    @property
+    def filled(self) -> bool:
+        """Whether several subtasks read them, which all have to be given something."""
+        return (DATA / self.rows / "before.filler.csv").exists()
 
 
 @dataclass(frozen=True)
@@ -64,32 +87,70 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Progress:
-    """Rows read of each table that the job reads, least watermark (epoch ms) of its sinks, completed checkpoints."""
+    """Rows read of each table that the job reads, and the least watermark (epoch ms) of its sinks."""
 
     rows: Mapping[str, int]
     watermark: int
-    checkpoints: int
 
 
-def tables_read(script: str) -> dict[str, str]:
-    """Table name → name of its rows, of the tables declared over ``file://DATA/…``."""
-    return {match["table"]: match["rows"] for match in _PATH.finditer(script)}
+def tables_read(script: str) -> dict[str, tuple[Feed, ...]]:
+    """Table name → the rows it reads, of the tables declared over ``file://DATA/…`` or over topics of such names."""
+    found = {match["table"]: tuple(_feeds(match)) for match in _PLACE.finditer(script)}
+    return {table: feeds for table, feeds in found.items() if feeds}
 
 
-def arrival(script: str, phase: str) -> Arrival:
-    """What reading ``before`` or ``after`` amounts to; the last column of every row is its event time, UTC."""
-    texts = {
-        table: (DATA / rows / f"{phase}.csv").read_text("utf-8").splitlines()
-        for table, rows in tables_read(script).items()
-    }
+def writes_topics(script: str) -> bool:
+    """Whether it names a topic that no rows are sent to."""
+    return any(set(_names(match)) - _known() for match in _PLACE.finditer(script) if match["topics"])
+
+
+def _feeds(match: re.Match[str]) -> Iterator[Feed]:
+    if match["files"]:
+        yield Feed(match["files"])
+    known = _known()
+    named = _names(match)
+    pattern = match["pattern"]
+    yield from (Feed(name, topic=True) for name in known if name in named or (pattern and re.fullmatch(pattern, name)))
+
+
+def _names(match: re.Match[str]) -> list[str]:
+    return (match["topics"] or "").split(";")
+
+
+def _known() -> set[str]:
+    return {path.name for path in DATA.iterdir()}
+
+
+def ends_by_itself(script: str) -> bool:
+    """Whether a script makes or reads so many rows and no more."""
+    return bool(_ENDS_BY_ITSELF.search(script))
+
+
+def arrival(script: str, phase: str, fresh: Collection[Feed] = ()) -> Arrival:
+    """What reading ``before`` or ``after`` amounts to; the last column of every row is its event time, UTC.
+
+    Of ``fresh`` rows all are still to be read.
+    """
+    rows: dict[str, int] = {}
+    ends: dict[str, int] = {}
     delays = {match["table"]: int(delay["seconds"])
-              for match in _PATH.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
-    latest = {table: max(line.rpartition(",")[2] for line in lines) for table, lines in texts.items()}
-    # A watermark of the time itself stands one millisecond before the latest row.
-    ends = {table: int((datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp() - delays.get(table, 0)) * 1000) - 1
-            for table, each in latest.items()}  # fmt: skip
+              for match in _PLACE.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
+    for table, feeds in tables_read(script).items():
+        rows[table] = sum(len(feed.lines(each)) for feed in feeds for each in (phase, *_before(phase, feed, fresh)))
+        latest = min(max(line.rpartition(",")[2] for line in feed.lines(phase)) for feed in feeds)
+        # A watermark of the time itself stands one millisecond before the latest row.
+        ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1
     waited_for = "WATERMARK FOR" in script and HELD_BACK not in script
-    return Arrival({table: len(lines) for table, lines in texts.items()}, ends if waited_for else {})
+    return Arrival(rows, ends if waited_for else {})
+
+
+def _before(phase: str, feed: Feed, fresh: Collection[Feed]) -> tuple[str, ...]:
+    return ("before",) if phase == "after" and feed in fresh else ()
+
+
+def epoch_millis(time: str) -> int:
+    """Of a time as rows have it, UTC."""
+    return int(datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def wait_running(jobs: JobManager, job_id: str) -> None:
@@ -133,9 +194,29 @@ def wait_read(
         )
         if seen.rows == read:
             return read
-        read, before = seen.rows, seen.checkpoints
-        jobs.request_checkpoint(job_id)
-        _until(look, lambda now, n=before: now.checkpoints <= n, f"job {job_id} completes no checkpoint")
+        read = seen.rows
+        checkpoint(jobs, job_id)
+
+
+def checkpoint(jobs: JobManager, job_id: str) -> None:
+    """Ask for a checkpoint, until it is complete. Raises Ended and MeasureError."""
+
+    def look() -> int:
+        status = _status(jobs, job_id)
+        if status.terminal:
+            raise Ended(status, ran=True)
+        return status.completed_checkpoints or 0
+
+    before = look()
+    jobs.request_checkpoint(job_id)
+    _until(look, lambda complete: complete <= before, f"job {job_id} completes no checkpoint")
+
+
+def wait_ended(jobs: JobManager, job_id: str) -> None:
+    """Until it has come to the end of what it makes or reads. Raises Ended where it failed, and MeasureError."""
+    status = _until(lambda: _status(jobs, job_id), lambda status: not status.terminal, f"job {job_id} does not end")
+    if status.state != "FINISHED":
+        raise Ended(status, ran=True)
 
 
 def _progress(jobs: JobManager, job_id: str) -> Progress:
@@ -154,7 +235,6 @@ def _progress(jobs: JobManager, job_id: str) -> Progress:
     return Progress(
         {table: min(counts) for table, counts in rows.items()},
         min(watermarks, default=_NO_WATERMARK),
-        _status(jobs, job_id).completed_checkpoints or 0,
     )
 
 

@@ -15,8 +15,11 @@ from typing import Any
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
 from measure import rows
 from measure.bench import HOW, Measured
+from measure.pairs import Pair
 
 FOLDER = Path(__file__).parent / "results"
+NAMES = ("flink", "programs", "connectors")
+"""What files of results are called: scripts over files, PyFlink programs, scripts over Kafka and PostgreSQL."""
 EXPECTED_CONSEQUENCE = {
     rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
     rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
@@ -32,6 +35,35 @@ def document(measured: Iterable[Measured], version: str, date: str) -> dict[str,
     return {"flink": version, "date": date, "how": HOW, "outcomes": rows.OUTCOMES, "tables": {}, "pairs": pairs}
 
 
+class Writer:
+    """Adds results to a file as they come, so that a run that ends early has lost nothing."""
+
+    def __init__(self, path: Path, version: str, date: str, keep: bool) -> None:
+        """``keep``: results of other pairs that the file holds stay."""
+        self._path, self._version, self._date = path, version, date
+        self._keep = keep
+
+    def add(self, measured: Measured) -> None:
+        data = document([measured], self._version, self._date)
+        write(merge(read(self._path), data) if self._keep else data, self._path)
+        self._keep = True
+
+
+def holds(path: Path, pair: Pair) -> bool:
+    """Whether a file has a result of a pair as it is written now."""
+    entries = read(path)["pairs"] if path.exists() else []
+    wanted = {"id": pair.id, **_sides(pair.old.script, pair.new.script), **_settings(pair)}
+    return any(all(entry[key] == value for key, value in wanted.items()) for entry in entries)
+
+
+def _sides(old: str, new: str) -> dict[str, str]:
+    return {"old": old.strip().removesuffix(";"), "new": new.strip().removesuffix(";")}
+
+
+def _settings(pair: Pair) -> dict[str, dict[str, str]]:
+    return {"settings_old": dict(pair.old.settings), "settings_new": dict(pair.new.settings)}
+
+
 def _entry(measured: Measured) -> dict[str, Any]:
     pair = measured.pair
     return {
@@ -40,12 +72,10 @@ def _entry(measured: Measured) -> dict[str, Any]:
         "description": pair.about,
         "outcome": measured.outcome,
         "statements_are_dml": True,
-        "old": measured.old.strip().removesuffix(";"),
-        "new": measured.new.strip().removesuffix(";"),
+        **_sides(measured.old, measured.new),
         "language_old": pair.old.language,
         "language_new": pair.new.language,
-        "settings_old": dict(pair.old.settings),
-        "settings_new": dict(pair.new.settings),
+        **_settings(pair),
         "exception": measured.exception,
         "restored_rows": None if measured.restored_rows is None else list(measured.restored_rows),
         "expected_rows": list(measured.expected_rows),
@@ -131,7 +161,10 @@ def summary(data: Mapping[str, Any]) -> str:
 
 
 def write(data: Mapping[str, Any], path: Path) -> None:
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    """A run that ends while it writes leaves the file as it was."""
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.replace(path)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -145,7 +178,7 @@ def renew(path: Path) -> dict[str, Any]:
 
 
 def newest(line: str, name: str = "flink") -> Path | None:
-    """The newest results file of a line of Flink; ``name`` is ``programs`` for that of PyFlink programs."""
+    """The newest results file of a line of Flink; ``name`` is one of :data:`NAMES`."""
     return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
 
 

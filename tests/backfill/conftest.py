@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
-    from tests.backfill.kafka_broker import Broker
-    from tests.backfill.postgres import Postgres
+    from tests.services.kafka import Broker
+    from tests.services.postgres import Postgres
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.spark.session import spark_session
-    from tests.backfill.packages import NEEDS, ivy_directory
+    from tests.backfill.packages import NEEDS
+    from tests.services.kafka import ivy_directory
 
     ivy_directory().mkdir(parents=True, exist_ok=True)
     with ExitStack() as ends:
@@ -67,7 +68,7 @@ def flink() -> Iterator[FlinkBatch]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """The one PostgreSQL."""
-    from tests.backfill.postgres import postgres
+    from tests.services.postgres import postgres
 
     with postgres() as server:
         yield server
@@ -76,7 +77,7 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The one Kafka broker."""
-    from tests.backfill.kafka_broker import kafka_broker
+    from tests.services.kafka import kafka_broker
 
     with kafka_broker(tmp_path_factory.mktemp("kafka")) as running:
         yield running

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
 from airflow_flinkcompat.backfill.connectors.delta.spec import NEEDS as DELTA
 from airflow_flinkcompat.backfill.connectors.iceberg.spec import NEEDS as ICEBERG
 from airflow_flinkcompat.backfill.connectors.jdbc.spec import NEEDS as POSTGRESQL
 from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS as KAFKA
 from airflow_flinkcompat.backfill.protocols import Needs
-from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.local_flink.jars import fetch
-
-
-def ivy_directory() -> Path:
-    """Ivy's own cache, which a fresh machine fills once; with Maven's beside it, it trips over half-filled folders."""
-    return cache_directory() / "ivy"
-
+from tests.services.kafka import ivy_directory
 
 _CONF = {
     "spark.jars.ivy": str(ivy_directory()),

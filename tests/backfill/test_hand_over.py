@@ -32,7 +32,7 @@ from tests.nightly import mostly_nightly
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.backfill.kafka_broker import Broker
+    from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from tests.backfill.scripts import BID_COLUMNS, BIDS, SUM, SUM_COLUMNS, lines, s
 from tests.operators.fakes import Run
 
 if TYPE_CHECKING:
-    from tests.backfill.postgres import Postgres
+    from tests.services.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 

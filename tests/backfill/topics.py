@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.backfill.kafka_broker import Broker
+    from tests.services.kafka import Broker
 
 
 def topic_table(name: str, columns: str, topic: str, servers: str, connector: str = "kafka", **options: str) -> str:

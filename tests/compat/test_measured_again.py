@@ -10,17 +10,20 @@ import pytest
 from airflow_flinkcompat.compat import Outcome, Report, check, render_text
 from airflow_flinkcompat.sql import parse_script
 from measure import results
+from measure.connector_pairs import load_connector_pairs
 from measure.flinks import VERSIONS
-from measure.pairs import load_pairs
+from measure.pairs import Pair, load_pairs
 from tests.measured import RIGHT, Restore, load
 
 # The newest file of each line: an older one of the same pairs is history.
-FILES = [path for line in VERSIONS if (path := results.newest(line))]
+LINES = [path for line in VERSIONS if (path := results.newest(line))]
+OVER_CONNECTORS = [path for line in VERSIONS if (path := results.newest(line, "connectors"))]
+FILES = [*LINES, *OVER_CONNECTORS]
 # The pairs are the same on both lines, and so is nearly all that became of them.
-BOTH = [pytest.param(path, marks=() if "flink-2.3" in path.name else pytest.mark.slow) for path in FILES]
+EACH = [pytest.param(path, marks=() if "-2.3-" in path.name else pytest.mark.slow) for path in FILES]
 
 
-@pytest.fixture(scope="module", params=BOTH, ids=lambda path: path.stem)
+@pytest.fixture(scope="module", params=EACH, ids=lambda path: path.stem)
 def pairs(request: pytest.FixtureRequest) -> list[Restore]:
     return load(str(request.param))
 
@@ -32,7 +35,8 @@ def judged(pair: Restore) -> Report:
 
 
 def test_every_line_that_is_named_is_measured() -> None:
-    assert len(FILES) == len(VERSIONS)
+    assert len(LINES) == len(VERSIONS)
+    assert OVER_CONNECTORS
 
 
 def test_what_did_not_restore_right_is_never_compatible(pairs: list[Restore]) -> None:
@@ -76,10 +80,19 @@ def test_the_readme_says_what_was_measured() -> None:
 @pytest.mark.parametrize("line", VERSIONS)
 def test_every_pair_was_run_as_it_is_written(line: str) -> None:
     """Else run `make measure-flink` for this line, with MEASURE_ARGS='--only …' where that is enough."""
-    path = results.newest(line)
+    assert_run_as_written(results.newest(line), load_pairs(line))
+
+
+@pytest.mark.slow
+def test_every_pair_over_connectors_was_run_as_it_is_written() -> None:
+    """Else run `make measure-flink MEASURE_ARGS=--connectors`."""
+    assert_run_as_written(results.newest("2.3", "connectors"), load_connector_pairs())
+
+
+def assert_run_as_written(path: Path | None, written: list[Pair]) -> None:
     assert path is not None
     entries = {entry["id"]: entry for entry in results.read(path)["pairs"]}
-    pairs = {pair.id: pair for pair in load_pairs(line)}
+    pairs = {pair.id: pair for pair in written}
     assert set(entries) == set(pairs)
     for name, pair in pairs.items():
         for side, key in ((pair.old, "old"), (pair.new, "new")):

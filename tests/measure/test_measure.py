@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from measure import __main__ as command
-from measure import progress, pyflink, results, rows
+from measure import connector_pairs, progress, pyflink, results, rows
 from measure.bench import Bench, _without
+from measure.connector_pairs import load_connector_pairs
 from measure.flinks import VERSIONS
 from measure.pairs import PROGRAM_HEAD, PROGRAMS, load_pairs, parse_pairs
 from tests.sections import FixtureError
@@ -20,6 +21,7 @@ from tests.sections import FixtureError
 TABLE = (
     "CREATE TABLE orders (a STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('path' = 'file://DATA/orders');\n"
 )
+ORDERS = {"orders": (progress.Feed("orders"),)}
 GOOD = f"""\
 -- area: CUMULATE
 --- given
@@ -76,29 +78,54 @@ def test_every_pair_file_can_be_read_and_its_rows_are_there() -> None:
                 assert sum(progress.arrival(side.script, phase).rows.values()) > 5, pair.id
 
 
+def test_pairs_over_connectors_read_rows_that_are_there() -> None:
+    pairs = load_connector_pairs()
+    assert len({pair.id for pair in pairs}) == len(pairs) > 200
+    for pair in pairs:
+        for side in (pair.old, pair.new):
+            assert progress.tables_read(side.script) or progress.ends_by_itself(side.script), pair.id
+        changed = (pair.old.script, pair.old.settings) != (pair.new.script, pair.new.settings)
+        assert changed is ("-unchanged" not in pair.id), pair.id
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[kafka-source.cases.topic-changed]\nchange",
+            "[kafka-source.cases.topic-changed]\nchanges",
+            "no part of a case",
+        ),
+        ("{ \"'topic' = 'orders'\" =", "{ \"'topic' = 'bought'\" =", "does not stand in the script"),
+    ],
+)
+def test_a_malformed_pair_over_connectors_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "connectors.toml"
+    file.write_text(connector_pairs.FILE.read_text("utf-8").replace(old, new, 1), "utf-8")
+    with pytest.raises(FixtureError, match=f"kafka-source.*topic-changed: .*{message}"):
+        load_connector_pairs(file=file)
+
+
 def test_a_side_may_be_a_program() -> None:
     (pair,) = parse_pairs(GOOD.replace("SELECT 1;", '#!python\nt_env.from_path("orders").execute()'), "x.pairs")
     assert (pair.old.language, pair.new.language) == ("python", "sql")
     ast.parse(pair.old.script)
     assert pair.old.script.startswith(PROGRAM_HEAD)
     assert f't_env.execute_sql("""\n{TABLE.strip().rstrip(";")}\n""")' in pair.old.script
-    assert progress.tables_read(pair.old.script) == progress.tables_read(pair.new.script) == {"orders": "orders"}
+    assert progress.tables_read(pair.old.script) == progress.tables_read(pair.new.script) == ORDERS
 
 
 def test_a_table_without_rows_of_its_own_does_not_take_those_of_the_next_one() -> None:
     script = "CREATE TABLE s (a INT) WITH ('connector' = 'print')\n" + TABLE
-    assert progress.tables_read(script) == {"orders": "orders"}
+    assert progress.tables_read(script) == ORDERS
 
 
 def test_programs_are_restored_over_enough_rows_of_each_key() -> None:
     """With fewer, wrong state of windows over rows stays invisible (measured)."""
     for pair in load_pairs("2.3", folder=PROGRAMS):
         for side in (pair.old, pair.new):
-            for name in progress.tables_read(side.script).values():
-                keys = [
-                    Counter(line.partition(",")[0] for line in (progress.DATA / name / file).read_text().splitlines())
-                    for file in ("before.csv", "after.csv")
-                ]
+            for (feed,) in progress.tables_read(side.script).values():
+                keys = [Counter(line.partition(",")[0] for line in feed.lines(phase)) for phase in ("before", "after")]
                 assert min(keys[0].values()) >= 7
                 assert min(keys[1][key] for key in keys[0]) >= 8
 
@@ -147,7 +174,7 @@ def test_what_is_due_ends_one_millisecond_before_its_latest_row(
 )
 def test_what_is_due_of_a_table_that_is_read(read: dict[str, int], watermark: int, unread: bool, late: bool) -> None:
     arrived = progress.Arrival({"orders": 3, "unread": 7}, {"orders": 99, "unread": 200})
-    seen = progress.Progress(read, watermark, 0)
+    seen = progress.Progress(read, watermark)
     assert (arrived.is_unread(seen), arrived.is_late(seen)) == (unread, late)
     assert arrived.beyond({"orders": 2}).rows == {"orders": 5, "unread": 7}
 
@@ -238,6 +265,7 @@ def test_rows_that_a_filesystem_sink_wrote_count_whether_their_file_is_finished_
     printed.write_text("7.other:1> +I[z, 3]\n8.other:1> +I[z, 4]\n", encoding="utf-8")
     bench = Bench.__new__(Bench)  # no cluster is asked
     bench._printed = printed
+    bench._services = None
     rows = bench._rows(7, tmp_path)
     assert sorted(rows) == ["other +I[z, 3]", "totals +I[x,1]", "totals +I[y,2]", "totals +I[y,2]"]
     assert sorted(_without(rows, ["totals +I[y,2]", "totals +I[w,0]"])) == [

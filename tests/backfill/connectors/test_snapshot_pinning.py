@@ -20,7 +20,7 @@ from tests.backfill.topics import topic_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tests.backfill.kafka_broker import Broker
+    from tests.services.kafka import Broker
 
 SPAN = {"from": "2020-04-15T08:00:00", "to": "2020-04-15T08:20:00"}
 MORE = '"2020-04-15 08:10:00","2020-04-15 08:20:00",1.1E+2'

@@ -57,7 +57,7 @@ def test_what_is_hidden(setting: str, hidden: bool) -> None:
 
 @pytest.mark.slow
 def test_secrets_of_a_catalog_are_in_no_event_log(tmp_path: Path) -> None:
-    from tests.backfill.packages import ivy_directory
+    from tests.services.kafka import ivy_directory
 
     (tmp_path / "history.csv").write_text(BIDS, encoding="utf-8")
     where = {"catalog_name": "lake", "catalog_type": "hadoop", "warehouse": str(tmp_path / "lake")}

@@ -17,10 +17,10 @@ from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal, rehearse
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.model import RehearsalFinding
-from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import wait_for
-from tests.deploy.kafka import kafka_client, positions
 from tests.deploy.restore_tests import QUICK, Script, cluster, running
+from tests.services.kafka import Broker, kafka_broker
+from tests.services.kafka_client import kafka_client, positions
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
@@ -39,31 +39,8 @@ def jvm(broker: Broker) -> Iterator[Any]:
         yield jvm
 
 
-def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committed") -> list[str]:
-    """The values that a reader sees; ``read_uncommitted``: those of open transactions too."""
-    properties = jvm.java.util.Properties()
-    text = "org.apache.kafka.common.serialization.StringDeserializer"
-    for key, value in {
-        "bootstrap.servers": broker.servers,
-        "isolation.level": isolation,
-        "key.deserializer": text,
-        "value.deserializer": text,
-        "enable.auto.commit": "false",
-    }.items():
-        properties.setProperty(key, value)
-    consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
-    try:
-        partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
-        partitions = jvm.java.util.ArrayList()
-        partitions.add(partition)
-        consumer.assign(partitions)
-        consumer.seekToBeginning(partitions)
-        seen: list[str] = []
-        while records := list(consumer.poll(jvm.java.time.Duration.ofSeconds(1)).records(partition)):
-            seen += [str(record.value()) for record in records]
-        return seen
-    finally:
-        consumer.close()
+def values(broker: Broker, jvm: Any, topic: str, isolation: str = "read_committed") -> list[str | None]:
+    return [value for _, value in broker.received(jvm, topic, isolation)]
 
 
 @pytest.mark.timeout(900)

@@ -22,9 +22,9 @@ from airflow_flinkcompat.deploy import (
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
-from tests.backfill.kafka_broker import Broker, kafka_broker
 from tests.deploy.jobs import Side, wait_for
-from tests.deploy.kafka import kafka_client
+from tests.services.kafka import Broker, kafka_broker
+from tests.services.kafka_client import kafka_client
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tests.backfill.postgres import Postgres
+    from tests.services.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.backfill.flink_batch import FlinkBatch
-    from tests.backfill.kafka_broker import Broker, Record
+    from tests.services.kafka import Broker, Record
 
 
 UTC = {"table.local-time-zone": "UTC"}

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyspark
 
+from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from tests.backfill.packages import ivy_directory
 
 _VERSION = "4.1.2"
 _MODULE = ("org.apache.kafka", "kafka_2.13", _VERSION)
@@ -30,6 +30,7 @@ log.dirs={folder}/logs
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+transaction.max.timeout.ms=3600000
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 log.retention.ms=-1
@@ -46,9 +47,9 @@ class Broker:
     def __init__(self, servers: str) -> None:
         self.servers = servers
 
-    def topic(self, jvm: Any, partitions: int = 1) -> str:
-        """A new topic of a name of its own."""
-        name = f"t{uuid.uuid4().hex[:10]}"
+    def topic(self, jvm: Any, partitions: int = 1, name: str = "") -> str:
+        """A new topic; of a name of its own where none is given."""
+        name = name or f"t{uuid.uuid4().hex[:10]}"
         with self._admin(jvm) as admin:
             topic = jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.Short.parseShort("1"))
             topics = jvm.java.util.ArrayList()
@@ -71,6 +72,29 @@ class Broker:
         for each in sent:
             each.get()
         producer.close()
+
+    def received(self, jvm: Any, topic: str, isolation: str = "read_committed") -> list[tuple[str | None, str | None]]:
+        """Keys and values that a reader sees, whole topic; ``read_uncommitted``: those of open transactions too."""
+        properties = self._properties(jvm)
+        text = "org.apache.kafka.common.serialization.StringDeserializer"
+        settings = {"isolation.level": isolation, "key.deserializer": text, "value.deserializer": text}
+        for key, value in (settings | {"enable.auto.commit": "false"}).items():
+            properties.setProperty(key, value)
+        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
+        try:
+            partitions = jvm.java.util.ArrayList()
+            for found in consumer.partitionsFor(topic):
+                partitions.add(jvm.org.apache.kafka.common.TopicPartition(topic, found.partition()))
+            consumer.assign(partitions)
+            consumer.seekToBeginning(partitions)
+            ends = consumer.endOffsets(partitions)
+            seen: list[tuple[str | None, str | None]] = []
+            while any(consumer.position(each) < ends[each] for each in partitions):
+                records = consumer.poll(jvm.java.time.Duration.ofSeconds(1)).iterator()
+                seen += [(each.key(), each.value()) for each in records]
+            return seen
+        finally:
+            consumer.close()
 
     @contextmanager
     def _admin(self, jvm: Any) -> Iterator[Any]:
@@ -129,6 +153,11 @@ def server_jars() -> Path:
         )
         complete.touch()
     return folder
+
+
+def ivy_directory() -> Path:
+    """Ivy's own cache, which a fresh machine fills once; with Maven's beside it, it trips over half-filled folders."""
+    return cache_directory() / "ivy"
 
 
 def _free_ports(count: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests.backfill.kafka_broker import Broker, server_jars
+from tests.services.kafka import Broker, server_jars
 
 
 @contextmanager
