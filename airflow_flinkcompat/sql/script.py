@@ -86,11 +86,18 @@ class Statement:
         if self.like is not None:
             return self.like.column_names
         found: set[str] = set()
+        in_front: set[str] = set()  # of a.b.c: what stands in front of a name may be a column of rows
+        relations: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, exp.Column):  # all of a.b.c: what stands in front of a name may be a column of rows
-                found.update(part.name for part in node.parts)
+            if isinstance(node, exp.Column):
+                *qualifiers, column = (part.name for part in node.parts)
+                found.add(column)
+                in_front.update(qualifiers)
+            elif isinstance(node, exp.TableAlias | exp.Table):
+                relations.add(node.name)
             elif isinstance(node, nodes.Descriptor):
                 found.update(part.name for part in node.expressions)
+        found |= in_front - relations
         return frozenset(found)
 
     @cached_property
