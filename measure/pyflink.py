@@ -30,7 +30,12 @@ _PACKAGES = (
     "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks",
 )  # fmt: skip
 JAVA_OPTIONS = " ".join(
-    ["-Xmx700m", "-XX:+UseSerialGC", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES)]
+    [
+        "-Xmx700m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
+    ]
 )
 """Of a JVM that Flink's client runs in, on Java 17."""
 

@@ -145,9 +145,9 @@ def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refu
                     named = [use for use in uses if use.time == _name(node, order)]
                     for message in _over(node, order, batch) if named else ():
                         yield Refusal(message, _place(named, pipeline))
-            case Opaque(reason=reason, span=span) if reason.startswith("unknown-column"):
+            case Opaque(error="unknown-column", reason=reason, span=span):
                 yield Refusal(
-                    f"{reason.partition(': ')[2]}; name one that the table has there (Flink: Cannot resolve field)",
+                    f"{reason}; name one that the table has there (Flink: Cannot resolve field)",
                     span,
                 )
 

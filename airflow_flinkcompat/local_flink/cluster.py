@@ -46,8 +46,10 @@ _PROCESSES: Mapping[str, tuple[str, str, bool]] = {
     "taskmanager": ("org.apache.flink.runtime.taskexecutor.TaskManagerRunner", "400m", True),
     "sql-gateway": ("org.apache.flink.table.gateway.SqlGateway", "512m", False),
 }
+# The first compiler only: a cluster that lives for minutes spends less than half of the processor time.
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
     "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED",
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
     *(

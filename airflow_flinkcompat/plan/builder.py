@@ -336,7 +336,7 @@ class _Builder:
             span = error.span or span_of(tree, statement)
             self._refused_names(error, tree, span)
             text = self.environment.namespace.normal_form(tree)
-            return Opaque(OtherKind.QUERY, text, (), (), f"{error.reason}: {error.message}", span)
+            return Opaque(OtherKind.QUERY, text, (), (), error.message, span, error=error.reason)
 
     def _refused_names(self, error: BindError, tree: exp.Expr, span: Span) -> None:
         """A name that no table has, or several, is refused where every table of the query declares its columns."""

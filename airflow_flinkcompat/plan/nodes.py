@@ -404,7 +404,8 @@ class Opaque:
     """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
 
     Unchanged it says nothing; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses`` are those
-    that are told apart, by name, and ``keys`` its partition keys.
+    that are told apart, by name, and ``keys`` its partition keys. ``error``: the code of what kept it from being taken
+    apart, where it could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -416,6 +417,7 @@ class Opaque:
     span: Span | None = field(default=None, compare=False)
     clauses: tuple[tuple[str, Clause | str], ...] = ()
     keys: tuple[Expression, ...] = ()
+    error: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         if self._unrendered is not None:
             raise self._unrendered
         with readable_errors():
-            offer = judge(self.proposed_side("flink", None), self.open_ledger().entries())
+            offer = offer_of(self.proposed_side("flink", None), self.open_ledger().entries())
             needed = not self._is_program if self.require_cluster is None else self.require_cluster
             if offer.offered and needed:
                 with self.hook.get_conn() as target:
@@ -199,7 +199,7 @@ def _masked_words(error: Exception) -> str:
     return mask_secrets(str(error)) or type(error).__name__
 
 
-def judge(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
+def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
     name = side.source
     head = next((entry for entry in reversed(entries) if entry.is_head), None)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session, as a backfill itself would start it."""
     from airflow_flinkcompat.backfill.spark.session import spark_session
+    from airflow_flinkcompat.backfill.spark.startup import Effort
     from tests.backfill.packages import NEEDS
     from tests.services.kafka import ivy_directory
 
@@ -37,7 +38,8 @@ def spark() -> Iterator[SparkSession]:
         # Ivy's cache is filled by one process at a time: two at once leave it half-filled to each other.
         with (ivy_directory() / ".tests").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            session = ends.enter_context(spark_session("local[2]", NEEDS))
+            # A few rows a query: the second compiler would take more processor time than it saves.
+            session = ends.enter_context(spark_session("local[2]", NEEDS, Effort.LITTLE))
         yield session
 
 

@@ -30,7 +30,12 @@ _PACKAGES = (
     "java.time",
 )
 _PACKAGES += ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks")
-_OPTIONS = ["-Xmx700m", "-XX:+UseSerialGC", *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES)]
+_OPTIONS = [
+    "-Xmx700m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _PACKAGES),
+]
 _CONFIGURATION = {
     "parallelism.default": "1",
     "table.local-time-zone": "UTC",

@@ -41,7 +41,14 @@ def spark_cluster(folder: Path) -> Iterator[Cluster]:
     """Master and workers for as long as the block lasts, each worker with one core and Python code of nobody."""
     ports = choose_ports({"master": None, "ui": None})
     home = Path(pyspark.__file__).parent
-    java = [str(find_java()), "-XX:+UseSerialGC", "-Xmx256m", "-cp", str(home / "jars" / "*")]
+    java = [
+        str(find_java()),
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xmx256m",
+        "-cp",
+        str(home / "jars" / "*"),
+    ]
     environment = {key: os.environ[key] for key in ("PATH", "JAVA_HOME", "HOME", "LANG") if key in os.environ}
     (core,) = (home / "jars").glob("spark-core_*.jar")
     environment |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable}

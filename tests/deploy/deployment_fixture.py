@@ -325,7 +325,16 @@ class RecoveringFlink(FragileFlink):
         jars = f"{flink_home() / 'lib'}{os.sep}*"
         self._zookeeper = spawn(
             "zookeeper",
-            [str(find_java()), "-Xmx128m", "-XX:+UseSerialGC", "-cp", jars, main, str(place / "zoo.cfg")],
+            [
+                str(find_java()),
+                "-Xmx128m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                jars,
+                main,
+                str(place / "zoo.cfg"),
+            ],
             output=place / "out",
             log=place / "log",
             pid_file=place / "pid",

@@ -10,7 +10,7 @@ import pytest
 from airflow_flinkcompat.compat.cutover.record import BoundaryError, Cutover, SourceStart
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, deploy, read_hand_over
 from tests.deploy.jobs import Side
-from tests.deploy.redeploy.test_redeploy import SCRIPT, Pretended
+from tests.deploy.redeploy.test_redeploy import SCRIPT, FakeCluster
 
 SIDE = Side(SCRIPT)
 START = SourceStart("s", "ts", 0, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z")
@@ -21,7 +21,7 @@ def started(tmp_path: Path, record: Cutover, side: Side = SIDE, mode: str = "sta
     ledger = Ledger(tmp_path, "orders")
     said: list[str] = []
     options = Options(settle_seconds=0)
-    deploy(Pretended(), ledger, side, start_mode=mode, checked_old_sha256=None, hand_over=record, options=options,
+    deploy(FakeCluster(), ledger, side, start_mode=mode, checked_old_sha256=None, hand_over=record, options=options,
            log=said.append)  # fmt: skip
     assert any("start s so that no row from ts = 2026-01-01T00:00:00Z on is missed" in line for line in said)
     return ledger

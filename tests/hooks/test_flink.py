@@ -165,7 +165,7 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         assert found.engine() == ("flink", "2.3.0")
         assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; it knows 0 jobs")
         with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
-            _ = cluster.stage
+            _ = cluster.restore_test_target
         assert cluster.location.addresses == {"jobmanager": server.url}
         sides = (Side("INSERT INTO t SELECT 1", engine="flink"),) * 2
         with pytest.raises(PlansUnavailable, match=f"the JobManager at {server.url} compiles no plans"):

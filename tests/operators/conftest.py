@@ -19,7 +19,7 @@ from airflow_flinkcompat.operators import (
     FlinkSqlCompatibilityOperator,
     FlinkSqlDeployOperator,
 )
-from tests.deploy.pretended import Pretended, number_ids
+from tests.deploy.fake_cluster import FakeCluster, number_ids
 from tests.operators.fakes import Run, script
 
 
@@ -28,7 +28,7 @@ class Site:
     """A DAG folder, a ledger and a cluster. ``propose`` writes the script; ``tasks`` is the gate around it."""
 
     folder: Path
-    cluster: Pretended = field(default_factory=Pretended)
+    cluster: FakeCluster = field(default_factory=FakeCluster)
 
     @property
     def ledger(self) -> Ledger:

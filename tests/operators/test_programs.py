@@ -22,7 +22,7 @@ from airflow_flinkcompat.operators import (
     gated_redeploy,
     redeploy_dags,
 )
-from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor, judge
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor, offer_of
 from airflow_flinkcompat.tasks.base import ScriptOperator, side_of
 from airflow_flinkcompat.triggers.change import fingerprint_of
 from tests.operators.conftest import Site
@@ -161,14 +161,14 @@ def test_secrets_of_a_program_are_shown_nowhere(site: Site, logs: list[Any]) -> 
 def test_the_sensor_knows_a_program_again_by_text_and_variables(site: Site) -> None:
     entry = adopt(site)
     side = side_of(entry)
-    assert not judge(side, site.ledger.entries()).offered
+    assert not offer_of(side, site.ledger.entries()).offered
     for other in (
         {"variables": {"MINUTES": "20"}},
         {"script": PROGRAM + "x = 1\n"},
         {"language": "sql", "variables": {}},
         {"files": {"windows.py": "SIZE = 10\n"}},
     ):
-        assert judge(replace(side, **other), site.ledger.entries()).offered
+        assert offer_of(replace(side, **other), site.ledger.entries()).offered
 
 
 def test_a_backfill_gets_the_program_and_its_variables(site: Site) -> None:

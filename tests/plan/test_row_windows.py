@@ -113,7 +113,7 @@ def test_a_row_window(clause: str, expected: Frame) -> None:
 )
 def test_what_is_no_row_window_is_kept_whole(clause: str) -> None:
     node = planned(f"SELECT SUM(b) OVER ({clause}) FROM t;").pipelines[0].sink.input
-    assert getattr(node, "reason", "").startswith("window: ")
+    assert getattr(node, "error", "") == "window"
 
 
 def test_plain_sql_has_no_words_for_any_of_it() -> None:

@@ -19,12 +19,12 @@ from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
-from tests.deploy.pretended import Pretended
+from tests.deploy.fake_cluster import FakeCluster
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Pretended:
-    found = Pretended()
+def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    found = FakeCluster()
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: found)
     return found
 
@@ -67,35 +67,35 @@ def fired(wait: Wait, settle: float = 0, after: Any = None) -> dict[str, Any]:
     return asyncio.run(scenario())
 
 
-def test_it_waits_for_the_savepoint(cluster: Pretended) -> None:
+def test_it_waits_for_the_savepoint(cluster: FakeCluster) -> None:
     found = fired(wait("stop-1"), after=lambda: cluster.stops.update({"stop-1": "file:/sp"}))
     assert (found["request_id"], found["proven_since"]) == ("stop-1", None)
 
 
-def test_a_stop_that_failed_is_for_the_task_to_judge(cluster: Pretended) -> None:
+def test_a_stop_that_failed_is_for_the_task_to_judge(cluster: FakeCluster) -> None:
     cluster.fail = "result"
     assert fired(wait("stop-1"))["request_id"] == "stop-1"
 
 
-def test_a_silent_cluster_is_asked_again(cluster: Pretended) -> None:
+def test_a_silent_cluster_is_asked_again(cluster: FakeCluster) -> None:
     cluster.fail, cluster.error = "result", ApiError
     found = fired(wait("stop-1"), after=lambda: setattr(cluster, "error", DeployError))
     assert found["job_id"] == "job-1"
 
 
-def test_it_waits_for_the_job_to_settle(cluster: Pretended) -> None:
+def test_it_waits_for_the_job_to_settle(cluster: FakeCluster) -> None:
     found = fired(wait(), settle=0.3, after=lambda: cluster.run("job-1"))
     assert found["proven_since"] == pytest.approx(time.time(), abs=2)
     assert time.time() - found["proven_since"] >= 0.3
 
 
-def test_a_job_that_failed_needs_no_more_waiting(cluster: Pretended) -> None:
+def test_a_job_that_failed_needs_no_more_waiting(cluster: FakeCluster) -> None:
     cluster.run("job-1")
     cluster.end("job-1", "FAILED")
     assert fired(wait(), settle=60)["proven_since"] is None
 
 
-def test_the_time_is_over(cluster: Pretended) -> None:
+def test_the_time_is_over(cluster: FakeCluster) -> None:
     begin = time.monotonic()
     assert fired(wait("stop-1", seconds=0.3))["request_id"] == "stop-1"
     assert time.monotonic() - begin < 10
@@ -137,7 +137,7 @@ def killed(trigger: FlinkJobTrigger) -> None:
     ],
 )
 def test_a_kill_stops_nothing_and_is_told(
-    cluster: Pretended, tmp_path: Path, request_id: str | None, state: str | None, words: str, told: Callable[[], str]
+    cluster: FakeCluster, tmp_path: Path, request_id: str | None, state: str | None, words: str, told: Callable[[], str]
 ) -> None:
     cluster.run("job-1")
     if state is None:
@@ -157,7 +157,7 @@ def test_a_kill_stops_nothing_and_is_told(
 
 
 def test_a_kill_is_told_although_the_ledger_cannot_be_written(
-    cluster: Pretended, tmp_path: Path, told: Callable[[], str]
+    cluster: FakeCluster, tmp_path: Path, told: Callable[[], str]
 ) -> None:
     cluster.run("job-1")
     (tmp_path / "file").write_text("")
@@ -167,7 +167,7 @@ def test_a_kill_is_told_although_the_ledger_cannot_be_written(
     assert "could not be written into the ledger of orders" in told()
 
 
-def test_a_triggerer_that_goes_away_is_no_kill(cluster: Pretended, tmp_path: Path) -> None:
+def test_a_triggerer_that_goes_away_is_no_kill(cluster: FakeCluster, tmp_path: Path) -> None:
     """It cancels what it runs and cleans up; another one takes the trigger up."""
     cluster.run("job-1")
     trigger = FlinkJobTrigger("flink_default", asdict(wait()), 60, 0.02, "orders", str(tmp_path), "me")
@@ -183,7 +183,7 @@ def test_a_triggerer_that_goes_away_is_no_kill(cluster: Pretended, tmp_path: Pat
     assert "cancel" not in cluster.calls
 
 
-def test_what_flink_says_is_shown_by_the_task_alone(cluster: Pretended, told: Callable[[], str]) -> None:
+def test_what_flink_says_is_shown_by_the_task_alone(cluster: FakeCluster, told: Callable[[], str]) -> None:
     """What its message holds of a connection is masked there."""
     cluster.fail, cluster.error = "result", lambda _: DeployError("the sink refused planted-word")
     fired(wait("stop-1"))
@@ -192,7 +192,7 @@ def test_what_flink_says_is_shown_by_the_task_alone(cluster: Pretended, told: Ca
 
 
 def test_a_connection_that_cannot_be_read_is_for_the_task_to_tell(
-    cluster: Pretended, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: (_ for _ in ()).throw(AirflowNotFoundException("none")))
     assert fired(wait("stop-1"))["request_id"] == "stop-1"

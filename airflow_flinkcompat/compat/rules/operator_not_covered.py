@@ -27,7 +27,7 @@ def _message(pair: PipelinePair, unresolved: list[Opaque | None]) -> str:
     query = into(pair.sink)
     if any(unresolved):
         sides = zip(("deployed", "proposed"), unresolved, strict=True)
-        why = {side: node.reason.partition(": ")[2] or node.reason for side, node in sides if node is not None}
+        why = {side: node.reason for side, node in sides if node is not None}
         if len(set(why.values())) == 1 and len(why) == 2:
             return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
         return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())

@@ -34,6 +34,7 @@ def job_history(jobmanager: JobManager, job_id: str) -> JobHistory:
         restored=restored.get("external_path"),
         restored_at=None if at is None else at / 1000,
         restored_number=restored.get("id"),
+        restored_own=f"/{job_id}/chk-" in (restored.get("external_path") or ""),
         restores=int(counts.get("restored", 0)),
         newest=max((int(row["id"]) for row in rows), default=0),
         completed=int(counts.get("completed", 0)),

@@ -100,7 +100,7 @@ class Store:
         """Names of the folders in this one, in order, as they are now.
 
         Returns:
-            None where there is no such folder; an object store has no folders but the beginnings of names.
+            None where there is no such folder; an object store has no folders but the startup_offsets of names.
 
         Raises:
             LedgerError: The folder cannot be listed.

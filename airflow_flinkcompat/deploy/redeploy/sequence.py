@@ -137,7 +137,7 @@ def deploy(
     if owner is not None and (finished := previous_result(run, entries, checked_old_sha256, asked_at)):
         return finished
     if hand_over is not None:
-        _check_hand_over(run, progress.head, hand_over)
+        _require_hand_over(run, progress.head, hand_over)
     _check_mode(run, progress.head, outcome)
     _check_head(run, progress.head, checked_old_sha256)
     _check_claim(run, progress)
@@ -165,11 +165,11 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     begins = taken_up is None and (head is None or run.mode is StartMode.STATELESS)
     if begins or not validated(run, progress):
         run.log(f"validating {run.side.source} on {engine.engine} {engine.version}")
-    beginnings = planned(run, head, settings) if begins else ()
+    startup_offsets = planned(run, head, settings) if begins else ()
     if not begins and not validated(run, progress):
         run.validate(replace(run.side, settings=settings), Start())
     stopped = former_state(run, progress, taken_up)
-    require_savepoint(beginnings, head, stopped)
+    require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
@@ -178,7 +178,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
             stopped = stop(run, head, progress)
         except Ended as ended:
             raise roll_back(run, head, ended.failed, None) from None
-    return start(run, head, stopped or Stopped(), taken_up, beginnings)
+    return start(run, head, stopped or Stopped(), taken_up, startup_offsets)
 
 
 # ---------------------------------------------------------------------- what must hold before anything is touched
@@ -209,7 +209,7 @@ def _check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
         )
 
 
-def _check_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> None:
+def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> None:
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
     check_hand_over(hand_over, run.side, resumes)

@@ -13,12 +13,18 @@ from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped, savepoint_root
 from airflow_flinkcompat.deploy.sources.choices import Offset
-from airflow_flinkcompat.deploy.sources.offsets import Beginning, check_hand_over, decide, trial, unknown_beginnings
+from airflow_flinkcompat.deploy.sources.offsets import (
+    StartupOffset,
+    check_startup_offsets,
+    decide,
+    trial,
+    unknown_startup_offsets,
+)
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Sources, SourceTable, SourceTables, Start
 from airflow_flinkcompat.model import JobSpec
 
 
-def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[Beginning, ...]:
+def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tuple[StartupOffset, ...]:
     """Validate the script with what its sources are told. Raises DeployRefused, and what validation raises."""
     job = replace(run.side, settings=settings)
     seen = _sources(run, job)
@@ -30,9 +36,9 @@ def planned(run: Run, head: HeadEntry | None, settings: Mapping[str, str]) -> tu
     if any(choice.kind is Offset.AS_STORED for choice in run.offsets.choices):
         former = _former(run, head)
     record = Cutover.from_dict(run.hand_over) if run.hand_over else None
-    found = unknown_beginnings(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
+    found = unknown_startup_offsets(seen.unknown) if seen.unknown else decide(seen.tables, run.offsets, record, former)
     if record is not None:
-        check_hand_over(record, run.offsets, found)
+        check_startup_offsets(record, run.offsets, found)
     if options := trial(found):
         run.validate(job, Start(tables=options))
     return found
@@ -55,10 +61,12 @@ def _sources(run: Run, job: JobSpec) -> Sources:
     return Sources(unknown=f"what a job reads {CANNOT_TELL}")
 
 
-def require_savepoint(beginnings: Sequence[Beginning], head: HeadEntry | None, stopped: Stopped | None) -> None:
+def require_savepoint(
+    startup_offsets: Sequence[StartupOffset], head: HeadEntry | None, stopped: Stopped | None
+) -> None:
     """Raises DeployRefused: a source is to go on where the former job stood, which ended without a savepoint."""
     ended = head is not None and stopped is not None and stopped.savepoint is None
-    if head is not None and ended and any(each.stored for each in beginnings):
+    if head is not None and ended and any(each.stored for each in startup_offsets):
         raise DeployRefused(f"{_NOWHERE}: job {head.job_id} of ledger entry {head.number} has ended without one")
 
 

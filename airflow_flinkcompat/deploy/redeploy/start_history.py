@@ -6,16 +6,13 @@ To go back for that would write the rows since the savepoint a second time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry, StoppedEntry
-from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus, same_snapshot
-
-_CHECKPOINT = re.compile(r"/chk-(\d+)/?$")
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobHistory, JobStatus, checkpoint_number, same_snapshot
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class StartHistory:
         if seen is None:
             raise self._inconclusive(status, f"how it went since then {CANNOT_TELL}")
         began_as_given = same_snapshot(seen.restored, self.savepoint)
-        own = f"/{self.job_id}/chk-" in f"{seen.restored or ''}"
+        own = seen.restored_own
         events = list(seen.failures)
         if own and not events and seen.restored_at is not None:  # recovered with its JobManager, which forgets failures
             events = [seen.restored_at]
@@ -111,5 +108,5 @@ def number_of(savepoint: str | None, entries: Sequence[LedgerEntry]) -> int | No
     stops = [entry.stop for entry in entries if isinstance(entry, StoppedEntry)]
     stops = [stop for stop in stops if same_snapshot(stop.savepoint, savepoint)]
     numbers = [stop.state.number for stop in stops if stop.state and stop.state.number is not None]
-    found = (_CHECKPOINT.search(path or "") for path in (savepoint, *(stop.checkpoint for stop in stops)))
-    return next(iter([*numbers, *(int(match[1]) for match in found if match)]), None)
+    numbers += filter(None, map(checkpoint_number, (savepoint, *(stop.checkpoint for stop in stops))))
+    return next(iter(numbers), None)

@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.redeploy.run import (
 )
 from airflow_flinkcompat.deploy.redeploy.stopping import Stopped
 from airflow_flinkcompat.deploy.redeploy.submitting import NotYet, StartRefused, proved, submit
-from airflow_flinkcompat.deploy.sources.offsets import Beginning, settle, with_state
+from airflow_flinkcompat.deploy.sources.offsets import StartupOffset, settle, with_state
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown
 from airflow_flinkcompat.deploy.target import (
     CallerNamesJobs,
@@ -56,12 +56,12 @@ def start(
     head: HeadEntry | None,
     stopped: Stopped,
     taken_up: StartingEntry | StartedEntry | None,
-    beginnings: Sequence[Beginning] = (),
+    startup_offsets: Sequence[StartupOffset] = (),
 ) -> DeployedEntry:
     """Start the proposed job, or take up the start an earlier run wrote down; its ``deployed`` entry.
 
-    ``beginnings``: where its sources begin when it starts without state. Raises RolledBack, StartFailed, Waiting, and
-    other DeployErrors where nobody knows yet: call again.
+    ``startup_offsets``: where its sources begin when it starts without state. Raises RolledBack, StartFailed,
+    Waiting, and other DeployErrors where nobody knows yet: call again.
     """
     earlier = taken_up
     if taken_up is None:
@@ -69,7 +69,7 @@ def start(
         resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
         wanted = JobStart(str(StartMode.STATELESS if from_nothing else resumed), stopped.savepoint)
         try:
-            settled = tuple(each.to_dict() for each in settle(beginnings, _location(run, stopped.savepoint)))
+            settled = tuple(each.to_dict() for each in settle(startup_offsets, _location(run, stopped.savepoint)))
         except PositionsUnknown as error:
             raise _failed(run, wanted, f"the job was not started: {error}", head) from None
         wanted = replace(wanted, offsets=settled if from_nothing else with_state(stopped.savepoint))

@@ -11,10 +11,10 @@ from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test.journal import Paused
+    from airflow_flinkcompat.deploy.restore_test.place import Cluster
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
     from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
     from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, abandon, rehearse
-    from airflow_flinkcompat.deploy.restore_test.stage import Cluster
     from airflow_flinkcompat.model import RehearsalFinding
 
 _HOMES = {
@@ -22,7 +22,7 @@ _HOMES = {
     ".report": ("Rehearsal",),
     ".restoring": ("Timeouts",),
     ".sequence": ("RehearsalOptions", "abandon", "rehearse"),
-    ".stage": ("Cluster",),
+    ".place": ("Cluster",),
     "airflow_flinkcompat.model": ("RehearsalFinding",),
 }
 

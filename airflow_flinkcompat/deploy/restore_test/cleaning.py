@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from airflow_flinkcompat.deploy.errors import DeployError, SavepointFailed, SnapshotGone, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
-from airflow_flinkcompat.deploy.restore_test.stage import Stage
+from airflow_flinkcompat.deploy.restore_test.place import RestoreTestTarget
 from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.target import Operation, Verb
 
@@ -19,7 +19,7 @@ _COMING_SECONDS = 60.0
 
 
 def clean_up(
-    target: Stage,
+    target: RestoreTestTarget,
     started: Started,
     *,
     timeout: float = SECONDS,
@@ -47,7 +47,7 @@ def clean_up(
         return still
 
 
-def _ended(target: Stage, operation: Operation, may_come: bool) -> str:
+def _ended(target: RestoreTestTarget, operation: Operation, may_come: bool) -> str:
     """Empty once nothing is left of an operation, or can come of it any more."""
     try:
         end = _end_job if operation.verb is Verb.START else _end_savepoint
@@ -56,7 +56,7 @@ def _ended(target: Stage, operation: Operation, may_come: bool) -> str:
         return str(error)
 
 
-def _end_job(target: Stage, start: Operation, may_come: bool) -> str:
+def _end_job(target: RestoreTestTarget, start: Operation, may_come: bool) -> str:
     job = target.poll(start).job
     status = None if job is None else target.status(job)
     if job is None or status is None:
@@ -66,7 +66,7 @@ def _end_job(target: Stage, start: Operation, may_come: bool) -> str:
     return ""
 
 
-def _end_savepoint(target: Stage, asked: Operation, _may_come: bool) -> str:
+def _end_savepoint(target: RestoreTestTarget, asked: Operation, _may_come: bool) -> str:
     try:
         snapshot = asked.snapshot or target.poll(asked).snapshot
     except (SavepointFailed, StopFailed):  # none was written, or it was never asked for

@@ -11,7 +11,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, StateFault, StateRefu
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
-from airflow_flinkcompat.deploy.restore_test.stage import Stage
+from airflow_flinkcompat.deploy.restore_test.place import RestoreTestTarget
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import (
     TERMINAL,
@@ -91,7 +91,7 @@ class Runner:
 
     def __init__(
         self,
-        target: Stage,
+        target: RestoreTestTarget,
         private: str,
         timeouts: Timeouts,
         journal: Journal,

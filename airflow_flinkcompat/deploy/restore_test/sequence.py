@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.flink.statements import prepare
 from airflow_flinkcompat.deploy.redeploy.run import Waiting, new_id
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal, Paused
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, missing_slots, slots_of
 from airflow_flinkcompat.deploy.restore_test.report import Rehearsal, with_states
 from airflow_flinkcompat.deploy.restore_test.restoring import (
     Checked,
@@ -31,7 +32,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import (
     Unanswered,
     Version,
 )
-from airflow_flinkcompat.deploy.restore_test.stage import Cluster, missing_slots, slots_of
 from airflow_flinkcompat.deploy.restore_test.started import Started
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
@@ -93,11 +93,11 @@ def rehearse(
         return run.rehearse(Started.of(resumed), run.sides)
     for version in (old, new):
         prepare(version.script, version.source)
-    stage = cluster.stage
-    live = stage.status(JobRef(job_id))
+    target = cluster.restore_test_target
+    live = target.status(JobRef(job_id))
     if live is None:
-        known = ", ".join(f"{job.job_id} ({job.name})" for job in stage.jobs() if not job.terminal) or "none"
-        raise DeployRefused(f"{stage} knows no job {job_id}; its jobs that have not ended: {known}")
+        known = ", ".join(f"{job.job_id} ({job.name})" for job in target.jobs() if not job.terminal) or "none"
+        raise DeployRefused(f"{target} knows no job {job_id}; its jobs that have not ended: {known}")
     begun = {"name": live.name, "token": uuid.uuid4().hex, "basis": []}
     run = _Run(cluster, job_id, old, new, options, log, Journal(begun, options.timeouts.here))
     try:
@@ -119,7 +119,7 @@ def abandon(cluster: Cluster, state: Mapping[str, Any], *, timeout: float) -> li
         What could not be ended in that time, in words; a child process goes on trying to end it.
     """
     started = Started.of(state)
-    left = clean_up(cluster.stage, started, timeout=timeout, coming=0)
+    left = clean_up(cluster.restore_test_target, started, timeout=timeout, coming=0)
     if left:
         Watcher(cluster.location, started).leave()
     return left
@@ -136,7 +136,7 @@ class _Run:
         log: Callable[[str], None],
         journal: Journal,
     ) -> None:
-        self.cluster, self.target = cluster, cluster.stage
+        self.cluster, self.target = cluster, cluster.restore_test_target
         self.job_id, self.old, self.new = JobRef(job_id), old, new
         self.options, self.log = options, log
         self.journal, self.once = journal, journal.once

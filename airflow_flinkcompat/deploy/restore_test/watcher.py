@@ -102,10 +102,10 @@ def main() -> int:
         messages.append(message)
     # Only now: most watchers are sent home.
     from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
-    from airflow_flinkcompat.deploy.restore_test.stage import Cluster
+    from airflow_flinkcompat.deploy.restore_test.place import Cluster
 
     with TargetLocation(**json.loads(first)).open() as target:
-        return 1 if clean_up(Cluster(target).stage, Started.told(messages)) else 0
+        return 1 if clean_up(Cluster(target).restore_test_target, Started.told(messages)) else 0
 
 
 if __name__ == "__main__":

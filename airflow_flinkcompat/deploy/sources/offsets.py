@@ -27,7 +27,7 @@ _INSTEAD = f"Choose earliest, latest or a moment for it, or {Offset.SCRIPT}"
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StartupOffset:
     """Where one source of a start begins, and by which options. ``choice`` is text, ``words`` a line for people."""
 
     path: TablePath
@@ -36,7 +36,7 @@ class Beginning:
     options: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
     topic: str = field(default="", compare=False)
-    # The consumer group is the former job's, and a partition it has no place for is read from its beginning.
+    # The consumer group is the former job's, and a partition it has no place for is read from its offset.
     group_counts: bool = field(default=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,16 +55,16 @@ def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
-def unknown_beginnings(reason: str) -> tuple[Beginning, ...]:
+def unknown_startup_offsets(reason: str) -> tuple[StartupOffset, ...]:
     """Of a job whose sources nobody can name, all of which begin by the script's own options."""
     words = f"every source begins by the script's own options; which ones there are is not known: {reason}"
-    return (Beginning(("", "", ""), "", str(Offset.SCRIPT), words=words),)
+    return (StartupOffset(("", "", ""), "", str(Offset.SCRIPT), words=words),)
 
 
-def check_hand_over(record: Cutover, offsets: SourceOffsets, beginnings: Sequence[Beginning]) -> None:
+def check_startup_offsets(record: Cutover, offsets: SourceOffsets, startup_offsets: Sequence[StartupOffset]) -> None:
     """Whether the sources begin early enough for the live job of a hand-over. Raises DeployRefused."""
     for source in record.sources:
-        begun = next((each for each in beginnings if source.table in _names(each.path)), None)
+        begun = next((each for each in startup_offsets if source.table in _names(each.path)), None)
         choice = Choice.of(begun.choice) if begun else offsets.of_table(source.table.split("."))
         if choice is not None and choice.kind is Offset.AS_STORED:
             raise DeployRefused(
@@ -80,7 +80,7 @@ def decide(
     offsets: SourceOffsets,
     record: Cutover | None = None,
     former: Sequence[SourceTable] = (),
-) -> tuple[Beginning, ...]:
+) -> tuple[StartupOffset, ...]:
     """Where each source of a start without state begins; as-stored ones get their options once the job has stopped.
 
     ``former``: what the former job reads. Raises DeployRefused: a source cannot begin there, or there is no such table.
@@ -98,19 +98,19 @@ def decide(
     return tuple(found)
 
 
-def settle(beginnings: Sequence[Beginning], location: str | None) -> tuple[Beginning, ...]:
+def settle(startup_offsets: Sequence[StartupOffset], location: str | None) -> tuple[StartupOffset, ...]:
     """Give the as-stored ones their options, from the savepoint at ``location``. Raises PositionsUnknown."""
-    if not any(beginning.stored for beginning in beginnings):
-        return tuple(beginnings)
+    if not any(offset.stored for offset in startup_offsets):
+        return tuple(startup_offsets)
     if location is None:
         raise PositionsUnknown("the former job left no savepoint that tells where it stood")
     positions = read_positions(location)
-    return tuple(_settled(each, positions) if each.stored else each for each in beginnings)
+    return tuple(_settled(each, positions) if each.stored else each for each in startup_offsets)
 
 
-def trial(beginnings: Sequence[Beginning]) -> dict[TablePath, Mapping[str, str]]:
+def trial(startup_offsets: Sequence[StartupOffset]) -> dict[TablePath, Mapping[str, str]]:
     """The options by table, for validation before the stop; where the former job stands is not known then."""
-    return {each.path: options for each in beginnings if (options := _at({0: 0}) if each.stored else each.options)}
+    return {each.path: options for each in startup_offsets if (options := _at({0: 0}) if each.stored else each.options)}
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, str]]:
@@ -118,10 +118,10 @@ def tables(rows: Sequence[Mapping[str, Any]]) -> dict[TablePath, Mapping[str, st
     return {(row["path"][0], row["path"][1], row["path"][2]): row["options"] for row in rows if row.get("options")}
 
 
-def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> Beginning:
+def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTable]) -> StartupOffset:
     if choice is None or choice.kind is Offset.SCRIPT:
         words = f"table {source.name} {by_itself(source.connector, source.options)}"
-        return Beginning(source.path, source.connector, str(Offset.SCRIPT), words=words)
+        return StartupOffset(source.path, source.connector, str(Offset.SCRIPT), words=words)
     _require_no_hint(source, choice)
     if choice.kind is Offset.AS_STORED:
         return _as_stored(source, former)
@@ -132,10 +132,10 @@ def _begin(source: SourceTable, choice: Choice | None, former: Sequence[SourceTa
     options = _filled(templates, choice)
     by = ", ".join(f"{key} = {value}" for key, value in options.items()) or "as it does by itself"
     words = f"table {source.name} begins at {choice}: {by}"
-    return Beginning(source.path, source.connector, str(choice), options, words)
+    return StartupOffset(source.path, source.connector, str(choice), options, words)
 
 
-def _handed_over(source: SourceTable, start: SourceStart) -> Beginning:
+def _handed_over(source: SourceTable, start: SourceStart) -> StartupOffset:
     """At the moment from which the live job needs rows, where that is the time of the source's own records."""
     connector = connectors.source(source.connector).startup
     told = connector is not None and Offset.TIMESTAMP in connector.choices and start.live_from.endswith("Z")
@@ -145,7 +145,7 @@ def _handed_over(source: SourceTable, start: SourceStart) -> Beginning:
     return _begin(source, None, ())
 
 
-def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> Beginning:
+def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOffset:
     connector = connectors.source(source.connector).startup
     if connector is None or not connector.positions:
         raise DeployRefused(_cannot(source, "go on where the former job stood without its state"))
@@ -168,25 +168,25 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> Beginning:
     kept = {each.options.get(group) for each in same} == {source.options.get(group)}
     reset = source.options.get("properties.auto.offset.reset", "none")
     words = f"table {source.name} goes on where the former job stood"
-    return Beginning(
+    return StartupOffset(
         source.path, source.connector, str(Offset.AS_STORED), {}, words, topic, kept and reset in ("none", "earliest")
     )
 
 
-def _settled(beginning: Beginning, positions: Mapping[str, Mapping[int, int]]) -> Beginning:
-    places = positions.get(beginning.topic)
-    table = f"table {beginning.path[2]}"
+def _settled(offset: StartupOffset, positions: Mapping[str, Mapping[int, int]]) -> StartupOffset:
+    places = positions.get(offset.topic)
+    table = f"table {offset.path[2]}"
     if not places:
-        raise PositionsUnknown(f"{table}: the savepoint holds no place in topic {beginning.topic}")
-    lost = [part for part, at in places.items() if at == -1 or (at == COMMITTED and not beginning.group_counts)]
+        raise PositionsUnknown(f"{table}: the savepoint holds no place in topic {offset.topic}")
+    lost = [part for part, at in places.items() if at == -1 or (at == COMMITTED and not offset.group_counts)]
     if lost:
         raise PositionsUnknown(
             f"{table}: the former job had read nothing yet of partition {', '.join(map(str, sorted(lost)))} of topic "
-            f"{beginning.topic}, and the savepoint does not say where it would have begun there"
+            f"{offset.topic}, and the savepoint does not say where it would have begun there"
         )
     options = _at(places)
-    words = f"{beginning.words}: {options['scan.startup.specific-offsets']}"
-    return replace(beginning, options=options, words=words)
+    words = f"{offset.words}: {options['scan.startup.specific-offsets']}"
+    return replace(offset, options=options, words=words)
 
 
 def _at(places: Mapping[int, int]) -> dict[str, str]:

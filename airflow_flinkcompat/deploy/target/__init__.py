@@ -48,6 +48,7 @@ from airflow_flinkcompat.deploy.target.values import (
     TakenState,
     Verb,
     VertexState,
+    checkpoint_number,
     same_snapshot,
 )
 from airflow_flinkcompat.deploy.target.verbs import Target
@@ -92,5 +93,6 @@ __all__ = [
     "Target",
     "Verb",
     "VertexState",
+    "checkpoint_number",
     "same_snapshot",
 ]

@@ -255,8 +255,9 @@ class JobHistory:
     """How a job went. Times are seconds since the epoch by the cluster's clock, numbers of checkpoints Flink's own.
 
     ``failures``: oldest first; ``all_failures``: no older one was dropped. ``checkpoint``: when the earliest one of the
-    completed checkpoints that are shown was complete. ``restored``: the state it was restored from last, when, and its
-    number; ``restores``: how often it was. ``newest``: the highest number; ``completed`` and ``triggered`` count.
+    completed checkpoints that are shown was complete. ``restored``: the state it was restored from last, when, its
+    number, and whether it is a checkpoint of this job's own; ``restores``: how often it was. ``newest``: the highest
+    number; ``completed`` and ``triggered`` count.
     """
 
     failures: tuple[float, ...] = ()
@@ -265,6 +266,7 @@ class JobHistory:
     restored: Snapshot | None = None
     restored_at: float | None = None
     restored_number: int | None = None
+    restored_own: bool = False
     restores: int = 0
     newest: int = 0
     completed: int = 0
@@ -286,3 +288,16 @@ def same_snapshot(one: str | None, other: str | None) -> bool:
         return re.sub(r"^file:/+", "file:/", path or "").rstrip("/")
 
     return plain(one) == plain(other)
+
+
+def checkpoint_number(snapshot: str | None) -> int | None:
+    """The number of a checkpoint, where its name tells it: Flink's folders are called ``chk-17``.
+
+    Args:
+        snapshot: The name of a savepoint or checkpoint; None: of no state.
+
+    Returns:
+        The number; None where the name tells none.
+    """
+    match = re.search(r"/chk-(\d+)/?$", snapshot or "")
+    return int(match[1]) if match else None

@@ -65,7 +65,7 @@ def test_a_sink_keeps_its_columns_and_its_key(snapshot: SnapshotAssertion) -> No
     assert [sink_ddl(declared(ddl % connector)) for connector in ("kafka", "print")] == snapshot
 
 
-class Pretended:
+class FakeCluster:
     """A session that knows declarations, and remembers what it was told."""
 
     def __init__(self, **tables: str) -> None:
@@ -90,7 +90,7 @@ def table(name: str, connector: str, kind: str = "TABLE", **options: str) -> str
 
 
 def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
-    session = Pretended(
+    session = FakeCluster(
         o=table("o", "kafka", properties__group__id="live"),
         p=table("p", "upsert-kafka", "TEMPORARY TABLE"),
         f=table("f", "filesystem"),
@@ -123,7 +123,7 @@ def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
 )
 def test_what_cannot_be_read_twice_is_not_begun(tables: Tables, declaration: str, words: str) -> None:
     with pytest.raises(CannotRehearse, match=words):
-        Substitutes(Pretended(t=declaration), "private").check(tables)  # type: ignore[arg-type]
+        Substitutes(FakeCluster(t=declaration), "private").check(tables)  # type: ignore[arg-type]
 
 
 def test_every_admitted_connector_is_private() -> None:

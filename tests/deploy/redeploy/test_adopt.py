@@ -29,9 +29,9 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.redeploy.adopt import Adoption, adopt
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import serving
-from tests.deploy.pretended import Pretended
 
 SCRIPT = """\
 CREATE TABLE orders (customer STRING, amount BIGINT) WITH ('connector' = 'datagen');
@@ -122,7 +122,7 @@ def test_unknown_job(take: Adopt, cluster: JobManagerStandIn) -> None:
 
 
 def test_a_redeploy_that_goes_on_notices(take: Adopt, ledger: Ledger) -> None:
-    run = Run(Pretended(), ledger, SIDE, StartMode.AUTO_FIRST, Review(), None, "bob", Options(), print)
+    run = Run(FakeCluster(), ledger, SIDE, StartMode.AUTO_FIRST, Review(), None, "bob", Options(), print)
     take()
     with pytest.raises(LedgerConflict):
         run.append(DeployingEntry(**run.attempt))

@@ -12,8 +12,8 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, Waiting, deploy
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, JobStart
+from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.jobs import Side, wait_for
-from tests.deploy.pretended import Pretended
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
 V1, V2 = Side(SCRIPT), Side(SCRIPT, settings={"parallelism.default": "2"})
@@ -21,7 +21,7 @@ JOB = "a" * 32
 Later = Callable[..., None]
 
 
-class Slow(Pretended):
+class Slow(FakeCluster):
     """Its savepoint takes for ever."""
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
@@ -53,7 +53,7 @@ def later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Later:
     return put
 
 
-def run(target: Pretended, ledger: Ledger, owner: str, **options: Any) -> DeployedEntry:
+def run(target: FakeCluster, ledger: Ledger, owner: str, **options: Any) -> DeployedEntry:
     target.run(JOB)
     given = Options(**{"settle_seconds": 0, **options})
     return deploy(target, ledger, V2, checked_old_sha256=V1.sha256, owner=owner, options=given)
@@ -69,18 +69,18 @@ def test_a_claim_outlasts_the_waits_of_whoever_holds_it(
         run(Slow(), ledger, "one", patience=0, **timeouts)
     later(minutes=minutes, seconds=-1)
     with pytest.raises(DeployRefused, match=r"one is deploying orders \(entry 3, stopping, .* taken over in 1 s"):
-        run(Pretended(), ledger, "another")
+        run(FakeCluster(), ledger, "another")
     later(minutes=minutes, seconds=1)
-    assert run(Pretended(), ledger, "another").kind == "deployed"
+    assert run(FakeCluster(), ledger, "another").kind == "deployed"
 
 
 def test_a_claim_of_an_earlier_release_holds_for_a_quarter_of_an_hour(ledger: Ledger, later: Later) -> None:
     ledger.append(DeployingEntry(job=V2, owner="one"))
     later(minutes=15, seconds=-1)
     with pytest.raises(DeployRefused, match="taken over in 1 s"):
-        run(Pretended(), ledger, "another")
+        run(FakeCluster(), ledger, "another")
     later(minutes=15, seconds=1)
-    assert run(Pretended(), ledger, "another").kind == "deployed"
+    assert run(FakeCluster(), ledger, "another").kind == "deployed"
 
 
 def _stops_for_ever(root: Path) -> None:
@@ -99,12 +99,12 @@ def test_a_long_stop_in_another_process_is_not_taken_over(ledger: Ledger, later:
         assert process.is_alive()
         later(minutes=16)
         with pytest.raises(DeployRefused, match=r"one is deploying orders .*stopping, 960 s ago"):
-            run(Pretended(), ledger, "another")
+            run(FakeCluster(), ledger, "another")
     finally:
         process.kill()
         process.join(30)
     with pytest.raises(DeployRefused, match="should it have died, its run can be taken over in 2940 s"):
-        run(Pretended(), ledger, "another")
+        run(FakeCluster(), ledger, "another")
     assert [entry.kind for entry in ledger.entries()] == ["deployed", "deploying", "stopping"]
     later(minutes=65, seconds=1)
-    assert run(Pretended(), ledger, "another").kind == "deployed"
+    assert run(FakeCluster(), ledger, "another").kind == "deployed"

@@ -13,9 +13,9 @@ from airflow_flinkcompat.deploy import DeployRefused, JobManager, Ledger, Option
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import serving
-from tests.deploy.pretended import Pretended
 from tests.deploy.redeploy.test_adopt import JOB, SIDE, TASKS
 
 PROGRAM = '''\
@@ -85,7 +85,7 @@ def test_a_program_without_a_query_is_not_adopted(target: JobManagerTarget, ledg
 
 
 def test_a_target_is_never_given_a_program(ledger: Ledger) -> None:
-    cluster = Pretended()
+    cluster = FakeCluster()
     with pytest.raises(
         ScriptRefused,
         match=r"and pretended runs SQL scripts only: .*flink run -py.*flinkcompat ledger adopt orders --job-id ID",
@@ -96,7 +96,7 @@ def test_a_target_is_never_given_a_program(ledger: Ledger) -> None:
 
 def test_a_script_after_a_program_has_no_way_back_and_says_so(target: JobManagerTarget, ledger: Ledger) -> None:
     head = adopt(target, ledger, JOB_PY, JOB, owner="ann").entry
-    cluster = Pretended()
+    cluster = FakeCluster()
     with pytest.raises(
         DeployRefused,
         match=r"entry 1 of the ledger of orders deployed a program, which pretended could not start again .*roll_back=",

@@ -29,7 +29,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.redeploy.run import Options, Run
 from airflow_flinkcompat.model import JobSpec, StartMode
-from tests.deploy.pretended import Pretended
+from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.redeploy.test_redeploy import STOPPED_AT, V1, V2, Killed, kinds, no_pauses, run
 
 __all__ = ["no_pauses"]  # a fixture
@@ -42,8 +42,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def target() -> Pretended:
-    return Pretended()
+def target() -> FakeCluster:
+    return FakeCluster()
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def die() -> None:
     raise Killed
 
 
-def killed(target: Pretended, ledger: Ledger, before: str) -> None:
+def killed(target: FakeCluster, ledger: Ledger, before: str) -> None:
     """V1 runs, and the run that was to replace it dies."""
     run(target, ledger, V1)
     target.before[before] = die
@@ -66,7 +66,7 @@ def killed(target: Pretended, ledger: Ledger, before: str) -> None:
 
 # ------------------------------------------------------------------------------------- a former job that came back
 @pytest.mark.usefixtures("later")
-def test_the_start_is_from_the_last_stop_of_a_job_that_came_back(target: Pretended, ledger: Ledger) -> None:
+def test_the_start_is_from_the_last_stop_of_a_job_that_came_back(target: FakeCluster, ledger: Ledger) -> None:
     killed(target, ledger, "submit")
     assert kinds(ledger)[-2:] == ["stopped", "starting"]
     target.end("job-1", "RUNNING")
@@ -79,7 +79,7 @@ def test_the_start_is_from_the_last_stop_of_a_job_that_came_back(target: Pretend
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("dies", ["stop", "result"])
 def test_a_second_stop_that_is_cut_short_is_not_forgotten_for_the_first(
-    dies: str, target: Pretended, ledger: Ledger
+    dies: str, target: FakeCluster, ledger: Ledger
 ) -> None:
     killed(target, ledger, "submit")
     target.end("job-1", "RUNNING")
@@ -92,7 +92,7 @@ def test_a_second_stop_that_is_cut_short_is_not_forgotten_for_the_first(
 
 
 @pytest.mark.usefixtures("later")
-def test_the_first_savepoint_is_no_start_once_a_second_stop_failed(target: Pretended, ledger: Ledger) -> None:
+def test_the_first_savepoint_is_no_start_once_a_second_stop_failed(target: FakeCluster, ledger: Ledger) -> None:
     """It came back, could not be stopped, and ended: what it did since is in no savepoint."""
     killed(target, ledger, "submit")
     target.end("job-1", "RUNNING")
@@ -107,7 +107,7 @@ def test_the_first_savepoint_is_no_start_once_a_second_stop_failed(target: Prete
     assert target.running("orders") == ()
 
 
-def test_a_submission_that_may_still_arrive_is_waited_for(target: Pretended, ledger: Ledger) -> None:
+def test_a_submission_that_may_still_arrive_is_waited_for(target: FakeCluster, ledger: Ledger) -> None:
     killed(target, ledger, "submit")
     target.end("job-1", "RUNNING")
     with pytest.raises(DeployRefused, match=r"runs again after its stop, .* job-2 of entry 8 may still be accepted"):
@@ -116,7 +116,7 @@ def test_a_submission_that_may_still_arrive_is_waited_for(target: Pretended, led
 
 
 @pytest.mark.parametrize("stays", ["job-1", "job-2"])
-def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: Pretended, ledger: Ledger) -> None:
+def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: FakeCluster, ledger: Ledger) -> None:
     killed(target, ledger, "submitted")
     target.end("job-1", "RUNNING")
     with pytest.raises(DeployRefused, match=r"job-2 of entry 8, .* runs too: .*Cancel one of them") as caught:
@@ -129,7 +129,7 @@ def test_two_jobs_are_for_a_person_to_choose_from(stays: str, target: Pretended,
 
 
 def test_a_job_that_comes_back_while_its_successor_is_submitted_is_not_joined(
-    target: Pretended, ledger: Ledger
+    target: FakeCluster, ledger: Ledger
 ) -> None:
     """The submission has no answer, and the JobManager that comes back has recovered the former job."""
     run(target, ledger, V1)
@@ -148,7 +148,7 @@ def test_a_job_that_comes_back_while_its_successor_is_submitted_is_not_joined(
     assert target.running("orders") == ("job-1",)
 
 
-def test_a_former_job_that_is_back_is_the_way_back(target: Pretended, ledger: Ledger) -> None:
+def test_a_former_job_that_is_back_is_the_way_back(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     target.before["cancel"] = die
@@ -165,7 +165,7 @@ def test_a_former_job_that_is_back_is_the_way_back(target: Pretended, ledger: Le
     assert run(target, ledger, V2, owner="another").start.savepoint == AGAIN
 
 
-def test_a_failed_job_that_cannot_be_ended_beside_it_is_named(target: Pretended, ledger: Ledger) -> None:
+def test_a_failed_job_that_cannot_be_ended_beside_it_is_named(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     target.before["cancel"] = die
@@ -180,7 +180,7 @@ def test_a_failed_job_that_cannot_be_ended_beside_it_is_named(target: Pretended,
         run(target, ledger, V2)
 
 
-def test_a_stranger_beside_a_start_that_is_taken_up(target: Pretended, ledger: Ledger) -> None:
+def test_a_stranger_beside_a_start_that_is_taken_up(target: FakeCluster, ledger: Ledger) -> None:
     """Somebody started the former script by hand, while the run was dead."""
     killed(target, ledger, "submit")
     target.run("by-hand")
@@ -190,7 +190,7 @@ def test_a_stranger_beside_a_start_that_is_taken_up(target: Pretended, ledger: L
 
 
 # ------------------------------------------------------------------------------------------- runs of the same name
-def test_a_run_of_the_same_name_and_other_contents_is_another(target: Pretended, ledger: Ledger) -> None:
+def test_a_run_of_the_same_name_and_other_contents_is_another(target: FakeCluster, ledger: Ledger) -> None:
     first = run(target, ledger, V1)
     entry = run(target, ledger, V2, checked_old_sha256=V1.sha256)
     assert run(target, ledger, V2, checked_old_sha256=V1.sha256) == entry, "the same run, once more"
@@ -201,7 +201,7 @@ def test_a_run_of_the_same_name_and_other_contents_is_another(target: Pretended,
     assert again.job_id not in (first.job_id, entry.job_id), "checked against what it deployed itself: a redeploy"
 
 
-def rolled_back(target: Pretended, ledger: Ledger) -> RolledBackEntry:
+def rolled_back(target: FakeCluster, ledger: Ledger) -> RolledBackEntry:
     run(target, ledger, V1)
     target.fail = "restore"
     with pytest.raises(RolledBack):
@@ -211,14 +211,14 @@ def rolled_back(target: Pretended, ledger: Ledger) -> RolledBackEntry:
     return head
 
 
-def test_a_cleared_run_with_another_script_is_not_told_of_the_former_one(target: Pretended, ledger: Ledger) -> None:
+def test_a_cleared_run_with_another_script_is_not_told_of_the_former_one(target: FakeCluster, ledger: Ledger) -> None:
     rolled_back(target, ledger)
     with pytest.raises(RolledBack, match="Rolled back"):
         run(target, ledger, V2)
     assert run(target, ledger, dataclasses.replace(V2, settings={"a": "b"})).kind == "deployed"
 
 
-def test_a_cleared_run_tries_again_what_was_rolled_back(target: Pretended, ledger: Ledger) -> None:
+def test_a_cleared_run_tries_again_what_was_rolled_back(target: FakeCluster, ledger: Ledger) -> None:
     rolled_back(target, ledger)
     now = datetime.now(UTC)
     with pytest.raises(RolledBack, match="Rolled back"):
@@ -235,7 +235,7 @@ def requests(ledger: Ledger) -> list[tuple[str, str | None]]:
     ]
 
 
-def test_a_redeploy_asks_for_its_stop_and_its_start_under_one_id(target: Pretended, ledger: Ledger) -> None:
+def test_a_redeploy_asks_for_its_stop_and_its_start_under_one_id(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     run(target, ledger, V2)
     assert requests(ledger)[1:] == [("stopping", "job-2"), ("starting", "job-2")]
@@ -249,7 +249,7 @@ def test_a_redeploy_asks_for_its_stop_and_its_start_under_one_id(target: Pretend
 
 @pytest.mark.parametrize("roll_back", [True, False])
 def test_what_follows_a_start_that_failed_is_another_request(
-    roll_back: bool, target: Pretended, ledger: Ledger
+    roll_back: bool, target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
@@ -262,7 +262,7 @@ def test_what_follows_a_start_that_failed_is_another_request(
     ]  # fmt: skip
 
 
-def test_a_redeploy_of_an_earlier_release_goes_on_under_its_two_ids(target: Pretended, ledger: Ledger) -> None:
+def test_a_redeploy_of_an_earlier_release_goes_on_under_its_two_ids(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     stopped = JobStop("job-1", "stop-1", savepoint=STOPPED_AT)
     target.end("job-1", "FINISHED")
@@ -274,7 +274,7 @@ def test_a_redeploy_of_an_earlier_release_goes_on_under_its_two_ids(target: Pret
     assert target.calls.count("stop") == 0
 
 
-def test_entries_hold_the_whole_job(target: Pretended, ledger: Ledger) -> None:
+def test_entries_hold_the_whole_job(target: FakeCluster, ledger: Ledger) -> None:
     program = JobSpec(
         "pass\n", engine="flink", engine_version="2.3.0", source="", language="python", variables={"region": "eu"},
         files={"names.py": "SINK = 'k'\n"},

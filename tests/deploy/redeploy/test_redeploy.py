@@ -53,8 +53,8 @@ from airflow_flinkcompat.deploy.target import TakenState, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
 from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.plan import FunctionDeclaration
+from tests.deploy.fake_cluster import FakeCluster, number_ids
 from tests.deploy.jobs import Side
-from tests.deploy.pretended import Pretended, number_ids
 from tests.nightly import mostly_slow
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
@@ -73,11 +73,11 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 @pytest.fixture
-def target() -> Pretended:
-    return Pretended()
+def target() -> FakeCluster:
+    return FakeCluster()
 
 
-def run(target: Pretended, ledger: Ledger, side: JobSpec, **more: Any) -> DeployedEntry:
+def run(target: FakeCluster, ledger: Ledger, side: JobSpec, **more: Any) -> DeployedEntry:
     head = ledger.head()
     options = Options(**{"settle_seconds": 0, "start_timeout": 0.02, "submit_timeout": 0.02, **more.pop("options", {})})
     given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": "me", **more}
@@ -88,7 +88,7 @@ def kinds(ledger: Ledger) -> list[str]:
     return [entry.kind for entry in ledger.entries()]
 
 
-def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
+def test_entry_holds_the_whole_side(target: FakeCluster, ledger: Ledger) -> None:
     side = dataclasses.replace(
         V1, functions=(FunctionDeclaration("f", "scalar", span=Span("x", 1, 1, 1, 1)),), catalog="CREATE TABLE …"
     )
@@ -99,7 +99,7 @@ def test_entry_holds_the_whole_side(target: Pretended, ledger: Ledger) -> None:
     assert (entry.review, entry.owner) == (Review("unknown", "r.json", "ann"), "me")
 
 
-def test_side_comes_back_from_the_ledger(target: Pretended, ledger: Ledger) -> None:
+def test_side_comes_back_from_the_ledger(target: FakeCluster, ledger: Ledger) -> None:
     functions = (FunctionDeclaration("f", "aggregate", "python"),)
     side = compat.Side(SCRIPT, {"a": "b"}, functions, engine="flink", engine_version="2.3.0")
     run(target, ledger, side)
@@ -107,21 +107,23 @@ def test_side_comes_back_from_the_ledger(target: Pretended, ledger: Ledger) -> N
     assert compat.Side.of(head.job).sha256 == side.sha256 == head.sha256
 
 
-def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(target: Pretended, ledger: Ledger) -> None:
+def test_job_is_named_after_the_deployment_unless_the_settings_say_otherwise(
+    target: FakeCluster, ledger: Ledger
+) -> None:
     run(target, ledger, V1)
     assert target.submitted[0]["pipeline.name"] == "orders"
     run(target, ledger, dataclasses.replace(V2, settings={"pipeline.name": "mine"}))
     assert target.submitted[1]["pipeline.name"] == "mine"
 
 
-def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: Pretended, ledger: Ledger) -> None:
+def test_savepoints_lie_where_they_are_wanted_a_folder_for_each_stop(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     entry = run(target, ledger, V2, options={"savepoint_directory": "s3://b/"})
     assert entry.start.savepoint == "s3://b/orders/job-2/job-1"
     assert run(target, ledger, V1).start.savepoint == "file:/sp/orders/job-3/job-2"
 
 
-def test_first_deployment_has_no_savepoint_to_start_from(target: Pretended, ledger: Ledger) -> None:
+def test_first_deployment_has_no_savepoint_to_start_from(target: FakeCluster, ledger: Ledger) -> None:
     with pytest.raises(DeployRefused, match="was never deployed"):
         run(target, ledger, V1, start_mode="savepoint")
     with pytest.raises(DeployRefused, match="holds no deployment: is it the right ledger"):
@@ -129,7 +131,7 @@ def test_first_deployment_has_no_savepoint_to_start_from(target: Pretended, ledg
     assert target.calls == []
 
 
-def test_check_was_for_another_version(target: Pretended, ledger: Ledger) -> None:
+def test_check_was_for_another_version(target: FakeCluster, ledger: Ledger) -> None:
     target.version = "2.2.1"
     with pytest.raises(DeployRefused, match=r"checked for flink 2\.3\.0, the target is flink 2\.2\.1"):
         run(target, ledger, V1)
@@ -138,7 +140,7 @@ def test_check_was_for_another_version(target: Pretended, ledger: Ledger) -> Non
         run(target, Ledger(ledger.directory.parent, f"v{version}"), V1)
 
 
-def test_validation_comes_before_everything(target: Pretended, ledger: Ledger) -> None:
+def test_validation_comes_before_everything(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.calls = "validate", []
     with pytest.raises(DeployError, match="validate does not work"):
@@ -150,7 +152,7 @@ def test_validation_comes_before_everything(target: Pretended, ledger: Ledger) -
 STOPPED_AT = "file:/sp/orders/job-2/job-1"
 
 
-def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
+def test_every_step_is_an_entry(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     assert kinds(ledger) == ["deploying", "starting", "started", "deployed"]
     last = run(target, ledger, V2)
@@ -181,7 +183,7 @@ def test_every_step_is_an_entry(target: Pretended, ledger: Ledger) -> None:
     ],
 )
 def test_job_that_ends_while_it_is_stopped(
-    state: str | None, retained: bool, checkpoint: str | None, said: str, target: Pretended, ledger: Ledger
+    state: str | None, retained: bool, checkpoint: str | None, said: str, target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     target.states["job-1", "completed"] = TakenState("file:/chk-7")
@@ -204,7 +206,7 @@ def test_job_that_ends_while_it_is_stopped(
     assert target.running("orders") == ()
 
 
-def fails_over_the_stop(target: Pretended) -> None:
+def fails_over_the_stop(target: FakeCluster) -> None:
     """The job fails when it is stopped, and keeps its checkpoint."""
     (former,) = target.running("orders")
     target.states[former, "completed"], target.retained = TakenState("file:/chk-8"), True
@@ -224,7 +226,7 @@ def fails_over_the_stop(target: Pretended) -> None:
     target.stop, target.stop_result = fail, failed  # type: ignore[method-assign]
 
 
-def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger: Ledger) -> None:
+def test_job_that_fails_over_its_stop_is_started_again(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
     with pytest.raises(RolledBack, match="job job-1 could not be stopped with a savepoint and is FAILED") as caught:
@@ -243,7 +245,7 @@ def test_job_that_fails_over_its_stop_is_started_again(target: Pretended, ledger
 
 
 def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back(
-    target: Pretended, ledger: Ledger
+    target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
@@ -253,7 +255,7 @@ def test_job_that_fails_over_its_stop_is_left_where_nothing_is_to_be_rolled_back
 
 
 def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
-    target: Pretended, ledger: Ledger
+    target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     fails_over_the_stop(target)
@@ -267,7 +269,7 @@ def test_checkpoint_of_a_job_that_failed_over_its_stop_may_be_no_start_either(
 
 
 @pytest.mark.parametrize("at", ["stopped", "started"])
-def test_run_that_is_overtaken_says_so(at: str, target: Pretended, ledger: Ledger) -> None:
+def test_run_that_is_overtaken_says_so(at: str, target: FakeCluster, ledger: Ledger) -> None:
     """It read the ledger before the other one's claim, and looks at the cluster after its stop, or its start."""
     run(target, ledger, V1)
 
@@ -284,7 +286,7 @@ def test_run_that_is_overtaken_says_so(at: str, target: Pretended, ledger: Ledge
     assert target.now["job-2"] == "RUNNING"
 
 
-def test_savepoint_of_whoever_stopped_the_job_is_named(target: Pretended, ledger: Ledger) -> None:
+def test_savepoint_of_whoever_stopped_the_job_is_named(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.final_savepoint = lambda _: "file:/by-hand"  # type: ignore[method-assign]
@@ -292,7 +294,7 @@ def test_savepoint_of_whoever_stopped_the_job_is_named(target: Pretended, ledger
         run(target, ledger, V2)
 
 
-def test_job_that_was_just_recovered_is_stopped_when_its_tasks_run(target: Pretended, ledger: Ledger) -> None:
+def test_job_that_was_just_recovered_is_stopped_when_its_tasks_run(target: FakeCluster, ledger: Ledger) -> None:
     """Flink refuses the stop before."""
     job_id = str(run(target, ledger, V1).job_id)
     whole = target.jobs[job_id]
@@ -328,7 +330,7 @@ def test_savepoint_of_a_stop_that_was_done_twice_is_the_later_one(tmp_path: Path
     assert re.search("cannot be told: .*savepoint-b, .*savepoint-c", words)
 
 
-def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -> None:
+def test_stop_that_fails_leaves_the_old_job(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.stops["job-2"] = "result", ""  # the cluster knows the stop and does not do it
     with pytest.raises(
@@ -340,7 +342,7 @@ def test_stop_that_fails_leaves_the_old_job(target: Pretended, ledger: Ledger) -
     assert run(target, ledger, V2).start.savepoint == "file:/sp/orders/job-3/job-1"
 
 
-def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended, ledger: Ledger) -> None:
+def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.stops["job-2"] = STOPPED_AT  # at work, and the job still runs
     target.fail, target.error = "result", lambda said: JobManagerError(said, 503)
@@ -354,7 +356,7 @@ def test_stop_of_which_the_cluster_says_nothing_has_not_failed(target: Pretended
 
 
 @pytest.mark.parametrize("where", ["submit", "restore"])
-def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: Ledger) -> None:
+def test_start_that_fails_is_rolled_back(where: str, target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = where
     if where == "submit":  # the way back is not refused
@@ -392,7 +394,7 @@ def test_start_that_fails_is_rolled_back(where: str, target: Pretended, ledger: 
     assert run(target, ledger, V2, owner="another").start.savepoint == "file:/sp/orders/job-4/job-3"
 
 
-def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger: Ledger) -> None:
+def test_start_and_way_back_that_fail_tell_what_to_do(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "submit"
     with pytest.raises(StartFailed) as caught:
@@ -411,7 +413,7 @@ def test_start_and_way_back_that_fail_tell_what_to_do(target: Pretended, ledger:
     assert (back.start.savepoint, back.sha256, target.calls.count("stop")) == (STOPPED_AT, V1.sha256, 1)
 
 
-def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledger) -> None:
+def test_without_roll_back_the_way_back_is_told(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "submit"
     with pytest.raises(StartFailed, match=r"its state is safe in\n  file:/sp/orders/job-2/job-1"):
@@ -423,7 +425,7 @@ def test_without_roll_back_the_way_back_is_told(target: Pretended, ledger: Ledge
     assert (entry.start.start_mode, entry.start.savepoint) == ("stateless", STOPPED_AT)
 
 
-def test_first_start_that_fails(target: Pretended, ledger: Ledger) -> None:
+def test_first_start_that_fails(target: FakeCluster, ledger: Ledger) -> None:
     target.fail = "submit"
     with pytest.raises(StartFailed, match="Nothing of orders runs, as before"):
         run(target, ledger, V1)
@@ -431,7 +433,7 @@ def test_first_start_that_fails(target: Pretended, ledger: Ledger) -> None:
     assert ledger.head() is None
 
 
-def test_new_job_that_cannot_be_ended_is_not_rolled_back(target: Pretended, ledger: Ledger) -> None:
+def test_new_job_that_cannot_be_ended_is_not_rolled_back(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     original = target.cancel
@@ -447,7 +449,7 @@ def test_new_job_that_cannot_be_ended_is_not_rolled_back(target: Pretended, ledg
         run(target, ledger, V2)
 
 
-def test_way_back_waits_for_a_cluster_that_does_not_answer(target: Pretended, ledger: Ledger) -> None:
+def test_way_back_waits_for_a_cluster_that_does_not_answer(target: FakeCluster, ledger: Ledger) -> None:
     """The job that failed may come back with its JobManager: only when it is gone the former one is started."""
     run(target, ledger, V1)
     target.fail, original = "restore", target.cancel
@@ -472,7 +474,7 @@ def unknown(message: str) -> DeployError:
     return SubmissionUnknown(message)
 
 
-def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Pretended, ledger: Ledger) -> None:
+def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submitted", unknown  # accepted, and nobody heard of it
     assert run(target, ledger, V2).job_id == "job-2"
@@ -489,7 +491,7 @@ def test_submission_without_an_answer_is_neither_failed_nor_doubled(target: Pret
 
 
 def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_at_work(
-    target: Pretended, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    target: FakeCluster, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the former job would be started, and the one that nobody heard of would come beside it."""
     run(target, ledger, V1)
@@ -514,7 +516,7 @@ def test_refusal_after_a_submission_without_an_answer_is_none_while_that_may_be_
 
 
 def test_state_that_does_not_fit_is_refused_at_once_whatever_was_heard_before(
-    target: Pretended, ledger: Ledger
+    target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
@@ -533,7 +535,7 @@ def test_state_that_does_not_fit_is_refused_at_once_whatever_was_heard_before(
     assert target.running("orders") == ("job-3",)
 
 
-def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: Pretended, ledger: Ledger) -> None:
+def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: FakeCluster, ledger: Ledger) -> None:
     """The SQL Gateway answers, and could not reach the JobManager: the new job has done nothing wrong."""
     run(target, ledger, V1)
     asked = target.running
@@ -552,7 +554,7 @@ def test_refusal_while_nobody_can_ask_the_cluster_is_no_refusal(target: Pretende
     assert run(target, ledger, V2).job_id == "job-2"
 
 
-def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: Pretended, ledger: Ledger) -> None:
+def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     with pytest.raises(DeployRefused, match="for compatible changes only"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="partial")
@@ -566,7 +568,7 @@ def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: P
     assert target.now == {"job-1": "CANCELED", "job-2": "RUNNING"}
 
 
-def test_job_that_failed_goes_on_from_its_last_checkpoint(target: Pretended, ledger: Ledger) -> None:
+def test_job_that_failed_goes_on_from_its_last_checkpoint(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FAILED")
     target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
@@ -575,7 +577,7 @@ def test_job_that_failed_goes_on_from_its_last_checkpoint(target: Pretended, led
     assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-7"
 
 
-def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledger) -> None:
+def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
     # Right after the stop the cluster still shows an older savepoint.
@@ -587,14 +589,14 @@ def test_job_that_dropped_state_has_not_started(target: Pretended, ledger: Ledge
     assert target.running("orders") == ("job-3",)
 
 
-def test_statistics_of_another_savepoint_are_not_compared(target: Pretended, ledger: Ledger) -> None:
+def test_statistics_of_another_savepoint_are_not_compared(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
     target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
     assert "state sizes: not compared, the target does not show them" in run(target, ledger, V2).evidence
 
 
-def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Pretended, ledger: Ledger) -> None:
+def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.retained = True
     target.states["job-1", "completed"] = TakenState("file:/chk-7")
@@ -608,7 +610,7 @@ def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: Pre
     assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-8"
 
 
-def test_every_step_has_its_own_time(target: Pretended, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_has_its_own_time(target: FakeCluster, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     hours = itertools.count()
     now = lambda _zone: datetime(2026, 1, 1, next(hours), tzinfo=UTC)  # noqa: E731
     monkeypatch.setattr("airflow_flinkcompat.deploy.ledger.history.datetime", SimpleNamespace(now=now))
@@ -618,7 +620,7 @@ def test_every_step_has_its_own_time(target: Pretended, ledger: Ledger, monkeypa
     assert len(set(times)) == len(times) == 10
 
 
-def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended, ledger: Ledger) -> None:
+def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: FakeCluster, ledger: Ledger) -> None:
     disposed: list[str] = []
     target.dispose = disposed.append  # type: ignore[method-assign]
     for number in range(5):
@@ -633,7 +635,7 @@ def test_old_savepoints_go_by_the_rule_and_the_way_back_stays(target: Pretended,
 
 @pytest.mark.parametrize(("error", "noted"), [(SnapshotGone("gone"), 1), (JobManagerError("full"), 0)])
 def test_a_savepoint_that_is_gone_already_is_not_asked_for_again(
-    target: Pretended, ledger: Ledger, error: Exception, noted: int
+    target: FakeCluster, ledger: Ledger, error: Exception, noted: int
 ) -> None:
     def dispose(_savepoint: str) -> None:
         raise error
@@ -644,7 +646,7 @@ def test_a_savepoint_that_is_gone_already_is_not_asked_for_again(
     assert [entry.kind for entry in ledger.entries()].count("disposed") == noted
 
 
-def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretended, ledger: Ledger) -> None:
+def test_another_run_in_between_stops_this_one_before_it_starts(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.before["stop"] = lambda: ledger.append(DeployingEntry(job=V2, owner="other"))
     target.calls.clear()
@@ -655,14 +657,14 @@ def test_another_run_in_between_stops_this_one_before_it_starts(target: Pretende
     assert (stopped.kind, stopped.stop.savepoint) == ("stopped", STOPPED_AT), "the savepoint is recorded in any case"
 
 
-def test_rejection_in_between_takes_no_part(target: Pretended, ledger: Ledger) -> None:
+def test_rejection_in_between_takes_no_part(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.before["submit"] = lambda: ledger.append(RejectedEntry(version=JobVersion(sha256="cd")))
     run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "rejected", "started", "deployed"]
 
 
-def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: Ledger) -> None:
+def test_unfinished_run_keeps_others_out_for_a_while(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     ledger.append(DeployingEntry(job=V2, owner="other"))
     with pytest.raises(
@@ -676,7 +678,7 @@ def test_unfinished_run_keeps_others_out_for_a_while(target: Pretended, ledger: 
     run(target, ledger, V1)
 
 
-def test_started_job_of_another_version_must_go_first(target: Pretended, ledger: Ledger) -> None:
+def test_started_job_of_another_version_must_go_first(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
     target.run("jobX")
@@ -690,7 +692,7 @@ def test_started_job_of_another_version_must_go_first(target: Pretended, ledger:
 
 @pytest.mark.parametrize("between", [RejectedEntry, FailedVersionEntry, ApprovedEntry])
 def test_decision_after_a_killed_run_does_not_hide_its_job(
-    between: type[VersionEntry], target: Pretended, ledger: Ledger
+    between: type[VersionEntry], target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FINISHED")
@@ -700,7 +702,7 @@ def test_decision_after_a_killed_run_does_not_hide_its_job(
     assert run(target, ledger, V2, start_mode="stateless").job_id == "jobX"
 
 
-def test_what_a_late_try_meant_to_do_is_not_written(target: Pretended, ledger: Ledger) -> None:
+def test_what_a_late_try_meant_to_do_is_not_written(target: FakeCluster, ledger: Ledger) -> None:
     """The first try goes on beside its retry, which is further: it stops, and leaves nothing that would be taken up."""
     run(target, ledger, V1)
     stopped = StoppedEntry(job=V2, stop=JobStop("job-1", savepoint=STOPPED_AT), owner="me")
@@ -713,7 +715,7 @@ def test_what_a_late_try_meant_to_do_is_not_written(target: Pretended, ledger: L
     assert target.running("orders") == ("job-9",)
 
 
-def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: Pretended, ledger: Ledger) -> None:
+def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     late = run(target, ledger, V2)
     failed = FailedEntry(job=V2, start=JobStart(savepoint=STOPPED_AT, job_id=late.job_id), owner="me")
@@ -725,7 +727,7 @@ def test_a_failure_seen_late_does_not_undo_what_was_deployed_since(target: Prete
     assert entry.start.savepoint == f"file:/sp/orders/job-3/{late.job_id}", "what runs was stopped, not cancelled"
 
 
-def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledger: Ledger) -> None:
+def test_a_stop_that_takes_too_long_is_waited_for_again(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     results = target.stop_result
     target.stop_result = lambda job_id, trigger_id: None  # type: ignore[method-assign]
@@ -738,7 +740,7 @@ def test_a_stop_that_takes_too_long_is_waited_for_again(target: Pretended, ledge
     assert list(target.stops) == ["job-2"]
 
 
-def test_former_job_that_only_takes_its_time_is_left_running(target: Pretended, ledger: Ledger) -> None:
+def test_former_job_that_only_takes_its_time_is_left_running(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     started = target.run
@@ -757,7 +759,7 @@ def test_former_job_that_only_takes_its_time_is_left_running(target: Pretended, 
     assert (head.kind, head.job_id, target.running("orders")) == ("rolled-back", "job-3", ("job-3",))
 
 
-def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: Pretended, ledger: Ledger) -> None:
+def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
     target.fail = "cancel"
@@ -768,7 +770,7 @@ def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: Pretended, l
     assert (entry.start.savepoint, target.calls.count("stop")) == (STOPPED_AT, 1)
 
 
-def test_a_checkpoint_without_a_place_is_no_start(target: Pretended, ledger: Ledger) -> None:
+def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.states["job-1", "completed"], target.retained = TakenState(""), True
     with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
@@ -776,7 +778,7 @@ def test_a_checkpoint_without_a_place_is_no_start(target: Pretended, ledger: Led
     assert target.now == {"job-1": "RUNNING"}
 
 
-def test_a_start_without_state_is_not_taken_up_by_a_resume(target: Pretended, ledger: Ledger) -> None:
+def test_a_start_without_state_is_not_taken_up_by_a_resume(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail, target.error = "submit", unknown
     with pytest.raises(DeployError, match="is not known yet"):
@@ -790,7 +792,7 @@ def test_a_start_without_state_is_not_taken_up_by_a_resume(target: Pretended, le
     assert run(target, ledger, V2, start_mode="stateless").job_id == "job-2"
 
 
-def test_a_job_of_another_name_that_an_earlier_run_left_is_a_stranger(target: Pretended, ledger: Ledger) -> None:
+def test_a_job_of_another_name_that_an_earlier_run_left_is_a_stranger(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "restore"
     target.cancel = lambda job_id: (_ for _ in ()).throw(DeployError("no answer"))  # type: ignore[method-assign]
@@ -801,7 +803,7 @@ def test_a_job_of_another_name_that_an_earlier_run_left_is_a_stranger(target: Pr
         run(target, ledger, V1)
 
 
-def test_refusals_say_when_nothing_runs(target: Pretended, ledger: Ledger) -> None:
+def test_refusals_say_when_nothing_runs(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.fail = "submit"
     with pytest.raises(StartFailed):
@@ -837,7 +839,7 @@ def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, mo
     """At the n-th call of target and ledger, for every n there is: one job in the end, one stop, a whole ledger."""
     reached = 0
     for place in itertools.count(1):
-        target, ledger = Pretended(), Ledger(tmp_path / f"{when}{place}", "orders")
+        target, ledger = FakeCluster(), Ledger(tmp_path / f"{when}{place}", "orders")
         run(target, ledger, V1)
         if fails == "stop":
             fails_over_the_stop(target)
@@ -864,7 +866,7 @@ def test_killed_anywhere_and_run_again(when: str, fails: str, tmp_path: Path, mo
     assert reached > 15
 
 
-def _run_killed(target: Pretended, ledger: Ledger, when: str, place: int) -> bool:
+def _run_killed(target: FakeCluster, ledger: Ledger, when: str, place: int) -> bool:
     """Deploy V2 in a run that dies before or after the ``place``-th call."""
     numbers = itertools.count(1)
 

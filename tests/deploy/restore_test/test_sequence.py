@@ -58,7 +58,7 @@ QUERY = ":TableSourceScan(s)", ":GroupAggregate(a)", ":Calc(x)"
 
 
 @dataclass
-class Pretended:
+class PlannedRestoreTest:
     """A cluster and a stage in one. ``control`` and ``new`` are the operators left aside, or what was raised."""
 
     control: frozenset[StoredOperator] | Exception = frozenset({WRITER})
@@ -152,7 +152,7 @@ class Pretended:
 class Watched:
     """The owner's end of a watcher that is none."""
 
-    def __init__(self, world: Pretended) -> None:
+    def __init__(self, world: PlannedRestoreTest) -> None:
         self.world, self.started = world, Started()
 
     def announce(self, operation: Operation) -> None:
@@ -165,7 +165,7 @@ class Watched:
         self.world.done.append("left to the watcher")
 
 
-def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
+def found(world: PlannedRestoreTest, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
     class Staged(Runner):
         check = staticmethod(world.check_side)  # type: ignore[assignment]
         restore = staticmethod(world.restore)  # type: ignore[assignment]
@@ -192,7 +192,7 @@ def found(world: Pretended, monkeypatch: pytest.MonkeyPatch) -> Rehearsal:
 
 
 def test_all_but_the_sinks_state_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Pretended(stored={"new": (SOURCE, AGGREGATE, OTHER)})
+    world = PlannedRestoreTest(stored={"new": (SOURCE, AGGREGATE, OTHER)})
     result = found(world, monkeypatch)
     assert (result.finding, result.claimed, result.dropped) == (RehearsalFinding.RESTORED, (SOURCE, AGGREGATE), ())
     assert (result.unclaimed, result.begun) == ((WRITER,), (OTHER,))
@@ -204,7 +204,7 @@ def test_all_but_the_sinks_state_is_claimed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_dropped_state_is_a_refusal_in_flinks_words(log: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = RestoreRefused("Cannot map", "submit")
     stored = {"new": (SOURCE, CALC)}
-    world = Pretended(new=frozenset({WRITER, AGGREGATE}), strict=refusal, log=log, stored=stored)
+    world = PlannedRestoreTest(new=frozenset({WRITER, AGGREGATE}), strict=refusal, log=log, stored=stored)
     result = found(world, monkeypatch)
     assert (result.finding, result.at, result.reason) == (RehearsalFinding.REFUSED, "submit", "Cannot map")
     assert result.dropped == (AGGREGATE,)
@@ -212,30 +212,39 @@ def test_dropped_state_is_a_refusal_in_flinks_words(log: bool, monkeypatch: pyte
 
 
 def test_operators_without_state_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Pretended(new=frozenset({WRITER, CALC}))
+    world = PlannedRestoreTest(new=frozenset({WRITER, CALC}))
     assert found(world, monkeypatch).finding is RehearsalFinding.RESTORED
     assert world.done[0] == "strict", "it was Flink who said so"
 
 
 @pytest.mark.parametrize("at", ["submit", "restore", "run"])
 def test_a_refused_restore_is_told_with_its_place(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = found(Pretended(new=RestoreRefused("StateMigrationException", at)), monkeypatch)
+    result = found(PlannedRestoreTest(new=RestoreRefused("StateMigrationException", at)), monkeypatch)
     assert (result.finding, result.at, result.reason) == (RehearsalFinding.REFUSED, at, "StateMigrationException")
 
 
 INCONCLUSIVE = {
-    "live job failed": (Pretended(state="FAILED"), "is FAILED"),
-    "source": (Pretended(check=CannotRehearse("s (mysql-cdc) cannot be read")), "mysql-cdc"),
-    "not planned": (Pretended(check=JobManagerError("no such column")), "old.sql cannot be planned: no such column"),
-    "no savepoint": (Pretended(unsaved=JobManagerError("disk full")), "disk full"),
-    "control refused": (Pretended(control=RestoreRefused("Cannot map", "submit")), "is it the script that job"),
-    "control drops": (Pretended(control=frozenset({WRITER, AGGREGATE})), r"does not take all .*GroupAggregate\[3\]"),
-    "control began empty": (Pretended(stored={"control": (SOURCE, OTHER)}), r"does not take all .*Rank\[3\]"),
-    "control is another query": (Pretended(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
-    "metadata unreadable": (Pretended(stored={"saved": None}), "savepoint directory readable"),
-    "neither log nor metadata": (Pretended(log=False, stored={"control": None}), "cannot be told"),
-    "new timed out": (Pretended(new=Inconclusive("the job did not come up")), "did not come up"),
-    "strict failed": (Pretended(new=frozenset({WRITER, CALC}), strict=Inconclusive("planner")), "planner"),
+    "live job failed": (PlannedRestoreTest(state="FAILED"), "is FAILED"),
+    "source": (PlannedRestoreTest(check=CannotRehearse("s (mysql-cdc) cannot be read")), "mysql-cdc"),
+    "not planned": (
+        PlannedRestoreTest(check=JobManagerError("no such column")),
+        "old.sql cannot be planned: no such column",
+    ),
+    "no savepoint": (PlannedRestoreTest(unsaved=JobManagerError("disk full")), "disk full"),
+    "control refused": (
+        PlannedRestoreTest(control=RestoreRefused("Cannot map", "submit")),
+        "is it the script that job",
+    ),
+    "control drops": (
+        PlannedRestoreTest(control=frozenset({WRITER, AGGREGATE})),
+        r"does not take all .*GroupAggregate\[3\]",
+    ),
+    "control began empty": (PlannedRestoreTest(stored={"control": (SOURCE, OTHER)}), r"does not take all .*Rank\[3\]"),
+    "control is another query": (PlannedRestoreTest(queries={CONTROL: (":TableSourceScan(t)",)}), "must be its script"),
+    "metadata unreadable": (PlannedRestoreTest(stored={"saved": None}), "savepoint directory readable"),
+    "neither log nor metadata": (PlannedRestoreTest(log=False, stored={"control": None}), "cannot be told"),
+    "new timed out": (PlannedRestoreTest(new=Inconclusive("the job did not come up")), "did not come up"),
+    "strict failed": (PlannedRestoreTest(new=frozenset({WRITER, CALC}), strict=Inconclusive("planner")), "planner"),
 }
 
 
@@ -251,7 +260,7 @@ def test_without_metadata_it_goes_as_far_as_flink_tells(monkeypatch: pytest.Monk
     """Where sinks keep no state, the log is enough; which operators hold state is not known then."""
     nothing: frozenset[StoredOperator] = frozenset()
     unreadable = {"saved": None, "control": None, "new": None}
-    result = found(Pretended(control=nothing, new=nothing, stored=unreadable), monkeypatch)
+    result = found(PlannedRestoreTest(control=nothing, new=nothing, stored=unreadable), monkeypatch)
     assert (result.finding, result.claimed, result.begun) == (RehearsalFinding.RESTORED, None, None)
     assert "no permission" in " ".join(result.basis)
 
@@ -259,21 +268,21 @@ def test_without_metadata_it_goes_as_far_as_flink_tells(monkeypatch: pytest.Monk
 def test_first_operators_are_named_by_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the savepoint stores no names, as with Flink 1.20."""
     nameless = tuple(replace(each, name="") for each in SAVED)
-    result = found(Pretended(stored={"saved": nameless}), monkeypatch)
+    result = found(PlannedRestoreTest(stored={"saved": nameless}), monkeypatch)
     assert [each.name for each in result.claimed or ()] == ["Source: s[1]", "GroupAggregate[3]"]
-    dropped = Pretended(stored={"saved": nameless}, control=frozenset({AGGREGATE, WRITER}))
+    dropped = PlannedRestoreTest(stored={"saved": nameless}, control=frozenset({AGGREGATE, WRITER}))
     assert "GroupAggregate[3]" in found(dropped, monkeypatch).reason
 
 
 def test_what_stays_behind_is_left_to_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Pretended(new=Unanswered("the Gateway did not answer"), left=("job x may still come up",))
+    world = PlannedRestoreTest(new=Unanswered("the Gateway did not answer"), left=("job x may still come up",))
     result = found(world, monkeypatch)
     assert (result.finding, result.left) == (RehearsalFinding.INCONCLUSIVE, ("job x may still come up",))
     assert world.done == [("cleaned", True, ["saved"]), "left to the watcher"]
 
 
 def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Pretended(new=KeyboardInterrupt())  # type: ignore[arg-type]
+    world = PlannedRestoreTest(new=KeyboardInterrupt())  # type: ignore[arg-type]
     monkeypatch.setattr(world, "restore", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         found(world, monkeypatch)
@@ -281,16 +290,16 @@ def test_interrupted_it_cleans_up_all_the_same(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_only_leftovers_of_this_job_are_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = Pretended(left_over=True)
+    world = PlannedRestoreTest(left_over=True)
     found(world, monkeypatch)
     assert [each for each in world.done if each[0] == "cancelled"] == [("cancelled", "left")]
 
 
 def test_wrong_input_is_refused_before_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeployRefused, match="knows no job"):
-        rehearse(Cluster(Pretended()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
+        rehearse(Cluster(PlannedRestoreTest()), "9" * 32, OLD_SIDE, NEW_SIDE)  # type: ignore[arg-type]
     with pytest.raises(ScriptRefused, match="makes no job"):
-        rehearse(Cluster(Pretended()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
+        rehearse(Cluster(PlannedRestoreTest()), LIVE, OLD_SIDE, Script("SET 'a' = 'b';", {}, "new.sql"))  # type: ignore[arg-type]
 
 
 def test_a_target_on_which_nothing_can_be_rehearsed_is_named_with_what_it_lacks() -> None:

@@ -32,8 +32,8 @@ from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.sources.offsets import decide
 from airflow_flinkcompat.deploy.sources.positions import PositionsUnknown, positions_of, specific_offsets
 from airflow_flinkcompat.deploy.target import Sources, SourceTable
+from tests.deploy.fake_cluster import FakeCluster, number_ids
 from tests.deploy.jobs import Side
-from tests.deploy.pretended import Pretended, number_ids
 
 SCRIPT = "CREATE TABLE s (a INT) WITH ('connector'='datagen'); CREATE TABLE k LIKE s; INSERT INTO k SELECT a FROM s;"
 V1, V2 = Side(SCRIPT), Side(f"{SCRIPT} -- 2")
@@ -225,11 +225,11 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path, "orders")
 
 
-def cluster(*sources: SourceTable) -> Pretended:
-    return Pretended(reads={side.script: Sources(sources) for side in (V1, V2)})
+def cluster(*sources: SourceTable) -> FakeCluster:
+    return FakeCluster(reads={side.script: Sources(sources) for side in (V1, V2)})
 
 
-def run(target: Pretended, ledger: Ledger, side: Side = V2, **more: Any) -> DeployedEntry:
+def run(target: FakeCluster, ledger: Ledger, side: Side = V2, **more: Any) -> DeployedEntry:
     head = ledger.head()
     given = {"checked_old_sha256": head.sha256 if head else None, "owner": None, "start_mode": "stateless", **more}
     options = Options(settle_seconds=0, start_timeout=0.02, submit_timeout=0.02)
@@ -342,7 +342,7 @@ def test_savepoints_out_of_reach_are_found_out_before_the_stop(ledger: Ledger) -
 
 
 def test_sources_nobody_can_name_begin_by_the_script_or_not_at_all(ledger: Ledger) -> None:
-    target = Pretended(reads={V1.script: Sources(unknown="the table 'x' is not understood")})
+    target = FakeCluster(reads={V1.script: Sources(unknown="the table 'x' is not understood")})
     with pytest.raises(DeployRefused, match="what the job reads is not known: the table 'x' is not understood"):
         run(target, ledger, V1, offsets="earliest")
     assert ledger.entries() == ()

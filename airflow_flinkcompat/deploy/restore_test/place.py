@@ -24,7 +24,7 @@ _ELASTIC = ("kubernetes.", "yarn.")
 
 
 @runtime_checkable
-class Stage(
+class RestoreTestTarget(
     Target,
     RestoreTests,
     LiveSavepoints,
@@ -55,13 +55,13 @@ class Cluster:
     location: TargetLocation = field(default_factory=TargetLocation)
 
     @property
-    def stage(self) -> Stage:
+    def restore_test_target(self) -> RestoreTestTarget:
         """The target, which can do all that a rehearsal needs.
 
         Raises:
             DeployRefused: It cannot; the message says what it lacks, and where to rehearse instead.
         """
-        if isinstance(self.target, Stage):
+        if isinstance(self.target, RestoreTestTarget):
             return self.target
         lacking = "; ".join(words for each, words in _LACKS.items() if not isinstance(self.target, each))
         raise DeployRefused(
@@ -70,7 +70,7 @@ class Cluster:
         )
 
 
-def missing_slots(target: Stage, needed: int) -> str:
+def missing_slots(target: RestoreTestTarget, needed: int) -> str:
     """Why ``needed`` slots are not free, in words; empty when they are, or when the cluster can grow."""
     slots = target.slots()
     if slots.free >= needed:

@@ -25,7 +25,7 @@ def number_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @dataclass
-class Pretended:
+class FakeCluster:
     """``fail`` names the call that fails; ``refuse`` is what it says to every script; ``before`` runs before a call."""
 
     version: str = "2.3.0"
@@ -48,7 +48,7 @@ class Pretended:
     refuse: DeployError | None = None
     before: dict[str, Callable[[], Any]] = field(default_factory=dict)
 
-    def __enter__(self) -> Pretended:
+    def __enter__(self) -> FakeCluster:
         return self
 
     def __exit__(self, *_error: object) -> None: ...
@@ -126,7 +126,7 @@ class Pretended:
     _stopped, _runs, last_checkpoint = JobManagerJobs._stopped, JobManagerJobs._runs, JobManagerJobs.last_checkpoint
 
     @property
-    def _jobmanager(self) -> Pretended:
+    def _jobmanager(self) -> FakeCluster:
         return self
 
     def stop_result(self, job_id: str, trigger_id: str) -> str | None:
