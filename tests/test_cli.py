@@ -1076,6 +1076,7 @@ def test_plans_sharpen_a_check(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert asked == [("old.sql", "new.sql", "the SQL Gateway at http://gateway:8083", "s3://plans")]
     assert result.code == 1
     assert "plan-differs" in {finding["rule"] for finding in report_of(result)["findings"]}
+    assert report_of(result)["migration"]["kept"] == "none"
     VALIDATOR.validate(report_of(result))
 
 

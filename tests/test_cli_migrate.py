@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import cli, migrate
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
@@ -18,7 +19,8 @@ from airflow_flinkcompat.state.compiled import read_plan
 FOLDER = Path(__file__).parent / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
 SWAPPED = FOLDER / "the-keys-of-a-group-aggregation-change-places"
-FILES = ("--savepoint", str(ADDED / "old"), "--template", str(ADDED / "template"))
+SAVEPOINT = ("--savepoint", str(ADDED / "old"))
+FILES = (*SAVEPOINT, "--template", str(ADDED / "template"))
 
 
 @pytest.fixture
@@ -71,8 +73,10 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --savepoint, --template and --to; or ask with --dry-run what would be kept"),
-        (("--savepoint", "s", "--to", "t"), "name --savepoint, --template and --to"),
+        ((), "name --savepoint and --to; or ask with --dry-run what would be kept"),
+        (("--savepoint", "s"), "name --savepoint and --to"),
+        (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
+        (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),
     ],
 )
@@ -98,12 +102,21 @@ def test_a_program(run: Callable[..., Result]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole command, with a SQL Gateway that it starts itself, over savepoints that a real Flink took."""
+    """The whole command, with a Flink that it starts itself for plans and template, over a savepoint of a real one."""
     monkeypatch.chdir(tmp_path)
     for side in ("old", "new"):
         script = (ADDED / f"{side}.sql").read_text("utf-8").replace("file://DATA", tmp_path.as_uri())
         Path(f"{side}.sql").write_text(script, "utf-8")
-    result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *FILES, "--to", "migrated"])
+    Path("orders").mkdir()
+    (Path("orders") / "rows.csv").write_text("not,read\n")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *SAVEPOINT, "--to", "migrated"])
     assert result.exit_code == 0, (result.output, result.exception)
     assert "PARTLY MIGRATABLE" in result.stdout
+    assert "starting new.sql on empty input for a template" in result.stderr
     assert read_metadata("migrated").operators
+    (kept,) = (tmp_path / "cache" / "templates").iterdir()
+    by_hand = {each.id: each.max_parallelism for each in read_metadata(str(ADDED / "template")).operators}
+    assert {each.id: each.max_parallelism for each in read_metadata(str(kept)).operators} == by_hand
+    again = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *SAVEPOINT, "--to", "again"])
+    assert (again.exit_code, "starting" in again.stderr) == (0, False)

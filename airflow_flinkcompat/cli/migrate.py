@@ -12,7 +12,9 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
+from airflow_flinkcompat.cli.templates import Place, template_of
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.planner import migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.sql import read_script
@@ -25,7 +27,11 @@ DROPPED = "dropped"
 @click.argument("old")
 @click.argument("new")
 @click.option("--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read.")
-@click.option("--template", metavar="URI", help="Canonical savepoint of the job of NEW before it had read anything.")
+@click.option(
+    "--template",
+    metavar="URI",
+    help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
+)
 @click.option("--to", "to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist.")
 @click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
 @click.option(
@@ -69,15 +75,17 @@ def migrate_command(
     Flink's planner compiles both scripts, and every state of the old job is carried, moved, rewritten field by field,
     dropped or impossible to keep. With --dry-run that is all, and no savepoint is needed.
 
-    The template is a savepoint that NEW took before it had read anything: start it on empty input with sinks of its
-    own, the same connectors and settings, and stop it with a canonical savepoint. Identities and serializers come from
-    it. The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
+    Identities and serializers come from a template, a savepoint that NEW took before it had read anything. Without
+    --template NEW is started on empty input, its sinks muted, and stopped at once: on the cluster of --gateway and
+    --jobmanager, else on a Flink started here; the template is kept for the next time.
+
+    The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
     savepoint or none, whenever the command is killed.
 
     Exit code 0: done, or with --dry-run migratable; 1: not migratable; 2: bad input.
     """
-    if not dry_run and not (savepoint and template and to):
-        raise InputError("name --savepoint, --template and --to; or ask with --dry-run what would be kept")
+    if not dry_run and not (savepoint and to):
+        raise InputError("name --savepoint and --to; or ask with --dry-run what would be kept")
     if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
         raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
     shared = parse_settings(settings)
@@ -98,26 +106,22 @@ def migrate_command(
         )
     (made,) = migrations(before, after, plans)
     _show(made, before, after, style)
-    refused = any(each.keep is Keep.IMPOSSIBLE for each in made.operators)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
-    if dropped and not refused and DROPPED not in accepted:
+    if dropped and not made.refused and DROPPED not in accepted:
         click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)
-    if refused or (dropped and DROPPED not in accepted):
+    if made.refused or (dropped and DROPPED not in accepted):
         sys.exit(1)
-    if savepoint and template and to and not dry_run:
-        _write(savepoint, template, to, made)
+    if savepoint and to and not dry_run:
+        _write(savepoint, template or template_of(after, savepoint, Place.of(target, gateway, jobmanager)), to, made)
 
 
 def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
-    from airflow_flinkcompat.migration.report import lines, to_dict
-
+    told = MigrationReport.of(migration)
     if style == "json":
-        click.echo(json.dumps(to_dict(migration), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(told.to_dict(), ensure_ascii=False, indent=2))
         return
-    headline, *rest = lines(migration)
-    click.echo(headline)
-    click.echo(f"{old.source} -> {new.source}, open-source Flink {new.version}")
-    click.echo("\n".join(rest))
+    click.echo(f"{told.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
+    click.echo("\n".join(told.lines()))
 
 
 def _write(savepoint: str, template: str, to: str, migration: Migration) -> None:

@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.deployable import UNENDED
 from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
@@ -35,6 +36,9 @@ _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",
     False: "take it from the environment: os.environ['NAME']",
 }
+_ONE_JOB = (
+    "what a rewritten savepoint would keep is told of scripts of one job each: put the INSERTs into one statement set"
+)
 _YIELDS_TO = {rule.code: rule.yields_to for rule in ALL if rule.yields_to}
 _OF_CHANGES = tuple(rule for rule in ALL if rule.level is not Level.UNCHANGED)
 TOO_DEEP = Finding(
@@ -108,6 +112,9 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
     except RecursionError:
         findings, sinks, entries = [TOO_DEEP], (), ()
     outcome = _roll_up(findings)
+    migrations: tuple[MigrationReport, ...] = ()
+    if explained is not None and outcome is Outcome.INCOMPATIBLE:
+        migrations = tuple(map(MigrationReport.of, explained.migrations))
     other = None
     if with_other_engine:
         name = next(name for name in ENGINES if name != change.engine)
@@ -130,11 +137,13 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
-        + (() if explained is None else explained.warnings),
+        + (() if explained is None else explained.warnings)
+        + ((_ONE_JOB,) if len(migrations) > 1 else ()),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
         sources=startup_positions(change.programs[1]),
+        migration=migrations[0] if len(migrations) == 1 else None,
     )
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 from airflow_flinkcompat.quick_init import quick_init
@@ -224,6 +225,7 @@ class Report:
     outcome for every sink of either side, of which ``outcome`` is the worst; ``operators`` every stateful operator.
     Both are empty in reports of earlier versions, and where the sides could not be paired. ``sources`` are the tables
     the proposed script reads, as far as it declares them, with where each begins when it is given no state.
+    ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
     """
 
     outcome: Outcome
@@ -240,6 +242,7 @@ class Report:
     sinks: tuple[tuple[str, Outcome], ...] = ()
     operators: tuple[OperatorReport, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
+    migration: MigrationReport | None = None
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
@@ -271,6 +274,7 @@ class Report:
             "new": {"sha256": self.new_sha256, "source": self.new_source},
             "other_engine": None if self.other is None else {"engine": self.other[0], "outcome": self.other[1].value},
             "warnings": list(self.warnings),
+            **({} if self.migration is None else {"migration": self.migration.to_dict()}),
         }
 
     @staticmethod
@@ -305,6 +309,7 @@ class Report:
                 sinks=tuple((row["sink"], Outcome(row["outcome"])) for row in data.get("sinks", ())),
                 operators=tuple(OperatorReport.from_dict(row) for row in data.get("operators", ())),
                 sources=tuple((row["table"], row["begins"]) for row in data.get("sources", ())),
+                migration=MigrationReport.from_dict(data["migration"]) if "migration" in data else None,
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

@@ -93,7 +93,7 @@ class OperatorMigration:
 
 
 class Kept(StrEnum):
-    """How much a migration keeps."""
+    """How much a migration keeps; none also where no savepoint is written, as a state cannot be kept."""
 
     WHOLE = "whole"
     PARTIAL = "partial"
@@ -107,8 +107,19 @@ class Migration:
     operators: tuple[OperatorMigration, ...]
 
     @property
+    def refused(self) -> bool:
+        """Whether no savepoint is written: a state cannot be kept, or what a sink has not committed would be lost."""
+        return any(
+            each.keep is Keep.IMPOSSIBLE
+            or (each.keep is Keep.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
+            for each in self.operators
+        )
+
+    @property
     def kept(self) -> Kept:
         """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept."""
+        if self.refused:
+            return Kept.NONE
         if all(each.keeps and not each.begun and not each.lost for each in self.operators):
             return Kept.WHOLE
         stateful = [each for each in self.operators if each.old and each.old.kind is StateKind.OPERATOR]

@@ -120,7 +120,7 @@ class FakeTarget:
         self.server.answered("start", request_id, SubmissionUnknown)
         return Operation(Verb.START, request_id, self.server.starts[request_id])
 
-    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+    def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
         """No table is real here, so nothing needs a stand-in."""
         prepare_job(job)
         return FakeRestoreTest(self, job)
@@ -197,7 +197,7 @@ class FakeRestoreTest:
     target: FakeTarget
     job: JobSpec
 
-    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+    def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Run the job under the name; of what it does not claim nothing is known here."""
         started = self.target.start(self.job, Start(savepoint), request_id)
         assert started.job is not None

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.migration import (
     MigrationUnsound,
     NotMigratable,
@@ -18,7 +19,6 @@ from airflow_flinkcompat.migration import (
     verify,
     write_migrated,
 )
-from airflow_flinkcompat.migration.report import lines, to_dict
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,
@@ -63,8 +63,9 @@ def test_what_is_written_is_a_savepoint_of_the_new_job(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_kept_is_said(name: str, snapshot: SnapshotAssertion) -> None:
     made = change(name)
-    assert "\n".join(lines(made)) == snapshot
-    assert json.loads(json.dumps(to_dict(made)))["kept"] == made.kept.value
+    told = MigrationReport.of(made)
+    assert "\n".join([told.headline, *told.lines()]) == snapshot
+    assert MigrationReport.from_dict(json.loads(json.dumps(told.to_dict()))) == told
 
 
 @pytest.mark.parametrize("name", TAKEN[::6])

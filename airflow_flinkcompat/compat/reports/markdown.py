@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
@@ -88,6 +89,8 @@ def _blocks(report: Report, known: Circumstances = NOTHING_KNOWN) -> list[list[s
         lines = [f"* `{f.rule}`, {f.outcome.value}: {_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
         blocks.append(["### Also seen, but decided by the above", "", *lines])
+    if report.migration is not None:
+        blocks.append(list(_migration(report.migration)))
     todo = ["### What to do next", ""]
     for number, step in enumerate(steps(report, known), start=1):
         todo += [f"{number}\\. {_words(step.text)}", ""]
@@ -144,6 +147,14 @@ def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
     reason = f" ({finding.reason.value})" if finding.reason is not None else ""
     yield from (f"Basis: {_words(basis_label(finding))}{reason}. Page: {_page(finding.rule)}", "")
+
+
+def _migration(migration: MigrationReport) -> Iterator[str]:
+    yield from (f"### {migration.headline}", "")
+    yield from ("| operator | its state | keeps | begins now | gone |", "|---|---|---|---|---|")
+    for each in migration.operators:
+        metrics = (", ".join(map(_code, found)) for found in (each.keeps, each.begins, each.gone))
+        yield f"| {' | '.join((_code(each.operator), _words(each.state), *metrics))} |"
 
 
 def _page(code: str) -> str:

@@ -90,6 +90,9 @@ def _blocks(report: Report, width: int, known: Circumstances) -> list[list[str]]
     blocks += [list(_section(section, width)) for section in sections(report)]
     if seen := _overruled(report, width):
         blocks.append(seen)
+    if report.migration is not None:
+        told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
+        blocks.append([report.migration.headline, *told])
     todo = ["What to do next"]
     for number, step in enumerate(steps(report, known), start=1):
         todo += _wrapped(format_inline(step.text), width, f"  {number}. ", "     ")

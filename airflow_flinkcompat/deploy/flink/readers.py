@@ -6,7 +6,7 @@ A connector that is not listed is not known to admit one: nothing is started the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 PRIVATE = "{private}"
 """Stands in an option for a name of the rehearsal's own."""
@@ -14,18 +14,26 @@ PRIVATE = "{private}"
 
 @dataclass(frozen=True)
 class SecondReader:
-    """A connector that admits one. ``options`` replace those of the table; ``forbidden`` options would share."""
+    """A connector that admits one.
+
+    ``options`` replace those of the table; ``forbidden`` options would share; by ``empty`` ones it reads nothing of
+    what stands there already, and does not end.
+    """
 
     options: Mapping[str, str] = field(default_factory=dict)
     forbidden: tuple[str, ...] = ()
+    empty: Mapping[str, str] = field(default_factory=dict)
 
-    def own_options(self, private: str) -> dict[str, str]:
-        return {key: value.replace(PRIVATE, private) for key, value in self.options.items()}
+    def own_options(self, private: str, *, empty: bool = False) -> dict[str, str]:
+        given = {**self.options, **self.empty} if empty else self.options
+        return {key: value.replace(PRIVATE, private) for key, value in given.items()}
 
 
 _ALONE = SecondReader()
+# No path fits the pattern.
+_FILES = SecondReader(empty={"source.path.regex-pattern": "(?!)", "source.monitor-interval": "1 h"})
 # Partitions are assigned, not subscribed to, so a group is only where positions are committed to.
-_KAFKA = SecondReader(
+_UPSERT_KAFKA = SecondReader(
     {
         "properties.group.id": PRIVATE,
         "properties.client.id.prefix": PRIVATE,
@@ -33,13 +41,14 @@ _KAFKA = SecondReader(
         "properties.enable.auto.commit": "false",
     }
 )
+_KAFKA = replace(_UPSERT_KAFKA, empty={"scan.startup.mode": "latest-offset", "scan.bounded.mode": "unbounded"})
 
 ADMITTED: Mapping[str, SecondReader] = {
-    "filesystem": _ALONE,
+    "filesystem": _FILES,
     "datagen": _ALONE,
     "faker": _ALONE,
     "kafka": _KAFKA,
-    "upsert-kafka": _KAFKA,
+    "upsert-kafka": _UPSERT_KAFKA,
     "jdbc": _ALONE,
     "iceberg": _ALONE,
     # Snapshots are kept for a consumer id.

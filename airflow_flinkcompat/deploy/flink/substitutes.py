@@ -79,15 +79,19 @@ class Substitutes:
                     f"source {path[2]} ({connector}) would share {', '.join(shared)} with the live job"
                 )
 
-    def put(self, tables: Tables) -> None:
-        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse."""
+    def put(self, tables: Tables, *, empty: bool = False) -> None:
+        """Shadow every sink, and every source that needs options of its own. Raises CannotRehearse.
+
+        ``empty``: sources read nothing of what stands there already, where their connectors can.
+        """
         for path in tables.sinks:
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))
             with _understood():
                 shadow(self._session, path, sink_ddl(declared), temporary=temporary)
         for path in tables.sources:
-            if own := ADMITTED[options_of(self._declaration(path))["connector"]].own_options(self._private):
+            reader = ADMITTED[options_of(self._declaration(path))["connector"]]
+            if own := reader.own_options(self._private, empty=empty):
                 with _understood():
                     overlay(self._session, path, own, self._private)
 

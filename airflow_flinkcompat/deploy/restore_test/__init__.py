@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
     from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
     from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, abandon, rehearse
+    from airflow_flinkcompat.deploy.restore_test.template import take_template
     from airflow_flinkcompat.model import RehearsalFinding
 
 _HOMES = {
@@ -23,10 +24,21 @@ _HOMES = {
     ".restoring": ("Timeouts",),
     ".sequence": ("RehearsalOptions", "abandon", "rehearse"),
     ".place": ("Cluster",),
+    ".template": ("take_template",),
     "airflow_flinkcompat.model": ("RehearsalFinding",),
 }
 
-__all__ = ["Cluster", "Paused", "Rehearsal", "RehearsalFinding", "RehearsalOptions", "Timeouts", "abandon", "rehearse"]
+__all__ = [
+    "Cluster",
+    "Paused",
+    "Rehearsal",
+    "RehearsalFinding",
+    "RehearsalOptions",
+    "Timeouts",
+    "abandon",
+    "rehearse",
+    "take_template",
+]
 
 
 if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name

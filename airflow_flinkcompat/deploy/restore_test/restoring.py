@@ -101,26 +101,28 @@ class Runner:
         self._timeouts = timeouts
         self._journal = journal
 
-    def check(self, version: Version) -> Checked:
+    def check(self, version: Version, *, empty: bool = False) -> Checked:
         """The version, found to be able to run beside the live job. Starts nothing.
 
+        ``empty``: its sources read nothing of what stands there already, where they can.
         Raises CannotRehearse, and TargetError where Flink does not take the script.
         """
         job = JobSpec(version.script, version.settings, source=version.source)
-        return Checked(version, self._target.restore_test(job, self._private))
+        return Checked(version, self._target.restore_test(job, self._private, empty=empty))
 
     def restore(
         self,
         watcher: Watcher,
         checked: Checked,
         name: str,
-        savepoint: Snapshot,
+        savepoint: Snapshot | None,
         directory: str | None,
         *,
         ignore: bool = True,
     ) -> Restored:
         """Run the script from ``savepoint`` until every task has restored and its own savepoint is complete.
 
+        ``savepoint`` None: it begins without state.
         ``ignore``: whether state that the program has no operator for is left aside.
 
         Raises RestoreRefused, Inconclusive, Waiting.
@@ -166,7 +168,7 @@ class Runner:
         """
         self._target.cancel(JobRef(self._submit(watcher, checked, name, savepoint, ignore=False)))
 
-    def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot, ignore: bool) -> str:
+    def _submit(self, watcher: Watcher, checked: Checked, name: str, savepoint: Snapshot | None, ignore: bool) -> str:
         """The job, whose start the watcher knows before there is one. Raises RestoreRefused and Inconclusive."""
         start = Operation(Verb.START, new_id())
         watcher.announce(start)

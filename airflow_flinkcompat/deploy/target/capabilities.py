@@ -301,12 +301,12 @@ class RestoreObservations(Protocol):
 class RestoreTest(Protocol):
     """A job that may be restored beside the live one: what both would share has stand-ins."""
 
-    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
-        """Start the job from a savepoint, so that nothing outlives it and no failure is retried.
+    def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+        """Start the job, so that nothing outlives it and no failure is retried.
 
         Args:
             name: The name of the job.
-            savepoint: The state it is given, which it does not own.
+            savepoint: The state it is given, which it does not own; None: none.
             request_id: 32 hexadecimal digits, written down before.
             ignore_unclaimed: Whether state that it has no operator for is left aside; else it is refused.
 
@@ -323,12 +323,13 @@ class RestoreTest(Protocol):
 class RestoreTests(Protocol):
     """A target that restores a script beside the live job without touching what both would share."""
 
-    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+    def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
         """Find stand-ins for the sinks of a job, and for what its sources would share; nothing is started.
 
         Args:
             job: The job.
             private: Names what the test has of its own, a consumer group, say.
+            empty: Whether its sources read nothing of what stands there already, where their connectors can.
 
         Returns:
             The job as it may be started, any number of times.

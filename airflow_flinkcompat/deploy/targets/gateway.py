@@ -141,7 +141,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
         return self._submitted(job, prepared, set_up, state_options(start), request_id)
 
-    def restore_test(self, job: JobSpec, private: str) -> RestoreTest:
+    def restore_test(self, job: JobSpec, private: str, *, empty: bool = False) -> RestoreTest:
         """Temporary tables shadow what both jobs would share, in the sessions of the test alone."""
         prepared = prepare_job(job)
         with self._gateway.session(self._runner.settings(job.settings)) as session:
@@ -151,7 +151,7 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
         def set_up(session: Session) -> None:
             self._run_setup(session, prepared)
-            Substitutes(session, private).put(tables)
+            Substitutes(session, private).put(tables, empty=empty)
 
         return _SessionRestoreTest(partial(self._submitted, job, prepared, set_up))
 
@@ -226,7 +226,7 @@ class _SessionRestoreTest:
 
     submit: Callable[[Mapping[str, str], str], Operation]
 
-    def start(self, name: str, savepoint: Snapshot, request_id: str, *, ignore_unclaimed: bool) -> Operation:
+    def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Submit the job with its options, all explicit."""
         options = {
             **state_options(Start(savepoint)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,13 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
 from airflow_flinkcompat.compat.pages import judged
+from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
 from airflow_flinkcompat.compat.rule import PlanCover, Rule
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.migration import Kept
 from tests.nightly import mostly_slow
 
 TABLES = """\
@@ -287,3 +291,50 @@ def test_a_program_is_started_by_flinks_own_client(query: str, commands: list[st
     assert len(given) == len(commands)
     assert all(line.startswith(start) for line, start in zip(given, commands, strict=True)), given
     assert "source_offsets" not in "".join(step.text for step in told)
+
+
+MIGRATIONS = Path(__file__).parents[2] / "fixtures" / "migrations"
+
+
+def planned(case: str) -> tuple[Side, Side, Plans]:
+    """Both sides of a migration's fixture, and their plans."""
+    folder = MIGRATIONS / case
+    texts = [[(folder / f"{side}.{kind}").read_text("utf-8") for side in ("old", "new")] for kind in ("sql", "json")]
+    old, new = (Side(text, engine="flink") for text in texts[0])
+    plans = [(read_plan(text),) for text in texts[1]]
+    return old, new, (plans[0], plans[1])
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown])
+@pytest.mark.parametrize(
+    ("case", "kept"),
+    [
+        ("a-metric-is-added-to-a-tumbling-window", Kept.PARTIAL),
+        ("the-keys-of-a-group-aggregation-change-places", Kept.WHOLE),
+    ],
+)
+def test_what_a_rewritten_savepoint_would_keep(
+    case: str, kept: Kept, render: Callable[[Report], str], snapshot: SnapshotAssertion
+) -> None:
+    old, new, plans = planned(case)
+    report = check(old, new, plans=plans)
+    assert report.migration is not None
+    assert report.migration.kept is kept
+    page = render(report)
+    begin = page.index(report.migration.headline)
+    assert page[begin : page.index("What to do next")] == snapshot
+    assert Report.from_dict(report.to_dict()) == report
+
+
+def test_nothing_is_said_of_a_migration_without_plans_or_need() -> None:
+    old, new, plans = planned("a-metric-is-added-to-a-tumbling-window")
+    assert check(old, new).migration is None
+    assert "migration" not in check(old, new).to_dict()
+    assert check(old, old, plans=(plans[0], plans[0])).migration is None
+
+
+def test_of_several_jobs_a_migration_is_not_told() -> None:
+    old, new, plans = planned("a-metric-is-added-to-a-tumbling-window")
+    report = check(old, new, plans=((*plans[0], *plans[0]), (*plans[1], *plans[1])))
+    assert report.migration is None
+    assert len([warning for warning in report.warnings if "scripts of one job each" in warning]) == 1

@@ -103,6 +103,9 @@ def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
     assert session.told == []
     stand_ins.put(tables)
     assert session.told == snapshot
+    session.told.clear()
+    stand_ins.put(tables, empty=True)
+    assert session.told == snapshot(name="on empty input")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""The template of a state migration: taken of the new script once, and kept for the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from airflow_flinkcompat.cli.targets import location
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy.restore_test import Cluster
+
+_REMEDY = "or take one by hand and name it: --template"
+_MAX_PARALLELISM = "pipeline.max-parallelism"
+_TARGET = "sql-gateway"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where templates are taken: a target with its addresses; ``target`` None: a Flink started here for it."""
+
+    target: str | None
+    gateway: str | None
+    jobmanager: str | None
+
+    @classmethod
+    def of(cls, target: str | None, gateway: str | None, jobmanager: str | None) -> Place:
+        """Raises :class:`InputError` where a SQL Gateway is named without the JobManager behind it."""
+        if target is None and gateway and not jobmanager:
+            raise InputError(f"name --jobmanager too, where the template is taken, {_REMEDY}")
+        return cls(target or (_TARGET if gateway else None), gateway, jobmanager)
+
+
+def template_of(new: Side, savepoint: str, place: Place) -> str:
+    """A savepoint that the new script took before it had read anything, of the cache where one is kept there.
+
+    Args:
+        new: The script with its settings and catalog.
+        savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism.
+        place: Where to take it.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        InputError: It cannot be taken.
+    """
+    from airflow_flinkcompat.caching import cache_directory
+    from airflow_flinkcompat.deploy import DeployError
+    from airflow_flinkcompat.deploy.restore_test import take_template
+
+    side = replace(
+        new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
+    )
+    if place.target is None:
+        side = replace(side, settings={**_limit(savepoint), **side.settings})
+    kept = cache_directory() / "templates"
+    part = kept / f".{uuid.uuid4().hex}"
+    try:
+        with ExitStack() as stack:
+            cluster = None if place.target is None else stack.enter_context(_opened(place))
+            folder = kept / _digest(side, place, {} if cluster is None else _options(cluster))
+            if folder.exists():
+                return str(folder)
+            cluster = cluster or stack.enter_context(_opened(place))
+            take_template(cluster, side, part, lambda line: click.echo(mask_secrets(line), err=True))
+            part.rename(folder)
+            return str(folder)
+    except DeployError as error:
+        raise InputError(f"no template could be taken: {error}; {_REMEDY}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[Cluster]:
+    from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.local_flink import LocalFlink
+
+    with ExitStack() as stack:
+        target, gateway, jobmanager = place.target, place.gateway, place.jobmanager
+        if target is None:
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="flinkcompat-template-"))
+            flink = stack.enter_context(LocalFlink(work))
+            target, gateway, jobmanager = _TARGET, flink.gateway_url, flink.jobmanager_url
+        where = location(target, gateway, jobmanager)
+        yield Cluster(stack.enter_context(where.open()), where)
+
+
+def _limit(savepoint: str) -> Mapping[str, str]:
+    """The setting by which a job has the maximum parallelism of a savepoint, which Flink keeps unless it is set."""
+    from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+    from airflow_flinkcompat.savepoint.store import read_metadata
+
+    try:
+        found = {each.max_parallelism for each in read_metadata(savepoint).operators if each.has_state}
+    except SavepointUnreadable as error:
+        raise InputError(str(error)) from None
+    return {_MAX_PARALLELISM: str(*found)} if len(found) == 1 else {}
+
+
+def _options(cluster: Cluster) -> Mapping[str, str]:
+    from airflow_flinkcompat.deploy.target import ClusterOptions
+
+    return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
+
+
+def _digest(side: Side, place: Place, options: Mapping[str, str]) -> str:
+    """What a template depends on: script, settings, version, and the cluster with its options."""
+    parts = [side.digest(), side.version, place.target, place.gateway, place.jobmanager, sorted(options.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

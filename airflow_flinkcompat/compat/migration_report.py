@@ -1,0 +1,166 @@
+"""What a rewritten savepoint keeps, as a report says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.migration import Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.model import StateKind
+
+_HEADLINES = {
+    Kept.WHOLE: "MIGRATABLE: a rewritten savepoint keeps all of the state",
+    Kept.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
+    Kept.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
+}
+_KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
+_DEFAULT = "`default_catalog`.`default_database`."
+
+
+@dataclass(frozen=True)
+class MigratedOperator:
+    """What a migration does with the state of one operator.
+
+    Attributes:
+        operator: A source or sink with its table, any other operator in the words of Flink's plans.
+        keep: What becomes of its state.
+        reason: Why, as a clause.
+        keeps: The metrics that go on, in SQL's words.
+        begins: Those that begin now.
+        gone: Those that nothing keeps.
+    """
+
+    operator: str
+    keep: Keep
+    reason: str
+    keeps: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, line: OperatorMigration) -> MigratedOperator:
+        """What the line of a migration says.
+
+        Args:
+            line: What becomes of an operator's state.
+
+        Returns:
+            The same, for a reader.
+        """
+        return cls(_name(line), line.keep, line.reason, _kept(line), line.begun, line.lost)
+
+    @property
+    def state(self) -> str:
+        """What becomes of the state, with its reason where nothing goes on."""
+        return f"{self.keep}: {self.reason}" if self.keep in (Keep.IMPOSSIBLE, Keep.BEGINS, Keep.DROPPED) else self.keep
+
+
+@dataclass(frozen=True)
+class MigrationReport:
+    """What a rewritten savepoint keeps of a job's state: how much, and a line for each operator."""
+
+    kept: Kept
+    operators: tuple[MigratedOperator, ...]
+
+    @classmethod
+    def of(cls, migration: Migration) -> MigrationReport:
+        """What a migration keeps.
+
+        Args:
+            migration: What becomes of each state of a job.
+
+        Returns:
+            The same, for a reader.
+        """
+        return cls(migration.kept, tuple(map(MigratedOperator.of, migration.operators)))
+
+    @property
+    def headline(self) -> str:
+        """How much is kept, in a sentence that begins with its word in capitals."""
+        return _HEADLINES[self.kept]
+
+    def lines(self) -> Iterator[str]:
+        """What is kept, in words.
+
+        Yields:
+            For each operator a line, and lines for what of it goes on, begins now, and is gone.
+        """
+        for each in self.operators:
+            yield f"  {each.operator}: {each.state}"
+            for word, metrics in (("keeps", each.keeps), ("begins now", each.begins), ("gone", each.gone)):
+                if metrics:
+                    yield f"    {word:<10} {', '.join(metrics)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.
+
+        Returns:
+            ``kept`` (``whole``, ``partial``, ``none``) and ``operators``, each with ``operator``, ``state``,
+            ``reason`` and the lists ``keeps``, ``begins`` and ``gone``.
+        """
+        return {
+            "kept": self.kept.value,
+            "operators": [
+                {
+                    "operator": mask_secrets(each.operator),
+                    "state": each.keep.value,
+                    "reason": each.reason,
+                    "keeps": [mask_secrets(metric) for metric in each.keeps],
+                    "begins": [mask_secrets(metric) for metric in each.begins],
+                    "gone": [mask_secrets(metric) for metric in each.gone],
+                }
+                for each in self.operators
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MigrationReport:
+        """The report that :meth:`to_dict` wrote.
+
+        Args:
+            data: It as JSON values.
+
+        Returns:
+            The report.
+
+        Raises:
+            KeyError: A field is missing.
+            ValueError: A value is not known.
+        """
+        rows = (
+            MigratedOperator(
+                row["operator"],
+                Keep(row["state"]),
+                row["reason"],
+                *(tuple(row[part]) for part in ("keeps", "begins", "gone")),
+            )
+            for row in data["operators"]
+        )
+        return cls(Kept(data["kept"]), tuple(rows))
+
+
+def _name(line: OperatorMigration) -> str:
+    spec = line.new or line.old
+    assert spec is not None
+    if spec.kind is StateKind.OPERATOR:
+        return spec.name
+    return f"{_KINDS[spec.kind]} {spec.name.removeprefix(_DEFAULT).replace('`', '')}"
+
+
+def _kept(line: OperatorMigration) -> tuple[str, ...]:
+    """The metrics that go on, in SQL's words, of an operator whose fields are known."""
+    if line.keep is Keep.REWRITTEN:
+        found = (
+            field.words
+            for state in line.states
+            for field, source in zip(state.new.value.fields, state.fields, strict=True)
+            if source is not None
+        )
+        return tuple(each for each in dict.fromkeys(found) if each and each not in line.begun)
+    if line.keep in (Keep.CARRIED, Keep.MOVED) and line.new is not None and isinstance(line.new.layout, StateLayout):
+        found = (field.words for state in line.new.layout.states for field in state.value.fields)
+        return tuple(each for each in dict.fromkeys(found) if each)
+    return ()
