@@ -12,7 +12,7 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
-from airflow_flinkcompat.cli.templates import Place, template_of
+from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.planner import migrations
@@ -112,7 +112,7 @@ def migrate_command(
     if made.refused or (dropped and DROPPED not in accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
-        _write(savepoint, template or template_of(after, savepoint, Place.of(target, gateway, jobmanager)), to, made)
+        _write(savepoint, template or template_of(after, savepoint, place_of(target, gateway, jobmanager)), to, made)
 
 
 def _show(migration: Migration, old: Side, new: Side, style: str) -> None:

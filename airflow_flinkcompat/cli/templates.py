@@ -9,7 +9,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -21,35 +21,41 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test import Cluster
+    from airflow_flinkcompat.deploy.targets import TargetLocation
 
 _REMEDY = "or take one by hand and name it: --template"
 _MAX_PARALLELISM = "pipeline.max-parallelism"
 _TARGET = "sql-gateway"
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where templates are taken: a target with its addresses; ``target`` None: a Flink started here for it."""
+def place_of(target: str | None, gateway: str | None, jobmanager: str | None) -> TargetLocation | None:
+    """Where templates are taken.
 
-    target: str | None
-    gateway: str | None
-    jobmanager: str | None
+    Args:
+        target: The name of a target.
+        gateway: The URL of a SQL Gateway.
+        jobmanager: The URL of the JobManager behind it.
 
-    @classmethod
-    def of(cls, target: str | None, gateway: str | None, jobmanager: str | None) -> Place:
-        """Raises :class:`InputError` where a SQL Gateway is named without the JobManager behind it."""
-        if target is None and gateway and not jobmanager:
-            raise InputError(f"name --jobmanager too, where the template is taken, {_REMEDY}")
-        return cls(target or (_TARGET if gateway else None), gateway, jobmanager)
+    Returns:
+        The target; None: a Flink started here for it.
+
+    Raises:
+        InputError: A SQL Gateway is named without the JobManager behind it.
+    """
+    if target is None and gateway is None:
+        return None
+    if target is None and jobmanager is None:
+        raise InputError(f"name --jobmanager too, where the template is taken, {_REMEDY}")
+    return location(target or _TARGET, gateway, jobmanager)
 
 
-def template_of(new: Side, savepoint: str, place: Place) -> str:
+def template_of(new: Side, savepoint: str, place: TargetLocation | None) -> str:
     """A savepoint that the new script took before it had read anything, of the cache where one is kept there.
 
     Args:
         new: The script with its settings and catalog.
         savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism.
-        place: Where to take it.
+        place: Where to take it; None: on a Flink started here.
 
     Returns:
         Its folder.
@@ -64,13 +70,13 @@ def template_of(new: Side, savepoint: str, place: Place) -> str:
     side = replace(
         new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
     )
-    if place.target is None:
+    if place is None:
         side = replace(side, settings={**_limit(savepoint), **side.settings})
     kept = cache_directory() / "templates"
     part = kept / f".{uuid.uuid4().hex}"
     try:
         with ExitStack() as stack:
-            cluster = None if place.target is None else stack.enter_context(_opened(place))
+            cluster = None if place is None else stack.enter_context(_opened(place))
             folder = kept / _digest(side, place, {} if cluster is None else _options(cluster))
             if folder.exists():
                 return str(folder)
@@ -85,18 +91,16 @@ def template_of(new: Side, savepoint: str, place: Place) -> str:
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[Cluster]:
+def _opened(place: TargetLocation | None) -> Iterator[Cluster]:
     from airflow_flinkcompat.deploy.restore_test import Cluster
     from airflow_flinkcompat.local_flink import LocalFlink
 
     with ExitStack() as stack:
-        target, gateway, jobmanager = place.target, place.gateway, place.jobmanager
-        if target is None:
+        if place is None:
             work = stack.enter_context(tempfile.TemporaryDirectory(prefix="flinkcompat-template-"))
             flink = stack.enter_context(LocalFlink(work))
-            target, gateway, jobmanager = _TARGET, flink.gateway_url, flink.jobmanager_url
-        where = location(target, gateway, jobmanager)
-        yield Cluster(stack.enter_context(where.open()), where)
+            place = location(_TARGET, flink.gateway_url, flink.jobmanager_url)
+        yield Cluster(stack.enter_context(place.open()), place)
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:
@@ -117,7 +121,8 @@ def _options(cluster: Cluster) -> Mapping[str, str]:
     return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
 
 
-def _digest(side: Side, place: Place, options: Mapping[str, str]) -> str:
+def _digest(side: Side, place: TargetLocation | None, options: Mapping[str, str]) -> str:
     """What a template depends on: script, settings, version, and the cluster with its options."""
-    parts = [side.digest(), side.version, place.target, place.gateway, place.jobmanager, sorted(options.items())]
+    where = None if place is None else [place.target, sorted(place.addresses.items())]
+    parts = [side.digest(), side.version, where, sorted(options.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
