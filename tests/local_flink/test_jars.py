@@ -35,7 +35,7 @@ def server() -> Iterator[http.server.ThreadingHTTPServer]:
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.requests = 0  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
 

@@ -138,7 +138,7 @@ _CALLS: list[tuple[str, str]] = []
 def cluster() -> Iterator[str]:
     _CALLS.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Cluster)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
