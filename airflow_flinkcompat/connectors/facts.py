@@ -208,6 +208,7 @@ class SinkFacts:
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         updates: Whether it takes results that change without a primary key.
         primary_key: What Flink refuses its table for where that declares no primary key.
+        by_table_name: Whether the ids of operators that keep something are made of the table's name.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that says so.
@@ -219,6 +220,7 @@ class SinkFacts:
     upserts: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
     primary_key: KeyDemand = KeyDemand.NOT_KNOWN
+    by_table_name: bool = False
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""

@@ -90,13 +90,14 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """An asynchronous lookup that hands on other columns was restored right; nothing else above one was measured."""
+    """A lookup that hands on other columns was restored right; nothing else above an asynchronous one was measured."""
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
     tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin)]
     modes = {lookups.mode(*each) for each in tops}
     same = pair.old.segment.filters == pair.new.segment.filters and _bare(pair)
-    sure = modes == {LookupMode.SYNCHRONOUS} or (modes == {LookupMode.ASYNCHRONOUS} and same)
-    return len(tops) == 2 and sure
+    paired = [each for each in pair.operators if lookups.is_lookup(each.new)]
+    alike = len(modes) == 1 and all(map(lookups.possible_modes, paired))  # the same on both sides, whichever it is
+    return len(tops) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same))
 
 
 def _over(pair: PipelinePair) -> bool:

@@ -6,10 +6,20 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, measured
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    measured,
+    together,
+)
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
 from airflow_flinkcompat.model import Basis, Outcome, Reason
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Source
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators
+from airflow_flinkcompat.plan.origins import Leaf
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
 RESOLVED = Verdict(
@@ -36,7 +46,8 @@ def on_vvr(pair: OperatorPair) -> Verdict:
 IN_ORDER = ("al-stateless-idle-inner", "al-stateless-idle-where", "al-stateless-idle-lookup-column")
 """Parts an asynchronous lookup was restored right with when they changed."""
 SYNCHRONOUS = ("lj-key-othercol", "lj-where-add", "lj-dim-renamed")
-NOT_QUEUED = frozenset({"join", "filters of input 1", "row of input 2"})
+NOT_QUEUED = frozenset({"join", "keys", "filters of input 1", "row of input 2"})
+"""Parts that the queue of an asynchronous lookup does not hold: the rows that wait, as they came in."""
 
 
 def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
@@ -44,7 +55,14 @@ def on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
 
 
 def _on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
-    modes = lookups.modes(pair)
+    possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
+    found = [_in_modes(pair, difference, modes) for modes in possible]
+    if len({each.outcome for each in found}) != 1:
+        return unmeasured(MAY_WAIT)
+    return together(found)
+
+
+def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:
     both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
     if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
@@ -54,12 +72,24 @@ def _on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
         return unmeasured("only lookups from a source were measured")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unmeasured(MAY_WAIT)
-    if both_asynchronous and difference.part not in NOT_QUEUED:
+    if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
+        return unmeasured("rows that wait for another lookup may hold columns of this one")
+    if both_asynchronous and (difference.part not in NOT_QUEUED or _computes_keys(pair)):
         return unmeasured("rows that wait for an answer of an asynchronous lookup would be read otherwise")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:
         return unmeasured(moved)
     return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
+
+
+def _queries(pair: OperatorPair) -> tuple[Output, Output]:
+    return pair.pipeline.old, pair.pipeline.new
+
+
+def _computes_keys(pair: OperatorPair) -> bool:
+    """Whether a key is computed of the rows that come in: it is then one more column of what waits."""
+    sides = (side for side in (pair.old, pair.new) if isinstance(side, JoinOperator))
+    return any(not isinstance(key, Leaf) for side in sides for key, _ in side.keys)
 
 
 def _same_types(pair: OperatorPair, difference: Difference) -> bool:

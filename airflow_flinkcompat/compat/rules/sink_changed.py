@@ -1,5 +1,6 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -19,7 +20,7 @@ from airflow_flinkcompat.compat.rule import (
 )
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 
 IGNORE = "table.optimizer.state-compatibility.ignore-sink"
 CHECKED = Verdict(
@@ -46,6 +47,10 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     connector = sinks.connectors(pair)[0]
     if len(tables) < 2:
         return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
+    facts = connectors.sink(connector)
+    if facts.by_table_name and len({table.path[-1] for table in tables}) > 1:
+        return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: those of the new table find no state",
+                       consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
     before, after = map(table_parts, tables)
     options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
     if connector in RENAMED:

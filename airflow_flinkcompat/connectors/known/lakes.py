@@ -117,9 +117,10 @@ CONNECTORS = (
         SinkFacts(
             state=SinkState.TRANSACTIONS,
             upserts=Known.YES,
+            by_table_name=True,
             options=facts(Effect.TARGET, _HUDI, "path", says=_PENDING),
-            document="HoodieTableSink, Pipelines (1.0): writers with what they have not committed, operators whose ids "
-            "are made of the table's name",
+            document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with what they have not committed, operators "
+            "whose ids are made of the table's name (opUID)",
         ),
     ),
     ConnectorFacts(

@@ -76,6 +76,37 @@ def modes(pair: OperatorPair) -> tuple[LookupMode, LookupMode]:
     return mode(pair.old, pipeline.old, pipeline.old_program), mode(pair.new, pipeline.new, pipeline.new_program)
 
 
+def possible_modes(pair: OperatorPair) -> tuple[tuple[LookupMode, LookupMode], ...]:
+    """How a lookup join may ask before and after, where that is not told.
+
+    What decides, be it synchronous or not, is the connector: one of which nothing is said asks in the same way on both
+    sides as long as nothing changed that speaks of it.
+
+    Args:
+        pair: A lookup join of both sides.
+
+    Returns:
+        What both sides may be, one of which they are; nothing where each may be another.
+    """
+    found = modes(pair)
+    if LookupMode.NOT_KNOWN not in found:
+        return (found,)
+    pipeline = pair.pipeline
+    sides = (pair.old, pipeline.old, pipeline.old_program), (pair.new, pipeline.new, pipeline.new_program)
+    old, new = (_deciding(*side) for side in sides)
+    known = LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS
+    return tuple((each, each) for each in known) if old == new is not None else ()
+
+
+def _deciding(operator: Operator, output: Output, program: Program) -> tuple[object, ...] | None:
+    """What may say how a lookup asks; None where its table is not declared."""
+    looked_up = operator.segments[1].origin
+    table = next((t for t in program.tables if isinstance(looked_up, Source) and t.name == looked_up.table), None)
+    if table is None or not table.declared or not isinstance(looked_up, Source):
+        return None
+    return table.option("connector"), table.option(_OPTION), looked_up.hints, tuple(_hinted(output))
+
+
 def modes_of_unpaired(pair: PipelinePair) -> tuple[frozenset[LookupMode], frozenset[LookupMode]]:
     """How the lookup joins ask that left a query, and those that came to it."""
     return (

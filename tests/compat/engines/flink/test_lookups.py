@@ -90,13 +90,38 @@ CHANGES = [ROW, KEY, {"join": "JOIN"}, {"where": " WHERE names.level > 1"}, {"co
 GONE = {"query": "SELECT customer, amount, item, item FROM orders"}
 
 
-@pytest.mark.parametrize("change", [*CHANGES, TYPE, GONE], ids=str)
-@pytest.mark.parametrize("options", [SILENT, HBASE.replace("'true'", "'${async}'"), "'connector' = 'paimon'"])
-def test_what_may_be_asynchronous_is_never_compatible(options: str, change: dict[str, str]) -> None:
+MAY_WAIT = [SILENT, HBASE.replace("'true'", "'${async}'"), "'connector' = 'paimon'"]
+NOT_QUEUED = [{"join": "JOIN"}, {"columns": "names.name, names.customer"}]
+READ = {"columns": "names.name, orders.item"}
+"""Another column of the rows that wait."""
+
+
+@pytest.mark.parametrize("change", [ROW, KEY, {"where": " WHERE names.level > 1"}, TYPE, GONE], ids=str)
+@pytest.mark.parametrize("options", MAY_WAIT)
+def test_what_may_wait_in_a_queue_is_not_compatible(options: str, change: dict[str, str]) -> None:
     assert judged(options, **change).outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize("change", [{"join": "JOIN"}, {"columns": "names.name, names.customer"}], ids=str)
+@pytest.mark.parametrize("change", NOT_QUEUED, ids=str)
+@pytest.mark.parametrize("options", MAY_WAIT)
+def test_what_no_queue_holds_is_compatible_whatever_a_lookup_is(options: str, change: dict[str, str]) -> None:
+    assert judged(options, **change).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("options", [HBASE, SILENT])
+def test_another_key_waits_in_a_queue_where_it_is_computed(options: str) -> None:
+    """A key among the columns that are read anyway changes no row; a computed one is one more column of it."""
+    old = script(options, **READ)
+    assert check(old, script(options, **READ, key="orders.item"), "flink").outcome is Outcome.COMPATIBLE
+    assert check(old, script(options, **READ, key="UPPER(orders.item)"), "flink").outcome is Outcome.UNKNOWN
+
+
+def test_a_lookup_of_which_nothing_is_said_may_become_another_one_with_its_connector() -> None:
+    old, new = script(SILENT), script("'connector' = 'your-lookup'", join="JOIN")
+    assert check(old, new, "flink").outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("change", NOT_QUEUED, ids=str)
 def test_what_was_restored_right_beside_a_queue_is_compatible(change: dict[str, str]) -> None:
     assert judged(HBASE, **change).outcome is Outcome.COMPATIBLE
 
