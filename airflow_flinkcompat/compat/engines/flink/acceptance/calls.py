@@ -2,66 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
-from airflow_flinkcompat.plan.nodes import Filter, Node, Project, walk_nodes
-from airflow_flinkcompat.plan.types import APPROXIMATE, CHARACTERS, INTEGERS, TIMESTAMPS, DataType
+from airflow_flinkcompat.compat.engines.flink.acceptance.signatures import refused
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    GroupWindowAggregate,
+    Join,
+    Node,
+    Over,
+    Project,
+    walk_nodes,
+)
 
-_LOGIC = frozenset({"AND", "OR", "NOT"})
-_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-_OF_TEXT = frozenset({"UPPER", "LOWER", "SUBSTRING", "CHAR_LENGTH", "CONCAT", "||"})
-"""Functions whose first argument is a text; of two of them every argument is."""
-_TEXTS_ONLY = frozenset({"CONCAT", "||"})
-
-_NUMBERS = frozenset({*INTEGERS, *APPROXIMATE, "DECIMAL"})
-_MOMENTS = frozenset({*TIMESTAMPS, "DATE", "TIME"})
+_BUILT_IN = "builtin"
 
 
-def faults(root: Node) -> Iterator[Fault]:
-    """What Flink refuses of the conditions and expressions of a query; each kind was asked of a 2.3.0 planner.
+def faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
+    """What Flink refuses of the conditions and expressions of a query.
 
     Args:
         root: The query.
+        declared: Functions that the script declares, in capitals; they may hide one of Flink's.
 
     Yields:
         The faults.
     """
     for node in walk_nodes(root):
-        if isinstance(node, Filter):
-            if node.condition.type.is_known and node.condition.type.name not in ("BOOLEAN", "NULL"):
-                yield Fault("condition", f"a condition is a {_shown(node.condition.type)}; compare it with something")
-            yield from _calls((node.condition,))
-        elif isinstance(node, Project):
-            yield from _calls(node.expressions)
+        for condition in _conditions(node):
+            if condition.type.is_known and condition.type.name not in ("BOOLEAN", "NULL"):
+                kind = condition.type.with_nullability(True)
+                yield Fault("condition", f"a condition is a {kind}; compare it with something")
+        for call in _aggregates(node):
+            if call.language == _BUILT_IN:
+                yield from _of(call, declared)
+        for expression in _expressions(node):
+            yield from of_expression(expression, declared)
 
 
-def _calls(expressions: Iterable[Expression]) -> Iterator[Fault]:
-    for part in (each for whole in expressions for each in walk(whole)):
-        if isinstance(part, FunctionCall) and (wrong := _wrong(part.function, [arg.type for arg in part.args])):
-            yield Fault(f"arguments of {part.function}", f"{part.function} takes no {wrong}; CAST it")
+def of_expression(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
+    """What Flink refuses of one expression.
+
+    Args:
+        expression: The expression.
+        declared: As in :func:`faults`.
+
+    Yields:
+        The faults.
+    """
+    for part in walk(expression):
+        if isinstance(part, FunctionCall):
+            yield from _of(part, declared)
 
 
-def _wrong(function: str, types: list[DataType]) -> str:
-    """What a function does not take, in words; "" where it takes everything, or that is not known."""
-    if not all(type.is_known for type in types):
-        return ""
-    names = {type.name for type in types}
-    if function in _LOGIC:
-        return _first(types, {"BOOLEAN", "NULL"})
-    if function in _OF_TEXT:
-        return _first(types if function in _TEXTS_ONLY else types[:1], {*CHARACTERS, "BINARY", "VARBINARY", "NULL"})
-    if function in _ARITHMETIC:
-        return next((_shown(type) for type in types if type.name in CHARACTERS), "")
-    mixed = function in _COMPARISONS and names & _NUMBERS and names & _MOMENTS
-    return " and ".join(_shown(type) for type in types) if mixed else ""
+def _of(call: FunctionCall | AggregateCall, declared: Collection[str]) -> Iterator[Fault]:
+    types = [arg.type for arg in call.args if arg.type.name != "SYMBOL"]
+    if call.function not in declared and (why := refused(call.function, types, call.type)):
+        yield Fault(f"arguments of {call.function}", why)
 
 
-def _first(types: list[DataType], taken: set[str]) -> str:
-    return next((_shown(type) for type in types if type.name not in taken), "")
+def _conditions(node: Node) -> Iterator[Expression]:
+    if isinstance(node, Filter | Join) and node.condition is not None:
+        yield node.condition
+    for call in _aggregates(node):
+        if call.filter is not None:
+            yield call.filter
 
 
-def _shown(type: DataType) -> str:
-    return str(type.with_nullability(True))
+def _aggregates(node: Node) -> Iterator[AggregateCall]:
+    if isinstance(node, Aggregate | GroupWindowAggregate):
+        yield from node.aggregates
+    elif isinstance(node, Over):
+        yield from (each.call for each in node.calls)
+
+
+def _expressions(node: Node) -> Iterator[Expression]:
+    yield from _conditions(node)
+    if isinstance(node, Project):
+        yield from node.expressions
+    elif isinstance(node, Aggregate | GroupWindowAggregate):
+        yield from node.keys
+    for call in _aggregates(node):
+        yield from call.args

@@ -58,12 +58,13 @@ def brought(old: Query, new: Query) -> tuple[Fault, ...]:
 def _faults(query: Query) -> Iterator[Fault]:
     sink = query.pipeline.sink
     scans = (node for node in walk_nodes(sink.input) if isinstance(node, Scan) and not _other_options(node.hints))
+    declared = frozenset(each.name.upper() for each in query.program.functions)
     for table in dict.fromkeys(scan.table for scan in scans):
-        yield from tables.faults(table, sink=False)
-    yield from calls.faults(sink.input)
+        yield from tables.faults(table, declared, sink=False)
+    yield from calls.faults(sink.input, declared)
     yield from columns.faults(sink)
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
-        yield from tables.faults(sink.table, sink=True)
+        yield from tables.faults(sink.table, declared, sink=True)
         yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
 
 

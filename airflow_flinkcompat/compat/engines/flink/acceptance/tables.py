@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.engines.flink.acceptance import calls
 from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.plan.expressions import FunctionCall
@@ -12,26 +13,45 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
 
 _KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
+_KAFKA_METADATA = ("topic", "partition", "headers", "leader-epoch", "offset", "timestamp", "timestamp-type")
 _LONGEST_TIME = 3
 """Digits of a second that a time attribute has at most."""
 _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
 
 
-def faults(table: Table, *, sink: bool) -> Iterator[Fault]:
+def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[Fault]:
     """What Flink refuses of a table's declaration.
 
     Args:
         table: The table.
+        functions: Those that the script declares, in capitals.
         sink: Whether it is written, not read.
 
     Yields:
         The faults.
     """
     if table.declared:
+        computed = [expression for _, expression in table.computed]
+        for expression in (*computed, *([table.watermark.expression] if table.watermark else [])):
+            yield from calls.of_expression(expression, functions)
+        yield from _metadata(table, sink)
         yield from _watermark(table)
         yield from _key(table, sink)
         yield from _key_fields(table)
         yield from _format(table)
+
+
+def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
+    """A key that Kafka's tables do not have; what a format adds begins with ``value.``."""
+    if table.option("connector") != "kafka":
+        return
+    for name, key, virtual in table.metadata:
+        if not (sink and virtual) and key not in _KAFKA_METADATA and not key.startswith("value."):
+            keys = ", ".join(_KAFKA_METADATA)
+            yield Fault(
+                "metadata",
+                f"kafka has no metadata {key}, as column {name} of table {table.name} asks for; take one of {keys}",
+            )
 
 
 def _watermark(table: Table) -> Iterator[Fault]:

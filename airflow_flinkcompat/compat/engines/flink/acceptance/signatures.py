@@ -1,0 +1,207 @@
+"""What types functions take in Flink SQL: each position was asked of a 2.3.0 planner with a column of each kind.
+
+Types stand as one letter of their kind (``KIND``); a type of no kind here, such as a variant, is never spoken of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from airflow_flinkcompat.plan.types import DataType
+
+KIND: Mapping[str, str] = {
+    "CHAR": "t",
+    "VARCHAR": "t",
+    "BINARY": "x",
+    "VARBINARY": "x",
+    "BOOLEAN": "k",
+    "TINYINT": "i",
+    "SMALLINT": "i",
+    "INT": "i",
+    "BIGINT": "b",
+    "DECIMAL": "c",
+    "FLOAT": "f",
+    "DOUBLE": "f",
+    "DATE": "d",
+    "TIME": "h",
+    "TIMESTAMP": "w",
+    "TIMESTAMP_LTZ": "z",
+    "INTERVAL_DAY_TIME": "v",
+    "INTERVAL_YEAR_MONTH": "v",
+    "ARRAY": "a",
+    "MAP": "m",
+    "ROW": "r",
+}
+_NUMBERS, _WHOLE, _MOMENTS = "ibcf", "ib", "dhwz"
+_ANY = "".join(dict.fromkeys(KIND.values()))
+
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    "UPPER LOWER INITCAP REVERSE URL_ENCODE URL_DECODE ASCII CHAR_LENGTH CHARACTER_LENGTH UNHEX": ("t",),
+    "STARTSWITH ENDSWITH REGEXP REGEXP_COUNT REGEXP_INSTR REGEXP_SUBSTR INSTR ENCODE POSITION ||": ("t t",),
+    "LIKE; SIMILAR TO": ("t t", "t t t"),
+    "TRIM LTRIM RTRIM BTRIM TO_DATE TO_TIMESTAMP": ("t", "t t"),
+    "CONCAT CONCAT_WS": ("t…",),
+    "OVERLAY": ("tx t ib", "tx t ib ib"),
+    "SUBSTRING SUBSTR": ("t ib", "t ib ib"),
+    "LEFT RIGHT REPEAT": ("t ib",),
+    "REPLACE TRANSLATE REGEXP_REPLACE CONVERT_TZ": ("t t t",),
+    "LPAD RPAD": ("t ib t",),
+    "REGEXP_EXTRACT LOCATE": ("t t", "t t ib"),
+    "SPLIT_INDEX": ("t tib ib",),
+    "PARSE_URL": ("t t", "t t t"),
+    "STR_TO_MAP": ("t", "t t t"),
+    "MD5 SHA1 SHA224 SHA256 SHA384 SHA512 TO_BASE64 FROM_BASE64": ("tx",),
+    "SHA2": ("tx ib",),
+    "DECODE": ("x t",),
+    "HEX": ("tib",),
+    "BIN CHR": ("ib",),
+    "IS_DECIMAL IS_DIGIT IS_ALPHA": ("tibcf",),
+    "ABS SIGN SQRT LN LOG10 LOG2 EXP SIN COS TAN COT ASIN ACOS ATAN SINH COSH TANH DEGREES RADIANS": (_NUMBERS,),
+    "LOG": (_NUMBERS, f"{_NUMBERS} {_NUMBERS}"),
+    "POWER": (f"{_NUMBERS} {_NUMBERS}",),
+    "ATAN2": ("ibf ibf",),
+    "MOD %": ("ibc ibc",),
+    "ROUND TRUNCATE": (_NUMBERS, f"{_NUMBERS} i"),
+    "FLOOR CEIL CEILING": (f"{_NUMBERS}{_MOMENTS}",),
+    "NEG": (f"{_NUMBERS}v",),
+    "+": (f"{_NUMBERS} {_NUMBERS}", f"{_MOMENTS} v", "v dhwv"),
+    "-": (f"{_NUMBERS} {_NUMBERS}", f"{_MOMENTS}v v"),
+    "*": (f"{_NUMBERS} {_NUMBERS}", "ib v", "v ib"),
+    "/": (f"{_NUMBERS} {_NUMBERS}",),
+    "RAND": ("", "i"),
+    "RAND_INTEGER": ("i", "i i"),
+    "UUID": ("",),
+    "YEAR QUARTER MONTH WEEK DAYOFYEAR DAYOFMONTH DAYOFWEEK": ("dwz",),
+    "HOUR MINUTE SECOND": (_MOMENTS,),
+    "EXTRACT": (f"{_MOMENTS}v",),
+    "TIMESTAMPADD": (f"{_WHOLE} {_MOMENTS}",),
+    "TIMESTAMPDIFF": ("dwz dwz",),
+    "DATE_FORMAT": ("twz t",),
+    "FROM_UNIXTIME": (_WHOLE, f"{_WHOLE} t"),
+    "UNIX_TIMESTAMP": ("", "t", "t t"),
+    "TO_TIMESTAMP_LTZ": (f"{_NUMBERS}t", f"{_NUMBERS} i", "t t", "t t t"),
+    "CARDINALITY": ("am",),
+    "ARRAY_DISTINCT ARRAY_REVERSE ARRAY_MAX ARRAY_MIN": ("a",),
+    "ARRAY_CONTAINS ARRAY_POSITION ARRAY_REMOVE ARRAY_APPEND ARRAY_PREPEND": (f"a {_ANY}",),
+    "MAP_KEYS MAP_VALUES MAP_ENTRIES": ("m",),
+    "ITEM": (f"a {_WHOLE}", f"mr {_ANY}"),
+    "AND OR": ("k…",),
+    "NOT; IS TRUE; IS NOT TRUE; IS FALSE; IS NOT FALSE; IS UNKNOWN; IS NOT UNKNOWN": ("k",),
+    "SUM AVG STDDEV STDDEV_POP STDDEV_SAMP VARIANCE VAR_POP VAR_SAMP": (_NUMBERS,),
+    "MIN MAX": ("tkibcfdhwz",),
+    "LISTAGG": ("t", "t t"),
+}
+"""The lists of arguments that a function takes, each with the kinds that each of its positions takes."""
+
+_MIXED: Mapping[str, str] = {
+    **dict.fromkeys(("CASE", "IF", "IN", "ARRAY"), "wz"),
+    **dict.fromkeys(("COALESCE", "IFNULL", "GREATEST", "LEAST"), _MOMENTS),
+}
+"""Functions whose values have one common type, and the kinds beside the numbers that have one together."""
+
+_EQUAL = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "NULLIF")
+_ORDERED = ("<", "<=", ">", ">=")
+_CASTS: Mapping[str, str] = {
+    "t": "txkibcfdhwz",
+    "x": "tx",
+    "k": "tkibcf",
+    **dict.fromkeys(_NUMBERS, "tkibcf"),
+    "d": "tdwz",
+    "h": "thwz",
+    "w": "tdhwz",
+    "z": "tdhwz",
+    "a": "ta",
+    "m": "tm",
+    "r": "tr",
+}
+
+
+def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
+    """Why Flink refuses a call for its arguments.
+
+    Args:
+        function: Its name, in capitals.
+        types: Those of the arguments, without words such as DAY.
+        result: The type that the call has.
+
+    Returns:
+        The reason with the remedy, "" where Flink takes them or that cannot be told.
+    """
+    if not all(type.is_known for type in types):
+        return ""
+    kinds = [_kind(type) for type in types]
+    if "?" in kinds:
+        return ""
+    given = ", ".join(map(_shown, types))
+    if function in ("CAST", "TRY_CAST"):
+        taken = result.name not in KIND or KIND[result.name] in _CASTS.get(kinds[0], _ANY)
+        return "" if taken else f"{function} makes no {_shown(result)} of a {given}; take another function"
+    if any(kind not in "k " for kind in _conditions(function, kinds)):
+        return f"a condition of {function} is no BOOLEAN: it is given ({given}); compare it with something"
+    if function in _MIXED and not _alike(_values(function, kinds), _MIXED[function]):
+        return f"the values of {function} have no common type: it is given ({given}); CAST them"
+    if any(not _comparable(a, b, equal=function in _EQUAL) for a, b in _compared(function, kinds)):
+        return f"{function} does not compare ({given}); CAST one of them"
+    forms = _forms().get(function)
+    if forms is None or any(_takes(form, kinds) for form in forms):
+        return ""
+    return f"{function} does not take ({given}); CAST what it does not take, or give it as many arguments as it has"
+
+
+@cache
+def _forms() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    read: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for names, forms in _FORMS.items():
+        for name in names.split("; ") if ";" in names else names.split():
+            read[name] = (*read.get(name, ()), *(tuple(form.split()) for form in forms))
+    return read
+
+
+def _kind(type: DataType) -> str:
+    """The letter of a type; " " for NULL, which is of any, "?" for what is not in the table."""
+    return " " if type.name == "NULL" else KIND.get(type.name, "?")
+
+
+def _takes(form: tuple[str, ...], kinds: list[str]) -> bool:
+    if form and form[-1].endswith("…"):
+        form = (*form, *form[-1:] * (len(kinds) - len(form)))
+    return len(form) == len(kinds) and all(
+        kind == " " or kind in taken for taken, kind in zip(form, kinds, strict=True)
+    )
+
+
+def _conditions(function: str, kinds: list[str]) -> list[str]:
+    return kinds[:-1:2] if function == "CASE" else kinds[:1] if function == "IF" else []
+
+
+def _values(function: str, kinds: list[str]) -> list[str]:
+    match function:
+        case "CASE":
+            return [*kinds[1:-1:2], *kinds[-1:]]
+        case "IF" | "IN":
+            return kinds[1:]
+    return kinds
+
+
+def _compared(function: str, kinds: list[str]) -> list[tuple[str, str]]:
+    return [(kinds[0], other) for other in kinds[1:]] if function in (*_EQUAL, *_ORDERED, "IN") else []
+
+
+def _alike(kinds: Iterable[str], together: str) -> bool:
+    found = {next((group for group in (_NUMBERS, together) if kind in group), kind) for kind in kinds if kind != " "}
+    return len(found) <= 1
+
+
+def _comparable(left: str, right: str, *, equal: bool) -> bool:
+    pair = {left, right}
+    if len(pair) == 1 or " " in pair or pair <= set(_NUMBERS) or pair == {"w", "z"}:
+        return True
+    if "t" in pair:
+        (other,) = pair - {"t"}
+        return other in f"k{_MOMENTS}" or (not equal and other in _NUMBERS)
+    return False
+
+
+def _shown(type: DataType) -> str:
+    return str(type.with_nullability(True))
