@@ -13,6 +13,7 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport, SinkState, StoredPositions
+from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
 from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
@@ -214,12 +215,20 @@ def _bare(segment: StatelessSegment) -> None:
         raise _Unsure("conditions on window fields are planned as operators of their own")
 
 
-def _readable(parts: Iterable[Expression]) -> None:
-    """Whether all functions are Flink's own: a Python or asynchronous one is an operator of its own."""
+def _readable(job: _Job, parts: Iterable[Expression]) -> None:
+    """Whether a Calc calls all functions: a Python or asynchronous one is an operator of its own."""
     called = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
+    declared = {each.name.lower(): each for each in job.program.functions}
     for name in sorted(called - _REACHES_IN):
-        if functions.lookup(name) is None:
-            raise _Unsure(f"function {name} may be an operator of its own")
+        if functions.lookup(name) is not None:
+            continue
+        match declared.get(name.lower()):
+            case FunctionDeclaration(kind="scalar", language="java" | "scala"):
+                continue
+            case FunctionDeclaration(language="python"):
+                raise _Unsure(f"the Python function {name} is an operator of its own")
+        remedy = f"say what it is, for instance --function {name}=scalar:java"
+        raise _Unsure(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
 
 
 def _stateless(job: _Job, table: Table) -> Alternatives:
@@ -227,7 +236,7 @@ def _stateless(job: _Job, table: Table) -> Alternatives:
     _bare(segment)
     if segment.windows:
         raise _Unsure("windows without an aggregation are operators of their own")
-    _readable((*job.output.columns, *segment.filters))
+    _readable(job, (*job.output.columns, *segment.filters))
     _undecided(segment, table)
     if registry.source(table.option("connector")).positions in _ONLY_AT_HEAD:
         return ((SCAN, CALC),)  # what comes behind such a scan keeps nothing
@@ -336,7 +345,9 @@ def _looked_up(job: _Job, join: JoinOperator) -> tuple[Table, Alternatives]:
         _bare(segment)
         if segment.windows:
             raise _Unsure("windows around a lookup are operators of their own")
-    _readable((*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters))
+    _readable(
+        job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
+    )
     looked_up = job.table(right.origin.table)
     support = registry.lookup(looked_up.option("connector")).support
     by_option = support is LookupSupport.BY_OPTION and looked_up.option("lookup.async") is None
@@ -365,7 +376,7 @@ def _aggregated(job: _Job, operator: AggregateOperator) -> tuple[Table, Aggregat
         raise _Unsure("this form of an aggregation is planned with further operators")
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
         raise _Unsure("aggregate functions of one's own are not known")
-    _readable((*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters))
+    _readable(job, (*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters))
     return _source(job, operator.segment.origin), operator
 
 

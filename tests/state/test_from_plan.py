@@ -122,7 +122,14 @@ def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() ->
             KAFKA.format(ROW).replace("json", "debezium-json") + SINK.format("print") + "SELECT a, b FROM k;",
             "taken back",
         ),
-        (KAFKA.format(ROW) + SINK.format("print") + "SELECT f(a), b FROM k;", "function f"),
+        (KAFKA.format(ROW) + SINK.format("print") + "SELECT f(a), b FROM k;", "--function f=scalar:java"),
+        (
+            "CREATE FUNCTION f AS 'm.f' LANGUAGE PYTHON;"
+            + KAFKA.format(ROW)
+            + SINK.format("print")
+            + "SELECT f(a), b FROM k;",
+            "Python function",
+        ),
         (KAFKA.format(ROW) + SINK.format("print") + "SELECT a, b FROM k UNION ALL SELECT a, b FROM k;", "one table"),
         (SINK.format("print") + "SELECT a, b FROM k;", "not declared"),
     ],

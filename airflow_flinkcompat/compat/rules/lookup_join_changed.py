@@ -18,8 +18,8 @@ from airflow_flinkcompat.compat.rule import (
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
 from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.plan.expressions import Leaf
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators
-from airflow_flinkcompat.plan.origins import Leaf
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
 RESOLVED = Verdict(

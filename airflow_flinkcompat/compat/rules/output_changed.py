@@ -23,7 +23,7 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import WindowField
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source, operators
 from airflow_flinkcompat.plan.origins import SourceColumn, window_field
 from airflow_flinkcompat.plan.program import Program
 
@@ -153,8 +153,9 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
         return
     if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
         return
+    above = " above the state" if operators(pair.old) or operators(pair.new) else ""
     yield RuleMatch(
-        "the output computes its columns differently above the state",
+        f"the output computes its columns differently{above}",
         pair.claim("columns"),
         format_expressions(pair.old.columns),
         format_expressions(pair.new.columns),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
+from airflow_flinkcompat.model import FunctionDeclaration
 
 SOURCE = "CREATE TABLE {} ({}) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = '{}');\n"
 SINK = "CREATE TABLE s ({}) WITH ('connector' = '{}', 'topic' = 'u', 'format' = 'json');\n"
@@ -71,3 +72,18 @@ def test_a_query_that_keeps_something_is_no_case_of_it() -> None:
     query = "INSERT INTO s SELECT a, SUM(b) FROM k GROUP BY a;"
     report = judged(script(sink="print", query=query), script("a STRING, b INT, c STRING", "print", query))
     assert report.outcome is not Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("language", "outcome"),
+    [("java", Outcome.COMPATIBLE), ("scala", Outcome.COMPATIBLE), ("python", Outcome.UNKNOWN), (None, Outcome.UNKNOWN)],
+)
+def test_a_function_of_the_user_is_called_by_a_calc_where_it_is_told_to_be_scalar(
+    language: str | None, outcome: Outcome
+) -> None:
+    functions = (FunctionDeclaration("shown", "scalar", language),) if language else ()
+    old, new = script(sink="print"), script(sink="print", query="INSERT INTO s SELECT shown(a), b FROM k WHERE b > 2;")
+    report = check(*(Side(each, engine="flink", functions=functions) for each in (old, new)))
+    assert report.outcome is outcome
+    (found,) = (each for each in report.findings if each.rule == "output-changed")
+    assert found.message == "the output computes its columns differently", "there is no state that it could be above"
