@@ -23,7 +23,9 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.restore_test import Cluster, take_template
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import state_options
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -118,6 +120,7 @@ class Bench:
         self._services = services
         lookup = services.secret if services is not None else no_connections
         self._target = SqlGatewayTarget(flink.gateway_url, flink.jobmanager_url, lookup=lookup)
+        self._location = TargetLocation(addresses={"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
         self._gateway = SqlGateway(flink.gateway_url)
         self._jobs = JobManager(flink.jobmanager_url)
         url = urlsplit(flink.jobmanager_url)
@@ -235,14 +238,14 @@ class Bench:
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder))
 
     def template(self, new: Side) -> str:
-        """A savepoint of the side before it has read anything: it has every operator's identity and serializers."""
+        """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
         run = next(self._numbers)
         folder = self._made_folder(new, run)
         for feed in _feeds(new):
             (folder / feed.rows).mkdir(exist_ok=True)
-        with self._job(new, folder, run, Start()) as job_id:
-            wait_running(self._jobs, job_id)
-            return self._jobs.stop_with_savepoint(job_id)
+        job = JobSpec(self._script(new, folder, run), {**SETTINGS, **dict(new.settings)}, source="<pair>")
+        take_template(Cluster(self._target, self._location), job, folder / "template")
+        return (folder / "template").as_uri()
 
     def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
         """What the side prints for the rows after, from a savepoint. Raises MeasureError where it is refused."""
@@ -346,17 +349,19 @@ class Bench:
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
         """The side as a job over the rows in ``folder``; it does not outlive the block."""
-        script = side.script.replace("file://DATA", folder.as_uri()).replace(_OUT, (folder / _OUT_FOLDER).as_uri())
-        if self._services is not None:
-            script = self._services.bound(script, folder)
-        script = _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
-        job_id = self._submit(script, side, start)
+        job_id = self._submit(self._script(side, folder, run), side, start)
         try:
             yield job_id
         finally:
             status = self._target.status(JobRef(job_id))
             if status and not status.terminal:
                 self._target.cancel(status.job_id)
+
+    def _script(self, side: Side, folder: Path, run: int) -> str:
+        script = side.script.replace("file://DATA", folder.as_uri()).replace(_OUT, (folder / _OUT_FOLDER).as_uri())
+        if self._services is not None:
+            script = self._services.bound(script, folder)
+        return _PRINT.sub(rf"\1, 'print-identifier' = '{run}.\g<table>'", script)
 
     def _submit(self, script: str, side: Side, start: Start) -> str:
         settings = {**SETTINGS, **dict(side.settings)}

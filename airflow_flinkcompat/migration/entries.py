@@ -20,7 +20,7 @@ from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, group_contents, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
-from airflow_flinkcompat.state.migration import OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.migration import ROWS, OperatorMigration, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _ONE_BYTE = 128
@@ -205,21 +205,58 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes]:
 
 
 def _row_change(old: Sequence[StateField], new: NamedState, places: Sequence[int | None]) -> Callable[[bytes], bytes]:
-    if new.value.form != "row" or (tuple(places) == tuple(range(len(old)))):
+    if new.value.form not in ROWS or (tuple(places) == tuple(range(len(old)))):
         return lambda value: value
     forms = [field_form(field.type) for field in old]
     begun = [None if place is not None else begin(field) for place, field in zip(places, new.value.fields, strict=True)]
 
-    def change(value: bytes) -> bytes:
-        end = _LENGTH + int.from_bytes(value[:_LENGTH], "big")
-        fields = read_row(value[_LENGTH:end], forms)
+    def change(row: bytes) -> bytes:
+        fields = read_row(row, forms)
         taken = [
             fields[place] if place is not None else made or NULL for place, made in zip(places, begun, strict=True)
         ]
-        row = write_row(taken, value[_LENGTH])
-        return write_int(len(row)) + row + value[end:]
+        return write_row(taken, row[0])
 
-    return change
+    return lambda value: write_rows(map(change, stored_rows(value, new.value.form)), new.value.form)
+
+
+def stored_rows(value: bytes, form: str) -> list[bytes]:
+    """The rows of a stored value.
+
+    Args:
+        value: As it is stored, without a stamp.
+        form: One of ``ROWS``.
+
+    Returns:
+        One row, or those of a list.
+
+    Raises:
+        SavepointUnreadable: It holds something else.
+    """
+    rows: list[bytes] = []
+    at = _LENGTH if form != "row" else 0
+    wanted = int.from_bytes(value[:_LENGTH], "big") if form != "row" else 1
+    while at < len(value) and len(rows) < wanted:
+        end = at + _LENGTH + int.from_bytes(value[at : at + _LENGTH], "big")
+        rows.append(value[at + _LENGTH : end])
+        at = end
+    if at != len(value) or len(rows) != wanted:
+        raise SavepointUnreadable(f"a value of the form {form} holds something beside its rows")
+    return rows
+
+
+def write_rows(rows: Iterable[bytes], form: str) -> bytes:
+    """The value that holds these rows.
+
+    Args:
+        rows: One, or those of a list.
+        form: One of ``ROWS``.
+
+    Returns:
+        It as it is stored; :func:`stored_rows` reads it back.
+    """
+    parts = [write_int(len(row)) + row for row in rows]
+    return b"".join(parts if form == "row" else [write_int(len(parts)), *parts])
 
 
 def begin(field: StateField) -> Field:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
-from airflow_flinkcompat.migration.entries import StoredKey, StoredKeys, begin, key_forms, prefix_length
+from airflow_flinkcompat.migration.entries import StoredKey, StoredKeys, begin, key_forms, prefix_length, stored_rows
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import first_group, read_header
@@ -14,9 +14,9 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState
-from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.migration import ROWS, Keep, Migration, OperatorMigration, StateRewrite
 
-_LENGTH, _STAMP = 4, 8
+_STAMP = 8
 
 
 class MigrationUnsound(Exception):
@@ -164,16 +164,18 @@ def _kept(value: bytes, state: NamedState, places: Sequence[int], begun: Mapping
     """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields."""
     flag = 1 if state.kind is KeyedStateKind.MAP else 0
     head, rest = value[:flag], value[flag + (_STAMP if state.time_to_live else 0) :]
-    if state.value.form != "row":
+    if state.value.form not in ROWS:
         return head, rest
-    row = rest[_LENGTH:]
-    fields = read_row(row, [field_form(field.type) for field in state.value.fields])
-    if int.from_bytes(rest[:_LENGTH], "big") != len(row) or write_row(fields, row[0]) != row:
-        raise MigrationUnsound(f"a row of the state {state.name} holds something beside its fields")
-    for place, field in begun.items():
-        if fields[place] != field:
-            raise MigrationUnsound(f"{state.value.fields[place].words} does not begin as it should")
-    return head, row[0], tuple(fields[place] for place in places)
+    kept = []
+    for row in stored_rows(rest, state.value.form):
+        fields = read_row(row, [field_form(field.type) for field in state.value.fields])
+        if write_row(fields, row[0]) != row:
+            raise MigrationUnsound(f"a row of the state {state.name} holds something beside its fields")
+        for place, field in begun.items():
+            if fields[place] != field:
+                raise MigrationUnsound(f"{state.value.fields[place].words} does not begin as it should")
+        kept.append((row[0], tuple(fields[place] for place in places)))
+    return head, kept
 
 
 def _digest(*parts: object) -> int:

@@ -118,7 +118,7 @@ class _Writing:
         self._target.mkdir(parents=True, exist_ok=True)
         written: list[WrittenState] = []
         operators = []
-        for operator in self._new.operators:
+        for operator in (*self._new.operators, *self._beside(taken)):
             made = taken.get(operator.id)
             if made is None or made.old is None:
                 operators.append(_empty(operator))
@@ -147,7 +147,7 @@ class _Writing:
                 continue
             if line.old.id not in self._old:
                 raise NotMigratable(f"the savepoint holds no {_name(line)}: it is not one of the old script")
-            if line.new.id not in templates:
+            if line.new.id not in templates and not self._by_itself(line):
                 raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
             taken[line.new.id] = line
         told = {line.old.id for line in migration.operators if line.old is not None}
@@ -155,6 +155,18 @@ class _Writing:
             names = ", ".join(each.name or each.id for each in lost)
             raise NotMigratable(f"the savepoint keeps state that the plan of the old script does not tell: {names}")
         return taken
+
+    def _by_itself(self, line: OperatorMigration) -> bool:
+        """Whether a sink's state goes on without a template: lists carry their serializers, and no header is needed."""
+        assert line.old is not None
+        return line.old.kind is StateKind.SINK and not any(each.keyed for each in self._old[line.old.id].subtasks or ())
+
+    def _beside(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
+        """Sinks that the template, which may have stand-ins for them, does not hold."""
+        held = {operator.id for operator in self._new.operators}
+        for number, line in taken.items():
+            if number not in held and line.old is not None:
+                yield replace(self._old[line.old.id], id=number)
 
     def _operator(
         self, new: OperatorState, old: OperatorState, made: OperatorMigration

@@ -14,6 +14,10 @@ from enum import StrEnum
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
+ROWS = frozenset({"row", "List<row>"})
+"""Forms of values that are rewritten field by field."""
+_HOLD_ROWS = frozenset({"deduplicate", "rank"})
+
 
 class Keep(StrEnum):
     """What becomes of the state of one operator."""
@@ -167,7 +171,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigr
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """Aggregations of the same rows, windows and keys: accumulators by what they compute."""
+    """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
     for old in _alike(new, left):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
@@ -175,7 +179,7 @@ def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMi
 
 
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
-    """The same aggregation that no rewriting keeps, or an operator of that kind that stores or means something else."""
+    """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
     for old in _alike(new, left):
         made = _rewriting(old, new)
         if isinstance(made, str):
@@ -197,10 +201,11 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
 
 
 def _alike(new: StateSpec, left: Iterable[StateSpec]) -> list[StateSpec]:
-    """Aggregations over the same rows, windows and keys, those that share most first."""
-    if not _aggregates(new):
+    """Operators over the same rows, windows and keys, those that share most first."""
+    if not (_aggregates(new) or _holds_rows(new)):
         return []
     found = [old for old in left if _family(old) == _family(new) and old.meaning == new.meaning]
+    found = [old for old in found if _aggregates(old) or (_holds_rows(old) and old.unmeasured == new.unmeasured)]
     found = [old for old in found if Counter(_means(_layout(old).key)) == Counter(_means(_layout(new).key))]
     return sorted(found, key=lambda old: -len(set(_fields(_layout(old))) & set(_fields(_layout(new)))))
 
@@ -217,6 +222,10 @@ def _aggregates(spec: StateSpec) -> bool:
     )
 
 
+def _holds_rows(spec: StateSpec) -> bool:
+    return _family(spec) in _HOLD_ROWS and isinstance(spec.layout, StateLayout)
+
+
 def _layout(spec: StateSpec) -> StateLayout:
     assert isinstance(spec.layout, StateLayout)
     return spec.layout
@@ -231,7 +240,7 @@ def _fields(layout: StateLayout) -> list[StateField]:
 
 
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
-    """How the states of one aggregation become those of the other, or why they cannot."""
+    """How the states of one operator become those of the other, or why they cannot."""
     before, after = _layout(old), _layout(new)
     old_key = _means(before.key)
     key = tuple(old_key.index(field.meaning) for field in after.key)
@@ -239,15 +248,17 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
         return "its keys are of other types"
     states = tuple(_state(state, before) for state in after.states)
     made = OperatorMigration(Keep.REWRITTEN, old, new, "it is over the same rows, windows and keys", key, states)
-    if refused := _refused(made, before, after):
-        return refused
-    return made
+    refused = _rows_refused(made, before) if _holds_rows(new) else _refused(made, before, after)
+    return refused or made
 
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
-    """A row of accumulators by its fields; a map or list beside it by what it is of."""
-    if new.value.form == "row":
-        old = next(state for state in before.states if state.value.form == "row")
+    """Rows by their fields; a map or list beside a row of accumulators by what it is of."""
+    if new.value.form in ROWS:
+        alike = (state for state in before.states if (state.value.form, state.kind) == (new.value.form, new.kind))
+        old = next((state for state in alike if state.map_key == new.map_key), None)
+        if old is None:
+            return StateRewrite(new, None, (None,) * len(new.value.fields))
         known = {field: place for place, field in enumerate(old.value.fields)}
         return StateRewrite(new, old, tuple(known.get(field) for field in new.value.fields))
     same = (state for state in before.states if (state.value, state.map_key) == (new.value, new.map_key))
@@ -257,6 +268,25 @@ def _state(new: NamedState, before: StateLayout) -> StateRewrite:
         old_view = next((state for state in before.states if state.name == new.name), None)
     places = range(len(new.value.fields))
     return StateRewrite(new, old_view, tuple(place if old_view else None for place in places))
+
+
+def _rows_refused(made: OperatorMigration, before: StateLayout) -> str:
+    """Why rewritten rows would be read wrong, "" where they would not."""
+    if any(state.old is None for state in made.states) or len(made.states) != len(before.states):
+        return "what it stores is laid out otherwise"
+    begun = [
+        field
+        for state in made.states
+        for field, place in zip(state.new.value.fields, state.fields, strict=True)
+        if place is None
+    ]
+    if retyped := {field.meaning for field in begun} & set(_means(_fields(before))):
+        return f"{', '.join(field.words for field in begun if field.meaning in retyped)} is of another type"
+    if begun and before.retracting:
+        return f"rows that are taken back have {', '.join(made.begun)}, which the stored ones have not"
+    if needed := [field.words for field in begun if field.begins is None]:
+        return f"{', '.join(needed)} takes no NULL, and stored rows have nothing else there"
+    return ""
 
 
 def _refused(made: OperatorMigration, before: StateLayout, after: StateLayout) -> str:

@@ -118,3 +118,54 @@ SELECT a, SUM(b), MAX(d) FROM orders GROUP BY a;
 SELECT a, c, SUM(b) FROM orders GROUP BY a, c;
 --- new
 SELECT a, c, SUM(b) FROM orders GROUP BY a, c;
+--- case: metrics change places in front of files
+-- kept: 0
+-- alone: refused_at_submit
+--- old
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), x BIGINT, y BIGINT)
+WITH ('connector' = 'filesystem', 'path' = 'file://OUT/totals', 'format' = 'csv');
+INSERT INTO totals
+SELECT a, window_end, SUM(b), SUM(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE totals (a STRING, w TIMESTAMP(3), x BIGINT, y BIGINT)
+WITH ('connector' = 'filesystem', 'path' = 'file://OUT/totals', 'format' = 'csv');
+INSERT INTO totals
+SELECT a, window_end, SUM(d), SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a column leaves a deduplication
+-- kept: 0 1
+-- alone: refused_at_restore
+--- old
+SELECT a, b, c
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS place FROM orders) WHERE place = 1;
+--- new
+SELECT a, b
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS place FROM orders) WHERE place = 1;
+--- case: a column comes to a deduplication
+-- kept: 0 1
+-- alone: refused_at_restore
+--- old
+SELECT a, b
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS place FROM orders) WHERE place = 1;
+--- new
+SELECT a, b, c
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS place FROM orders) WHERE place = 1;
+--- case: a column leaves the highest two of a key
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, c, place
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM orders) WHERE place <= 2;
+--- new
+SELECT a, b, place
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM orders) WHERE place <= 2;
+--- case: a column comes to the highest two of a key
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, place
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM orders) WHERE place <= 2;
+--- new
+SELECT a, b, place, c
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM orders) WHERE place <= 2;

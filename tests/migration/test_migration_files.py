@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from airflow_flinkcompat.migration import (
     verify,
     write_migrated,
 )
+from airflow_flinkcompat.migration.entries import stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,
@@ -31,7 +33,11 @@ from airflow_flinkcompat.savepoint.binary_row import (
 )
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from airflow_flinkcompat.state.migration import Keep, Migration
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.migration import ROWS, Keep, Migration, migration
+from airflow_flinkcompat.state.model import StateKind
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.savepoint.savepoints import TAKEN
@@ -183,3 +189,44 @@ def test_where_values_of_a_type_stand(type: str, form: FieldForm) -> None:
 def test_a_row_that_is_too_short() -> None:
     with pytest.raises(SavepointUnreadable, match="holds no 2 fields"):
         read_row(write_row([NULL]), [FieldForm.WORD] * 2)
+
+
+@given(st.sampled_from(sorted(ROWS)), st.lists(st.lists(_FIELDS[FieldForm.WORD]), max_size=5))
+def test_rows_are_read_as_they_were_written(form: str, rows: list[list[Field]]) -> None:
+    stored = [write_row(fields) for fields in (rows if form != "row" else [[]])]
+    value = write_rows(stored, form)
+    assert stored_rows(value, form) == stored
+    for end in range(len(value)):
+        with pytest.raises(SavepointUnreadable, match="beside its rows"):
+            stored_rows(value[:end], form)
+    with pytest.raises(SavepointUnreadable, match="beside its rows"):
+        stored_rows(value + b"\0", form)
+
+
+# --- sinks -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: Path) -> None:
+    """Its lists carry their serializers; keys need the header of a template."""
+    symbols, place = Symbols(), FOLDER / ADDED
+    plan = read_plan((place / "old.json").read_text("utf-8"))
+    state = job_state(compiled_state(plan, symbols, {}, set()), symbols)
+    made = migration(state, state)
+    (sink,) = (each.old.id for each in made.operators if each.old is not None and each.old.kind is StateKind.SINK)
+    old = read_metadata(str(place / "old"))
+    model = next(each for each in old.operators if any(part.keyed for part in each.subtasks or ()))
+    keyed = replace(model, id=sink)
+    lists = replace(keyed, subtasks=tuple(replace(each, keyed=None) for each in model.subtasks or ()))
+    assert lists.has_state
+    shutil.copytree(place / "old", tmp_path / "old")
+    for operator, works in ((lists, True), (keyed, False)):
+        stored = replace(old, operators=(*old.operators, operator)).to_bytes()
+        (tmp_path / "old" / "_metadata").write_bytes(stored)
+        arguments = str(tmp_path / "old"), str(place / "template"), str(tmp_path / f"new-{works}"), made, NOW
+        if not works:
+            with pytest.raises(NotMigratable, match="the template holds no"):
+                migrate_savepoint(*arguments)
+            continue
+        migrate_savepoint(*arguments)
+        (written,) = (each for each in read_metadata(arguments[2]).operators if each.id == sink)
+        assert [each.lists for each in written.lists] == [each.lists for each in lists.lists]

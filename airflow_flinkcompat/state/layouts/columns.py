@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings
-from airflow_flinkcompat.state.layout import StateField, Stored
+from airflow_flinkcompat.state.layout import Begins, StateField, Stored
 
 _NOT_NULL = " NOT NULL"
 _WORDS = {"TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP", "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
@@ -56,7 +56,12 @@ def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ..
     Returns:
         A field for each.
     """
-    return tuple(StateField(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
+    return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
+
+
+def _column(type: str, meaning: Hashable, name: str) -> StateField:
+    """A column, which rows that came before it have no value of."""
+    return StateField(type, meaning, name, begins=None if type.endswith(_NOT_NULL) else Begins.NULL)
 
 
 def row(read: ColumnMeanings, form: str = "row") -> Stored:

@@ -60,7 +60,7 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
             )
         case _:
             return LayoutUnknown(f"what a Top-N of strategy {strategy} keeps was not measured")
-    return StateLayout(key, states, USER_TIMERS)
+    return StateLayout(key, states, USER_TIMERS, retracting=strategy != "AppendFast")
 
 
 def _sort_key(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
