@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.engines.flink.acceptance import calls, changelog, columns, tables
+from airflow_flinkcompat.compat.engines.flink.acceptance import calls, changelog, columns, joins, tables
 from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
@@ -62,6 +62,7 @@ def _faults(query: Query) -> Iterator[Fault]:
     for table in dict.fromkeys(scan.table for scan in scans):
         yield from tables.faults(table, declared, sink=False)
     yield from calls.faults(sink.input, declared)
+    yield from joins.faults(sink.input)
     yield from columns.faults(sink)
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
         yield from tables.faults(sink.table, declared, sink=True)

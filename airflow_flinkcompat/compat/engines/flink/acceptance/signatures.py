@@ -69,9 +69,11 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "-": (f"{_NUMBERS} {_NUMBERS}", f"{_MOMENTS}v v"),
     "*": (f"{_NUMBERS} {_NUMBERS}", "ib v", "v ib"),
     "/": (f"{_NUMBERS} {_NUMBERS}",),
+    "JSON_EXISTS": ("t t",),
+    "CURRENT_WATERMARK": ("wz",),
     "RAND": ("", "i"),
     "RAND_INTEGER": ("i", "i i"),
-    "UUID": ("",),
+    "UUID PI E": ("",),
     "YEAR QUARTER MONTH WEEK DAYOFYEAR DAYOFMONTH DAYOFWEEK": ("dwz",),
     "HOUR MINUTE SECOND": (_MOMENTS,),
     "EXTRACT": (f"{_MOMENTS}v",),
@@ -100,6 +102,7 @@ _MIXED: Mapping[str, str] = {
 }
 """Functions whose values have one common type, and the kinds beside the numbers that have one together."""
 
+_ELEMENTS = ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND")
 _EQUAL = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "NULLIF")
 _ORDERED = ("<", "<=", ">", ">=")
 _CASTS: Mapping[str, str] = {
@@ -143,6 +146,11 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
         return f"the values of {function} have no common type: it is given ({given}); CAST them"
     if any(not _comparable(a, b, equal=function in _EQUAL) for a, b in _compared(function, kinds)):
         return f"{function} does not compare ({given}); CAST one of them"
+    if function in _ELEMENTS and types[0].name == "ARRAY" and len(types) == 2:
+        inside = [_kind(types[0].elements[0]), kinds[1]]
+        return (
+            "" if "?" in inside or _alike(inside, _MOMENTS) else f"{function} does not take ({given}); CAST the element"
+        )
     forms = _forms().get(function)
     if forms is None or any(_takes(form, kinds) for form in forms):
         return ""

@@ -13,7 +13,9 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
 
 _KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
+_ALIGNED, _DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"
 _KAFKA_METADATA = ("topic", "partition", "headers", "leader-epoch", "offset", "timestamp", "timestamp-type")
+_KAFKA_WRITTEN = ("headers", "timestamp")
 _LONGEST_TIME = 3
 """Digits of a second that a time attribute has at most."""
 _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
@@ -35,6 +37,7 @@ def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[
         for expression in (*computed, *([table.watermark.expression] if table.watermark else [])):
             yield from calls.of_expression(expression, functions)
         yield from _metadata(table, sink)
+        yield from _alignment(table, sink)
         yield from _watermark(table)
         yield from _key(table, sink)
         yield from _key_fields(table)
@@ -42,16 +45,23 @@ def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[
 
 
 def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
-    """A key that Kafka's tables do not have; what a format adds begins with ``value.``."""
+    """A key that Kafka's tables do not have, or do not write; what a format adds begins with ``value.``."""
     if table.option("connector") != "kafka":
         return
+    known = _KAFKA_WRITTEN if sink else _KAFKA_METADATA
     for name, key, virtual in table.metadata:
-        if not (sink and virtual) and key not in _KAFKA_METADATA and not key.startswith("value."):
-            keys = ", ".join(_KAFKA_METADATA)
+        if not (sink and virtual) and key not in known and not key.startswith("value."):
             yield Fault(
                 "metadata",
-                f"kafka has no metadata {key}, as column {name} of table {table.name} asks for; take one of {keys}",
+                f"kafka {'writes' if sink else 'has'} no metadata {key}, as column {name} of table {table.name} asks "
+                f"for; take one of {', '.join(known)}{', or make it VIRTUAL' if sink else ''}",
             )
+
+
+def _alignment(table: Table, sink: bool) -> Iterator[Fault]:
+    group, drift = table.option(_ALIGNED), table.option(_DRIFT)
+    if not sink and table.option("connector") == "kafka" and group is not None and drift is None:
+        yield Fault("alignment", f"table {table.name} has the option '{_ALIGNED}' without '{_DRIFT}'; give both")
 
 
 def _watermark(table: Table) -> Iterator[Fault]:
