@@ -22,8 +22,9 @@ from airflow_flinkcompat.compat.engines.protocol import (
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
+from airflow_flinkcompat.plan.types import TimeAttribute
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -99,7 +100,11 @@ def shared_job_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
 def key_order_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
     why = "the order of the keys in state may follow the columns that are put out"
-    return doubted(finding, why) if any(map(keys_may_move, case.change.pipelines_into(finding.sink))) else finding
+    into = case.change.pipelines_into(finding.sink)
+    about = case.change.pipelines_about(finding.sink)
+    follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
+    moved = any(map(keys_may_move, into)) or (any(follows) and not _written_alike(case.change))
+    return doubted(finding, why) if moved else finding
 
 
 def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
@@ -182,9 +187,32 @@ def keys_may_move(pair: PipelinePair) -> bool:
     With a condition below a group aggregation or a group window, and nothing but its columns put out, the planner
     merges the projection into the aggregation: the keys are then kept in the order of the output. Anything that needs
     a projection above (HAVING, an expression, another order of columns) brings back the order of GROUP BY. Windowed
-    aggregations over a window table function keep that order throughout.
+    aggregations over a window table function keep that order, but for :func:`_may_follow_the_table`.
     """
     return bool(pair.differences) and any(_moved_by_output(output) for output in (pair.old, pair.new))
+
+
+def _may_follow_the_table(output: Output) -> bool:
+    """Whether keys may be kept in the order of the table's columns, whatever GROUP BY says (plans of 2.3.0).
+
+    So are those of a window table function over processing time with a condition below, where the table has a
+    watermark: another expression above, or the condition in a view, brings back the order of GROUP BY.
+    """
+    return any(
+        isinstance(each, AggregateOperator)
+        and each.window is not None
+        and each.window.notation != "group window"
+        and each.window.time_attribute is not TimeAttribute.ROWTIME
+        and len(each.keys) > 1
+        and bool(each.segment.filters)
+        for each in operators(output)
+    )
+
+
+def _written_alike(change: Change) -> bool:
+    """Whether both scripts hold the same statements, but for their layout: they are planned alike."""
+    old, new = ([each.text.split() for each in side.parsed.statements] for side in (change.old, change.new))
+    return old == new
 
 
 def _moved_by_output(output: Output) -> bool:
@@ -217,7 +245,7 @@ class FlinkEngine:
         compiled_plans_adjuster,
         operator_ids_adjuster,
     )
-    unchanged_adjusters = (operator_ids_adjuster,)
+    unchanged_adjusters = (key_order_adjuster, operator_ids_adjuster)
 
     def level(self, rule: Rule) -> Level:
         """One level for all rules."""
