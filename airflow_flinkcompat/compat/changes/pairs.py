@@ -195,7 +195,7 @@ class PipelinePair:
     def others(self) -> tuple[Operator, ...]:
         """Operators of either side that have no rules of their own."""
         every = (*operators(self.old), *operators(self.new))
-        return tuple(o for o in every if not _has_rules(o))
+        return tuple(o for o in every if not has_rules(o))
 
     @property
     def segments(self) -> tuple[tuple[StatelessSegment, ...], tuple[StatelessSegment, ...]]:
@@ -212,10 +212,16 @@ RULED = frozenset(
 """Kinds of other operators that rules speak of."""
 
 
-def _has_rules(operator: Operator) -> bool:
-    if isinstance(operator, JoinOperator):
-        return operator.form is not JoinForm.JOIN
-    return not isinstance(operator, OtherOperator) or operator.kind in RULED
+def has_rules(operator: Operator) -> bool:
+    """Whether rules speak of such an operator; what stands above one of which none does is not judged."""
+    match operator:
+        case AggregateOperator() | OverOperator() | RankOperator():
+            return True
+        case JoinOperator(form=form):
+            return form is not JoinForm.JOIN
+        case OtherOperator(kind=kind):
+            return kind in RULED
+    return False
 
 
 def in_one_order(old: Operator, new: Operator) -> tuple[Operator, Operator]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import cast
 
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import has_rules
+from airflow_flinkcompat.plan.operators import Operator, operators
 
 TABLES = """\
 CREATE TABLE orders (customer STRING, region STRING, amount BIGINT, placed TIMESTAMP(3), WATERMARK FOR placed AS placed)
@@ -123,3 +126,9 @@ def test_queries_outside_of_a_set_share_nothing() -> None:
     both = TABLES + SUM + insert("two", "customer", "SUM(amount)")
     found = Change(Side(both), Side(both))
     assert len(found.operators) == 2
+
+
+def test_an_operator_kind_has_no_rules_until_it_is_named() -> None:
+    assert not has_rules(cast("Operator", object()))
+    (pair,) = Side("CREATE TABLE t (a STRING, b INT); SELECT a, SUM(b) FROM t GROUP BY a;").outputs[0].values()
+    assert all(map(has_rules, operators(pair)))

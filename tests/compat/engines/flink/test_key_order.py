@@ -11,7 +11,8 @@ from airflow_flinkcompat.deploy import SqlGatewayPlanner
 from airflow_flinkcompat.local_flink import LocalFlink
 
 TABLE = (
-    "CREATE TABLE t (a STRING, b BIGINT, c INT NOT NULL, d DECIMAL(10, 2), e DOUBLE, g INT, ts TIMESTAMP(3), pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH "
+    "CREATE TABLE t (a STRING, b BIGINT, c INT NOT NULL, d DECIMAL(10, 2), e DOUBLE, g INT, "
+    "ts TIMESTAMP(3), pt AS PROCTIME(), WATERMARK FOR ts AS ts) WITH "
     "('connector' = 'filesystem', 'path' = 'file:///t', 'format' = 'csv', 'source.monitor-interval' = '1 s');\n"
 )
 QUERY = (

@@ -20,6 +20,7 @@ from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
     JoinOperator,
+    Operator,
     OtherKind,
     OtherOperator,
     Output,
@@ -119,7 +120,7 @@ def changes(segment: StatelessSegment, pipeline: Pipeline, program: Program) -> 
             return Known.YES
         case OtherOperator() as operator if operator.kind in _AS_THEIR_INPUTS:
             return _worst(changes(each, pipeline, program) for each in operator.segments)
-        case OtherOperator():
+        case Operator():
             return Known.NOT_KNOWN
     return Known.NO
 
