@@ -136,7 +136,10 @@ def test_outcomes_are_those_of_the_tables(query: Query, one: Style, other: Style
 @given(queries(), STYLES, STYLES, st.sampled_from(["vvr", "flink"]))
 def test_spelling_never_matters(query: Query, one: Style, other: Style, engine: str) -> None:
     report = judged(query, query, engine, (one, other))
-    assert report.outcome is Outcome.COMPATIBLE, shown(report, query)
+    allowed = {Outcome.COMPATIBLE}
+    if engine == "flink" and query.window.time == "clock" and query.conditions and len(query.keys) > 1:
+        allowed.add(Outcome.UNKNOWN)  # the spelling may decide there in which order keys are kept: test_key_order.py
+    assert report.outcome in allowed, shown(report, query)
 
 
 @pytest.mark.slow

@@ -210,8 +210,8 @@ def _may_follow_the_table(output: Output) -> bool:
 
 
 def _written_alike(change: Change) -> bool:
-    """Whether both scripts hold the same statements, but for their layout: they are planned alike."""
-    old, new = ([each.text.split() for each in side.parsed.statements] for side in (change.old, change.new))
+    """Whether both scripts hold the same statements, but for their layout and comments: they are planned alike."""
+    old, new = ([each.tree or each.text for each in side.parsed.statements] for side in (change.old, change.new))
     return old == new
 
 
