@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyspark
+from py4j import protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from airflow_flinkcompat.local_flink.cluster import flink_home
@@ -47,12 +49,17 @@ _CONFIGURATION = {
 _STREAMING = {"execution.checkpointing.interval": "1 s", "pipeline.auto-watermark-interval": "0"}
 
 
+# PySpark, once started in this process, takes every error of py4j for one of its own JVM and asks Spark about it.
+_ERRORS_OF_PY4J = mock.patch("py4j.java_gateway.get_return_value", protocol.get_return_value)
+
+
 class FlinkBatch:
-    """Runs statements in a TableEnvironment of the JVM."""
+    """Runs statements in a TableEnvironment of the JVM; what Flink refuses is a `Py4JJavaError`."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         self._gateway, self._java = gateway, gateway.jvm
 
+    @_ERRORS_OF_PY4J
     def run(
         self,
         statements: list[str],
