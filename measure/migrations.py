@@ -14,6 +14,7 @@ from pathlib import Path
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.bench import CLUSTER, Bench
 from measure.flinks import CACHE, home
+from measure.savepoints import keep
 from tests.migration.cases import load_cases
 
 FOLDER = Path(__file__).parents[1] / "tests" / "fixtures" / "migrations"
@@ -36,7 +37,7 @@ def main() -> None:
             shutil.rmtree(target, ignore_errors=True)
             old, new = bench.complete(case.old), bench.complete(case.new)
             for name, path in (("old", bench.savepoint(old).path), ("template", bench.template(new))):
-                shutil.copytree(path.removeprefix("file:"), target / name)
+                keep(path, target / name)
             for name, side in (("old", old), ("new", new)):
                 (target / f"{name}.json").write_text(bench.compiled(side))
                 (target / f"{name}.sql").write_text(side.script)

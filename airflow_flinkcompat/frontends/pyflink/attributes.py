@@ -14,6 +14,7 @@ from airflow_flinkcompat.frontends.pyflink.operations import Operators
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api import validation
 from airflow_flinkcompat.frontends.table_api.values import (
+    Asked,
     Const,
     Constant,
     Container,
@@ -82,8 +83,8 @@ class Objects(Operators):
             return owner
         if owner.name and self.known_input(owner) is owner:
             return inputs.named(f"{owner.name}.{name}", (owner,))
-        ask = written and owner.reason and "--var" not in owner.reason
-        return Unknown(f"{owner.reason}: give --var {written}=…") if ask else owner
+        ask = written and owner.reason and not isinstance(owner.reason, Asked)
+        return Unknown(Asked(owner.reason, written)) if ask else owner
 
     def of_module(self, module: Module, name: str) -> Value:
         """What a name of a module that lies beside the program stands for."""
@@ -99,7 +100,7 @@ class Objects(Operators):
             found = constants.converted(kind, self.given[name])
             if found is not None:
                 return found
-        why = f"the command line decides: give --var {name}=…"
+        why = Asked("the command line decides", name)
         return self.surroundings.input(arguments.names.get(name, ""), why, text=True)
 
     # -------------------------------------------------------------------------------------------- classes and objects

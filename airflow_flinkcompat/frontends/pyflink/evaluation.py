@@ -25,6 +25,7 @@ from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
 from airflow_flinkcompat.frontends.table_api.validation import RefusedByFlink, called
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
+    Asked,
     Config,
     Const,
     Container,
@@ -228,7 +229,7 @@ class Evaluator(ABC):
             return self.environ[name.value]
         if name.value in self.given:
             return Const(self.given[name.value])
-        why = f"the environment decides: give --var {name.value}=…"
+        why = Asked("the environment decides", name.value)
         if default is None or default == Const(None):
             return self.surroundings.input(name.value, why, text=True)
         written = inputs.canonical(default)

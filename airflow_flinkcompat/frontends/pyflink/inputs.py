@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from airflow_flinkcompat.frontends.table_api.inputs import MARKED, digest, names
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
+    Asked,
     Const,
     Container,
     Path,
@@ -44,7 +45,7 @@ def named(name: str, of: Sequence[Value] = (), reason: str = "") -> Unknown:
     why = reason or next((each.reason for each in of if isinstance(each, Unknown) and each.name), "")
     if not why:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
-        why = f"{found} is not known" if found else "the command line decides: give --var 'sys.argv[1]=…'"
+        why = f"{found} is not known" if found else Asked("the command line decides", "sys.argv[1]")
     return Unknown(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
 
 
@@ -97,7 +98,7 @@ def element(owner: Value, key: Value) -> Unknown | None:
     if not (has_input(owner) and where and at):
         return None
     if owner == Ref("sys.argv"):
-        return named(f"sys.argv[{at}]", reason=f"the command line decides: give --var 'sys.argv[{at}]=…'")
+        return named(f"sys.argv[{at}]", reason=Asked("the command line decides", f"sys.argv[{at}]"))
     if isinstance(key, Const) and isinstance(key.value, str) and _BARE_KEY.fullmatch(key.value):
         at = key.value
     return named(f"{where}[{at}]", (owner, key))

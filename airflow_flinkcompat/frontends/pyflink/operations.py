@@ -22,6 +22,7 @@ from airflow_flinkcompat.frontends.table_api.arguments import expression
 from airflow_flinkcompat.frontends.table_api.inputs import marked
 from airflow_flinkcompat.frontends.table_api.values import (
     INPUT_BEGINS,
+    Asked,
     Const,
     Container,
     Described,
@@ -251,7 +252,7 @@ class Operators(Evaluator):
             if isinstance(part, ast.FormattedValue):
                 value = self.eval(part.value, frame)
                 if isinstance(value, Ref):
-                    value = Unknown(f"{value.path} is not known here: give --var {ast.unparse(part.value)}=…")
+                    value = Unknown(Asked(f"{value.path} is not known here", ast.unparse(part.value)))
                 shown = self._formatted(value, part, frame)
                 if shown is not None:
                     parts.append(shown)

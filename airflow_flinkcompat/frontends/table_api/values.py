@@ -47,6 +47,14 @@ class Container:
         self.views.clear()
 
 
+class Asked(str):
+    """Why a value is not known, with the option of the command line that gives it."""
+
+    def __new__(cls, why: str, variable: str) -> Asked:
+        given = f"{variable}=…"
+        return super().__new__(cls, f"{why}: give --var {repr(given) if '[' in variable else given}")
+
+
 @dataclass(frozen=True)
 class Unknown:
     """A value that is not known. ``tables``: it may be a table, or something that acts on tables.
