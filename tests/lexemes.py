@@ -71,10 +71,11 @@ _OTHERWISE = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL", "UNKNOWN
 _SAYS_NOTHING = frozenset({"AS", "TABLE", "EXECUTE", "NULLS", "FIRST", "LAST"})
 _SIGNS = frozenset({"=", "<>", "<=", ">=", "||", "/", "%"})
 # Printed in other words: settings in quotes, frames in full, SUBSTRING with commas, types by short names, JSON pairs,
-# joined strings.
+# joined strings. Of a declared column a.b Flink reads a.
 _IN_OTHER_WORDS = re.compile(
     r"\A(?:SET|RESET|EXPLAIN|DESC|SHOW)\b|\b(?:ROWS|RANGE)\s+(?!BETWEEN\b)|\bROW\s*\(\s*\)"
-    r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'|\bU&'",
+    r"|\b(?:SUBSTRING|JSON_\w+|TIME\s+ZONE|PRECISION|CHARACTER|VARYING)\b|\{\s*,|'\s*\n\s*'|\bU&'"
+    r"|[(,]\s*\w+\.[\w.]+\s+(?:STRING|BIGINT|INT|DOUBLE|BOOLEAN|DATE|TIMESTAMP|DECIMAL)\b",
     re.IGNORECASE,
 )
 

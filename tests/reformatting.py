@@ -108,13 +108,15 @@ class _Layout:
             if not _is_plain_name(name) or self.chance.random() < 0.5:
                 continue
             text = self.texts[i]
+            if not self._stands_apart(i):
+                continue
             if not text.startswith("`"):
                 self.texts[i] = f"`{text}`"
-            elif self._stands_apart(i) and _WORD.match(text[1:-1]) and not _is_word_of_the_language(text[1:-1]):
+            elif _WORD.match(text[1:-1]) and not _is_word_of_the_language(text[1:-1]):
                 self.texts[i] = text[1:-1]
 
     def _stands_apart(self, i: int) -> bool:
-        """Whether no word touches a token, so that it may do without its quotes."""
+        """Whether no word touches a token, so that it may lose or get quotes."""
         token, text = self.tokens[i], self.statement.text
         return not re.search(r"[\w$]", text[max(token.start - 1, 0) : token.start] + text[token.end : token.end + 1])
 

@@ -136,9 +136,8 @@ class Grouping:
 
 def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
     """A processing time stays one through MIN and MAX: Flink 2.3.0 plans a lookup join by it."""
-    if call.function not in ("MIN", "MAX") or time_attribute_of(call.args[0], columns) is not TimeAttribute.PROCTIME:
-        return None
-    return TimeAttribute.PROCTIME
+    of_time = any(time_attribute_of(each, columns) is TimeAttribute.PROCTIME for each in call.args)
+    return TimeAttribute.PROCTIME if of_time and call.function in ("MIN", "MAX") else None
 
 
 def _special(

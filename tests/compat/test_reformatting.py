@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.pages import example_sides
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
+from airflow_flinkcompat.plan.program import REFUSED_NAME
 from airflow_flinkcompat.sql import ScriptError, parse_script
 from tests import corpus
 from tests.fuzzing import originals
@@ -54,8 +55,13 @@ def test_a_script_in_another_layout_is_the_same(part: int) -> None:
             continue
         other = reformatted(text, name)
         for engine in ENGINES:
+            if any(each.reason == REFUSED_NAME for each in Side(text, engine=engine).program.problems):
+                continue  # what is wrong is told with the aliases of the script, and those have changed
             found = outcome(text, other, engine)
-            assert found is outcome(text, text, engine), f"{name} on {engine}: {found}\n{text}\n-----\n{other}"
+            allowed = {outcome(text, text, engine)}
+            if engine == "flink" and "PROCTIME" in text.upper():
+                allowed.add(Outcome.UNKNOWN)  # the spelling may decide in which order keys are kept: test_key_order.py
+            assert found in allowed, f"{name} on {engine}: {found}\n{text}\n-----\n{other}"
 
 
 TABLES = """\
