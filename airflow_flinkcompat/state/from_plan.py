@@ -7,6 +7,7 @@ What is certain was seen in compiled plans of Flink 2.3 and in restores over Kaf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -25,10 +26,13 @@ from airflow_flinkcompat.plan.operators import (
     Output,
     Source,
     StatelessSegment,
+    operators,
 )
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceColumn, leaves, window_field
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH, TimeAttribute
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layouts.of_operator import operator_layout
 from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.simplified import at_least, contradictory, decided
@@ -47,6 +51,7 @@ _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "t
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 """Calls that a windowed aggregation computes in two phases."""
+_TIME_TO_LIVE = "table.exec.state.ttl"
 _ONLY_AT_HEAD = (StoredPositions.LOG, StoredPositions.COUNTER)
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
 """Options by which changes of a database come as other kinds of rows, which other operators may follow."""
@@ -95,6 +100,39 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState 
         return NotPredicted(str(error))
 
 
+def aggregation_layout(output: Output, pipeline: Pipeline, program: Program) -> StateLayout | LayoutUnknown | None:
+    """How the aggregation of one query stores what it keeps.
+
+    Args:
+        output: The query as its operators see it.
+        pipeline: The query as it stands in its script.
+        program: The script, which declares the tables.
+
+    Returns:
+        The layout, or why it cannot be told; None of a query with another operator than one aggregation.
+    """
+    found = operators(output)
+    if len(found) != 1 or not isinstance(found[0], AggregateOperator):
+        return None
+    job = _Job(output, pipeline, program)
+    try:
+        _sure_of_planning(job)
+        if isinstance(found[0].segment.origin, Source):
+            _source(job, found[0].segment.origin)
+    except _Unsure as error:
+        return LayoutUnknown(str(error))
+    return _stored(job, found[0])
+
+
+def _stored(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:
+    if aggregation.segment.hints or job.output.segment.hints:
+        return LayoutUnknown("a hint may say how long what is kept lives")
+    lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
+    if lives is None:
+        return LayoutUnknown(f"{_TIME_TO_LIVE} is not read")
+    return operator_layout(aggregation, time_to_live=int(lives[1]) > 0)
+
+
 def _job_state(job: _Job) -> JobState:
     _sure_of_planning(job)
     top = job.output.segment.origin
@@ -114,7 +152,7 @@ def _job_state(job: _Job) -> JobState:
     specs = [StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN))]
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in _STATEFUL)
-        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind)))
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), _stored(job, aggregation)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
     return JobState(graphs, tuple(specs))

@@ -29,7 +29,7 @@ _WINDOWS = {
     "global-window-aggregate": StateNamespace.WINDOW_END,
     "group-window-aggregate": StateNamespace.WINDOW,
 }
-_MERGED = NamedState(
+MERGED_SESSIONS = NamedState(
     "session-window-mapping", KeyedStateKind.MAP, Stored("TimeWindow"), Stored("TimeWindow"), StateNamespace.NONE
 )
 
@@ -63,7 +63,7 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     timers = "user-timers" if namespace is StateNamespace.NONE else "window-timers"
     return StateLayout(
         columns(below, node.config["grouping"]),
-        (*states, _MERGED) if session else states,
+        (*states, MERGED_SESSIONS) if session else states,
         # With mini-batches a global aggregation sets none.
         "" if node.kind == "global-group-aggregate" or _in_batches(node) else timers,
         retracting=bool(node.config.get("needRetraction")),
@@ -125,18 +125,29 @@ def accumulated(
         fields += [
             StateField(type, (meaning, part), words, shared, begins(function, part, type)) for part, type in made.fields
         ]
-        beside += [_view(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
+        beside += [view_state(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
     for number, places in enumerate(_distinct(calls)):
         if len(places) != 1:
             return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
         users = frozenset(call_meaning(call, read, symbols) for call in calls if _is_over(call, places))
         meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
-        beside += _distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
+        beside += distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
     return tuple(fields), tuple(beside)
 
 
-def _view(name: str, view: StateView, meaning: tuple[Any, str], words: str) -> NamedState:
+def view_state(name: str, view: StateView, meaning: tuple[Any, str], words: str) -> NamedState:
+    """A map or list beside the accumulators.
+
+    Args:
+        name: Of the state.
+        view: What it holds.
+        meaning: What it says of which call.
+        words: The call for a reader.
+
+    Returns:
+        The state, without a namespace.
+    """
     key = None if view.key is None else Stored("value", (StateField(view.key, meaning, words),))
     form = "List<value>" if view.key is None else "value"
     return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, words),)), key)
@@ -151,8 +162,18 @@ def _is_over(call: Mapping[str, Any], places: tuple[int, ...]) -> bool:
     return bool(call.get("distinct")) and tuple(call["argList"]) == places
 
 
-def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
-    """How often each value came, and how often NULL did."""
+def distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
+    """How often each value came, and how often NULL did.
+
+    Args:
+        number: Of the DISTINCT among those of the aggregation.
+        type: Of the values.
+        meaning: What the states say.
+        words: The same for a reader.
+
+    Yields:
+        Two states, without a namespace.
+    """
     count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
     key = Stored("value", (StateField(nullable(type), meaning, words),))
     yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)

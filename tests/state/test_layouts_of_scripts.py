@@ -1,0 +1,91 @@
+"""What a script's own plan tells to be stored, against the plans that Flink 2.3.0 compiled of the same scripts."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+
+import pytest
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.from_plan import job_state
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.model import JobState, StateKind
+from measure.layouts import PLANS, told, verdict
+from tests.measured_plans import pairs, planned
+
+TABLE = (
+    "CREATE TABLE t (a STRING, b BIGINT, c ARRAY<INT>, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)\n"
+    "WITH ('connector' = '{connector}', 'format' = '{format}', 'path' = '/t', 'topic' = 't');\n"
+)
+SINK = "CREATE TABLE s (a STRING, n BIGINT) WITH ('connector' = 'print');\n"
+QUERY = "SELECT a, SUM(b) FROM t GROUP BY a;"
+
+
+def script(query: str = QUERY, connector: str = "kafka", format: str = "json") -> Side:
+    return Side(TABLE.format(connector=connector, format=format) + SINK + f"INSERT INTO s {query}", engine="flink")
+
+
+@pytest.mark.slow
+def test_it_is_what_the_plans_of_the_measured_restores_store() -> None:
+    found: Counter[str] = Counter()
+    seen = set()
+    for name, plans in planned().items():
+        for side, of_side in zip(pairs()[name].sides(), plans, strict=True):
+            key = (side.script, tuple(side.settings.items()))
+            if key in seen or len(of_side) != 1:
+                continue
+            seen.add(key)
+            result = verdict(side, of_side[0])
+            assert result != "different", f"{side.script}\n{told(side)}"
+            found[result.partition(":")[0]] += 1
+    assert found["equal"] > 150, found
+
+
+@pytest.mark.slow
+def test_it_is_what_the_plans_of_drawn_aggregations_store() -> None:
+    found: Counter[str] = Counter()
+    for row in json.loads(gzip.decompress(PLANS.read_bytes())):
+        side = Side(row["script"], row["settings"], engine="flink")
+        result = verdict(side, read_plan(json.dumps(row["plan"])))
+        assert result != "different", f"{side.script}\n{told(side)}"
+        found[result.partition(":")[0]] += 1
+    assert found["equal"] > 100, found
+
+
+def test_the_state_of_a_job_holds_it() -> None:
+    side = script("SELECT a, COUNT(DISTINCT b) FROM t GROUP BY a;")
+    state = job_state(side.outputs[0][0], side.program.pipelines[0], side.program)
+    assert isinstance(state, JobState)
+    (operator,) = (spec for spec in state.specs if spec.kind is StateKind.OPERATOR)
+    assert isinstance(operator.layout, StateLayout)
+    (row,) = (state.value.fields for state in operator.layout.states if state.name == "accState")
+    assert [(field.type, field.words) for field in row] == [
+        ("BIGINT", "COUNT(DISTINCT b)"),
+        ("RAW('org.apache.flink.table.api.dataview.MapView')", "distinct values of b"),
+    ]
+    assert [field.words for field in operator.layout.key] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("side", "reason"),
+    [
+        (script(format="debezium-json"), "may be taken back"),
+        (script(connector="made-up"), "is not known"),
+        (script("SELECT a, own(b) FROM t GROUP BY a;"), "of one's own"),
+        (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "how a ARRAY<INT> is stored"),
+        (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "with further operators"),
+        (script("SELECT /*+ STATE_TTL('t' = '1 d') */ a, SUM(b) FROM t GROUP BY a;"), "hint"),
+        (script("SELECT a, STDDEV_POP(b) FROM t GROUP BY a;"), "STDDEV_POP"),
+    ],
+)
+def test_what_is_not_certain_is_not_told(side: Side, reason: str) -> None:
+    found = told(side)
+    assert isinstance(found, LayoutUnknown)
+    assert reason in found.reason
+
+
+def test_another_query_than_one_aggregation_is_none() -> None:
+    assert told(script("SELECT a, b FROM t;")) is None
