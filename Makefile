@@ -13,8 +13,10 @@ export PATH := $(BIN):$(PATH)
 # Extra arguments for pytest: make test PYTEST_ARGS='-k deploy'
 PYTEST_ARGS ?=
 
-# Which line of Flink make measure-flink runs the pairs on, and extra arguments for it: MEASURE_ARGS='--only cumulate'
+# Which line of Flink make measure-flink runs the pairs on, which older one takes the savepoints where that is another,
+# and extra arguments for it: MEASURE_ARGS='--only cumulate'
 FLINK ?= 2.3
+FLINK_OLD ?=
 MEASURE_ARGS ?=
 # Extra arguments for make bench-backfill: BENCH_ARGS='--only HOP --runs 1'
 BENCH_ARGS ?=
@@ -107,8 +109,8 @@ bench-downtime: setup ## Time how long a redeployed job stands still, beside raw
 	@$(WITH_JAVA) python -m benchmarks.downtime --write benchmarks/results/downtime-$$(date -u +%F).md
 
 # The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
-measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], write predicted beside real
-	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(MEASURE_ARGS)
+measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], or from one line to another [FLINK_OLD=1.20], write predicted beside real
+	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
 
 measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
 	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)

@@ -10,8 +10,8 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from measure import evidence, results
 from measure.bench import CLUSTER, Bench
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import CACHE, VERSIONS, home
-from measure.pairs import FOLDER, PROGRAMS, Pair, load_pairs
+from measure.flinks import CACHE, RELEASES, home
+from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_pairs
 from measure.pyflink import PyFlink
+from measure.services import Services
 from tests.sections import FixtureError
 
 SLOTS = 16
@@ -54,7 +55,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__)
-    parser.add_argument("--flink", choices=sorted(VERSIONS), default="2.3", help="the line of Flink (default: 2.3)")
+    parser.add_argument("--flink", choices=sorted(RELEASES), default="2.3", help="the line of Flink (default: 2.3)")
+    parser.add_argument(
+        "--flink-old",
+        choices=sorted(RELEASES),
+        help="the line that takes the savepoints, where it is another: the pairs of measure/upgrades are run",
+    )
     parser.add_argument(
         "--programs", action="store_true", help="the pairs of PyFlink programs; needs `make pyflink`, and Flink 2.3"
     )
@@ -91,26 +97,52 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     """
     if (options.programs or options.connectors) and options.flink != "2.3":
         raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
+    if options.flink_old and (options.programs or options.connectors or options.flink_old == options.flink):
+        raise FixtureError("--flink-old is another line than --flink, and goes without --programs and --connectors")
     today = datetime.now(UTC).date().isoformat()
-    name = "programs" if options.programs else "connectors" if options.connectors else "flink"
-    newest = results.newest(options.flink, name) if options.only or options.connectors else None
-    path: Path = options.out or newest or results.FOLDER / f"{name}-{options.flink}-{today}.json"
+    name, folder = _set(options)
+    lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
+    newest = results.newest(lines, name) if options.only or options.connectors else None
+    path: Path = options.out or newest or results.FOLDER / f"{name}-{lines}-{today}.json"
     if options.connectors:
         pairs = [pair for pair in load_connector_pairs(options.only) if not results.holds(path, pair)]
     else:
-        pairs = load_pairs(options.flink, options.only, PROGRAMS if options.programs else FOLDER)
+        pairs = load_pairs(options.flink, options.only, folder)
     keep = path.exists() and bool(options.only or options.connectors)
     if not pairs:
         return [path], []
-    failures = _measured(options, name, pairs, results.Writer(path, VERSIONS[options.flink], today, keep))
+    writer = results.Writer(path, RELEASES[options.flink], today, keep, RELEASES.get(options.flink_old, ""))
+    run = CACHE / f"run-{name}-{lines}"
+    shutil.rmtree(run, ignore_errors=True)
+    failures = (_upgraded if options.flink_old else _measured)(options, run, pairs, writer)
     return [path] if path.exists() else [], failures
 
 
-def _measured(options: argparse.Namespace, name: str, pairs: list[Pair], writer: results.Writer) -> list[str]:
+def _set(options: argparse.Namespace) -> tuple[str, Path]:
+    """What the results are called, and the folder of the pairs."""
+    if options.flink_old:
+        return results.UPGRADE, UPGRADES
+    if options.programs:
+        return "programs", PROGRAMS
+    return ("connectors" if options.connectors else "flink"), FOLDER
+
+
+def _upgraded(options: argparse.Namespace, folder: Path, pairs: list[Pair], writer: results.Writer) -> list[str]:
+    """Take every savepoint on the old line, then restore each on the new one: two clusters are never up at once."""
+    late = _deadline(options)
+    with _bench(options.flink_old, folder / "old") as bench:
+        taken, failures = bench.take(pairs, options.threads, _say)
+    left = [pair for pair in pairs if pair.id in taken]
+    with _bench(options.flink, folder / "new") as bench:
+        restored = bench.measure(
+            left, options.threads, _say, late, writer.add, lambda pair: bench.restore(pair, taken[pair.id])
+        )
+    return [*failures, *restored]
+
+
+def _measured(options: argparse.Namespace, folder: Path, pairs: list[Pair], writer: results.Writer) -> list[str]:
     """Measure, and write each result as it comes; what is wrong with pairs that could not be run."""
-    folder = CACHE / f"run-{name}-{options.flink}"
-    shutil.rmtree(folder, ignore_errors=True)
-    last = time.monotonic() + options.minutes * 60
+    late = _deadline(options)
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
@@ -122,14 +154,28 @@ def _measured(options: argparse.Namespace, name: str, pairs: list[Pair], writer:
             from measure.services import services
 
             beside, jars = stack.enter_context(services(folder / "services")), connector_jars()
-        flink = LocalFlink(
-            folder / "flink", home=home(options.flink), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print
-        )
-        bench = Bench(stack.enter_context(flink), folder / "data", pyflink, beside)
-        stack.enter_context(closing(bench))
-        late = (lambda: time.monotonic() > last) if options.minutes else (lambda: False)
-        _, failures = bench.measure(pairs, options.threads, _say, late, writer.add)
-    return failures
+        bench = stack.enter_context(_bench(options.flink, folder, jars, pyflink, beside))
+        return bench.measure(pairs, options.threads, _say, late, writer.add)
+
+
+@contextmanager
+def _bench(
+    line: str,
+    folder: Path,
+    jars: tuple[Path, ...] = (),
+    pyflink: PyFlink | None = None,
+    beside: Services | None = None,
+) -> Iterator[Bench]:
+    """A Flink of that line, for as long as the block lasts."""
+    flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print)
+    with flink, closing(Bench(flink, folder / "data", pyflink, beside)) as bench:
+        yield bench
+
+
+def _deadline(options: argparse.Namespace) -> Callable[[], bool]:
+    """Whether no pair is to be begun any more."""
+    last = time.monotonic() + options.minutes * 60
+    return (lambda: time.monotonic() > last) if options.minutes else (lambda: False)
 
 
 def _say(line: str) -> None:

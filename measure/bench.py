@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
-from airflow_flinkcompat.deploy.errors import StateFault, StateRefused
+from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -79,6 +79,7 @@ _OUT, _OUT_FOLDER = "file://OUT", "written"
 _PRINT = re.compile(r"(CREATE TABLE (?P<table>\w+) [^;]*?'connector' = 'print')")
 _SAVEPOINT = re.compile(r"file:\S*/savepoint-\w+-\w+")
 _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
+_PLANNER = re.compile(r"\b(ValidationException|TableException|SqlParserException)\b")
 _FAILS = "the SQL fails from scratch:"
 _TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
 _Made = TypeVar("_Made")
@@ -88,13 +89,14 @@ _Made = TypeVar("_Made")
 class Savepoint:
     """What an old side left: its savepoint, the folder its tables read from, what it had printed and written.
 
-    ``written`` lies where the new side's rows come to lie too.
+    ``written`` lies where the new side's rows come to lie too; ``old`` is the side as it ran.
     """
 
     path: str
     folder: Path
     printed: tuple[str, ...]
     written: tuple[str, ...]
+    old: Side
 
 
 @dataclass(frozen=True)
@@ -142,51 +144,92 @@ class Bench:
 
     def measure(
         self,
-        pairs: list[Pair],
+        pairs: Iterable[Pair],
         threads: int,
         log: Callable[[str], None],
         until: Callable[[], bool] = lambda: False,
         done: Callable[[Measured], None] = lambda measured: None,
-    ) -> tuple[list[Measured], list[str]]:
-        """Run all pairs, ``threads`` at a time: how they ended, and what is wrong with those that could not be run.
+        run: Callable[[Pair], Measured] | None = None,
+    ) -> list[str]:
+        """Run all pairs, ``threads`` at a time: what is wrong with those that could not be run.
 
-        No pair is begun once ``until`` holds; ``done`` is told of each that was run.
+        No pair is begun once ``until`` holds; ``done`` is told of each that was run, as ``run`` does it.
         """
 
-        def one(pair: Pair) -> Measured | str | None:
-            if until():
-                return None
-            try:
-                measured = self.run(pair)
-            except DeployError as error:
-                log(f"{pair.id}: could not be run: {error}")
-                return f"{pair.id}: {error}"
+        def one(pair: Pair) -> Measured:
+            measured = (run or self.run)(pair)
             log(f"{pair.id}: {measured.outcome}")
             with self._lock:
                 done(measured)
             return measured
 
+        return _failures(self._each(one, pairs, threads, log, until))
+
+    def take(
+        self, pairs: Iterable[Pair], threads: int, log: Callable[[str], None]
+    ) -> tuple[dict[str, Savepoint], list[str]]:
+        """The savepoints of the old sides, by id of the pair, and what is wrong with those that left none."""
+        found = self._each(self._taken, pairs, threads, log)
+        return {name: each for name, each in found.items() if isinstance(each, Savepoint)}, _failures(found)
+
+    def _each(
+        self,
+        action: Callable[[Pair], _Made],
+        pairs: Iterable[Pair],
+        threads: int,
+        log: Callable[[str], None],
+        until: Callable[[], bool] = lambda: False,
+    ) -> dict[str, _Made | str]:
+        """What an action gives for each pair, by id, or why it could not be done; without those not begun."""
+
+        def one(pair: Pair) -> tuple[str, _Made | str] | None:
+            if until():
+                return None
+            try:
+                return pair.id, action(pair)
+            except DeployError as error:
+                log(f"{pair.id}: could not be run: {error}")
+                return pair.id, f"{pair.id}: {error}"
+
         with ThreadPoolExecutor(threads) as pool:
-            ended = list(pool.map(one, pairs))
-        return [each for each in ended if isinstance(each, Measured)], [each for each in ended if isinstance(each, str)]
+            return dict(each for each in pool.map(one, pairs) if each is not None)
 
     def run(self, pair: Pair) -> Measured:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
-        old, new = self.complete(pair.old), self.complete(pair.new)
+        return self._restored(pair, self._taken)
+
+    def restore(self, pair: Pair, savepoint: Savepoint) -> Measured:
+        """Restore what another line of Flink left, which planned the old side: that this one does not is a result.
+
+        Raises MeasureError or another DeployError where it cannot be run.
+        """
+        try:
+            return self._restored(pair, lambda _: savepoint)
+        except TargetError as error:
+            if isinstance(error, StateRefused) or not _PLANNER.search(str(error)):
+                raise
+            return Measured(pair, savepoint.old.script, pair.new.script, outcomes.NOT_PLANNED, _lasting(error))
+
+    def _taken(self, pair: Pair) -> Savepoint:
+        old = self.complete(pair.old)
+        # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
+        alone = pair.id if _fillers(pair.new) or _leaves_rows(old) or _leaves_rows(pair.new) else ""
+        return self._once(("savepoint", old, alone), lambda: self.savepoint(old))
+
+    def _restored(self, pair: Pair, taken: Callable[[Pair], Savepoint]) -> Measured:
+        new = self.complete(pair.new)
         reference = self.complete(pair.reference) if pair.reference else new
         before, expected = self._once(("from scratch", reference), lambda: self._from_scratch(reference))
         if pair.elsewhere:
             before, expected = (), (*before, *expected)
-        # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
-        alone = pair.id if _fillers(new) or _leaves_rows(old) or _leaves_rows(new) else ""
-        savepoint = self._once(("savepoint", old, alone), lambda: self.savepoint(old))
+        savepoint = taken(pair)
         outcome, exception, restored = self._restore(new, savepoint)
         if outcome is None:
             printed = () if pair.elsewhere else savepoint.printed
             outcome = outcomes.judge(restored or (), expected, printed, before)
         if outcome == outcomes.RIGHT and pair.caveat:
             outcome = outcomes.ON_THIS_DATA
-        return Measured(pair, old.script, new.script, outcome, exception, restored, expected)
+        return Measured(pair, savepoint.old.script, new.script, outcome, exception, restored, expected)
 
     def complete(self, side: Side) -> Side:
         """The side with a print sink of its own schema where it ends in a bare query."""
@@ -235,7 +278,7 @@ class Bench:
                 raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
             path = self._jobs.stop_with_savepoint(job_id)
         self._arrive(_feeds(old), folder, "after")
-        return Savepoint(path, folder, self._rows(run, folder), self._written(folder))
+        return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
 
     def template(self, new: Side) -> str:
         """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
@@ -327,7 +370,8 @@ class Bench:
     def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
         """Outcome (None: to be told from the rows), the exception, the rows."""
         run = next(self._numbers)
-        fresh = _feeds(new) - self._fed[old.folder]  # of tables that the old SQL did not declare
+        # Of tables that the old SQL did not declare.
+        fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
         for phase in ("before", "after"):
             self._arrive(fresh, old.folder, phase)
         try:
@@ -416,6 +460,10 @@ class Bench:
             }
 
         return fill
+
+
+def _failures(found: Mapping[str, object]) -> list[str]:
+    return [each for each in found.values() if isinstance(each, str)]
 
 
 def _without(rows: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:

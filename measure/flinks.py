@@ -12,6 +12,13 @@ from airflow_flinkcompat.local_flink.cluster import flink_home
 CACHE = Path(__file__).parents[1] / ".measure"
 """In the checkout, ignored by git: jars, and what the last runs left behind."""
 VERSIONS = {"2.3": "2.3.0", "1.20": "1.20.3"}
+"""By line on which every pair is run, its release."""
+RELEASES = {**VERSIONS, "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0"}
+"""By line that can be run, the lines between which upgrades are measured included: a release whose SQL Gateway is
+pinned in ``jars.toml``.
+
+None before 1.20: their SQL Gateways lack ``/v3``, which deploys a script.
+"""
 
 
 def home(line: str) -> Path:
@@ -20,7 +27,7 @@ def home(line: str) -> Path:
     2.3 is the line the project installs (extra ``local-flink``, or ``$FLINKCOMPAT_FLINK_HOME``) where that is its
     version. Two lines cannot share an environment, so any other goes into a folder of its own. Raises LocalFlinkError.
     """
-    version = VERSIONS[line]
+    version = RELEASES[line]
     if line == "2.3":
         try:
             if list((flink_home() / "lib").glob(f"flink-dist-{version}.jar")):

@@ -32,6 +32,8 @@ from tests.sections import FixtureError, Section
 FOLDER = Path(__file__).parent / "pairs"
 PROGRAMS = Path(__file__).parents[1] / "tests" / "fixtures" / "table_api" / "restores"
 """Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
+UPGRADES = Path(__file__).parent / "upgrades"
+"""Pairs that go from one line of Flink to another: scripts that stay as they are, and near changes."""
 PROGRAM_HEAD = """\
 from pyflink.table import EnvironmentSettings, TableEnvironment
 from pyflink.table.expressions import UNBOUNDED_RANGE, UNBOUNDED_ROW, col, lit, row_interval

@@ -20,6 +20,8 @@ from measure.pairs import Pair
 FOLDER = Path(__file__).parent / "results"
 NAMES = ("flink", "programs", "connectors")
 """What files of results are called: scripts over files, PyFlink programs, scripts over Kafka and PostgreSQL."""
+UPGRADE = "upgrade"
+"""What files of results from one line to another are called."""
 EXPECTED_CONSEQUENCE = {
     rows.REFUSED_AT_SUBMIT: Consequence.REFUSED_AT_SUBMIT,
     rows.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
@@ -29,22 +31,26 @@ Entry = Mapping[str, Any]
 """One pair of a results file."""
 
 
-def document(measured: Iterable[Measured], version: str, date: str) -> dict[str, Any]:
-    """The results file of one run on Flink ``version``, made on ``date`` (ISO), without predictions."""
-    pairs = [{**_entry(each), "date": date} for each in measured]
+def document(measured: Iterable[Measured], version: str, date: str, old: str = "") -> dict[str, Any]:
+    """The results file of one run on Flink ``version``, made on ``date`` (ISO), without predictions.
+
+    ``old`` is the version that took the savepoints, where that is another one.
+    """
+    taken = {"flink_old": old} if old else {}
+    pairs = [{**_entry(each), **taken, "date": date} for each in measured]
     return {"flink": version, "date": date, "how": HOW, "outcomes": rows.OUTCOMES, "tables": {}, "pairs": pairs}
 
 
 class Writer:
     """Adds results to a file as they come, so that a run that ends early has lost nothing."""
 
-    def __init__(self, path: Path, version: str, date: str, keep: bool) -> None:
+    def __init__(self, path: Path, version: str, date: str, keep: bool, old: str = "") -> None:
         """``keep``: results of other pairs that the file holds stay."""
-        self._path, self._version, self._date = path, version, date
+        self._path, self._version, self._date, self._old = path, version, date, old
         self._keep = keep
 
     def add(self, measured: Measured) -> None:
-        data = document([measured], self._version, self._date)
+        data = document([measured], self._version, self._date, self._old)
         write(merge(read(self._path), data) if self._keep else data, self._path)
         self._keep = True
 
@@ -96,8 +102,8 @@ def predicted(entry: Entry, version: str) -> dict[str, Any]:
 
 
 def judged(entry: Entry, version: str) -> Report:
-    old, new = (_side(entry, side, version) for side in ("old", "new"))
-    return check(old, new)
+    old = _side(entry, "old", entry.get("flink_old", version))
+    return check(old, _side(entry, "new", version))
 
 
 def _side(entry: Entry, name: str, version: str) -> Side:
@@ -178,13 +184,16 @@ def renew(path: Path) -> dict[str, Any]:
 
 
 def newest(line: str, name: str = "flink") -> Path | None:
-    """The newest results file of a line of Flink; ``name`` is one of :data:`NAMES`."""
+    """The newest results file of a line of Flink; ``name`` is one of :data:`NAMES`.
+
+    From one line to another it is that of ``1.20-to-2.3``, called :data:`UPGRADE`.
+    """
     return max(FOLDER.glob(f"{name}-{line}-*.json"), default=None)
 
 
 def upgrades() -> tuple[Path, ...]:
     """The newest results file of each pair of lines, one of which took the savepoint and the other restored it."""
-    found = sorted(FOLDER.glob("upgrade-*-to-*.json"))
+    found = sorted(FOLDER.glob(f"{UPGRADE}-*-to-*.json"))
     return tuple({path.name.rsplit("-", 3)[0]: path for path in found}.values())
 
 

@@ -12,6 +12,7 @@ WRONG = "restored_WRONG"
 REFUSED_AT_SUBMIT = "refused_at_submit"
 REFUSED_AT_RESTORE = "refused_at_restore"
 FAILED_LATER = "failed_while_running"
+NOT_PLANNED = "not_planned"
 OUTCOMES = {
     RIGHT: "RUNNING, same changelog (or same net changelog) as a from-scratch run of the new SQL",
     ON_THIS_DATA: "right here, wrong on other data",
@@ -20,6 +21,7 @@ OUTCOMES = {
     REFUSED_AT_SUBMIT: "JobManager: the savepoint does not fit the new program's operators (the submission call fails)",
     REFUSED_AT_RESTORE: "job accepted, then a task fails while its state is restored",
     FAILED_LATER: "restored, RUNNING, fails when a row or watermark is processed",
+    NOT_PLANNED: "the planner of the new line refuses the SQL, before any savepoint is read",
 }
 """The outcomes and what the operator of the job sees."""
 

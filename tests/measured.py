@@ -45,6 +45,11 @@ class Restore:
     def __str__(self) -> str:
         return f"{self.version}/{self.id}"
 
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether nothing changed but, perhaps, the version."""
+        return (self.old, self.settings_old) == (self.new, self.settings_new)
+
     def sides(self, engine: str = "flink") -> tuple[Side, Side]:
         old, new = (self.old_version or self.version, self.version) if engine == "flink" else (None, None)
         return (

@@ -12,7 +12,7 @@ from airflow_flinkcompat.sql import parse_script
 from measure import results
 from measure.connector_pairs import load_connector_pairs
 from measure.flinks import VERSIONS
-from measure.pairs import Pair, load_pairs
+from measure.pairs import UPGRADES, Pair, load_pairs
 from tests.measured import RIGHT, Restore, load
 
 # The newest file of each line: an older one of the same pairs is history.
@@ -89,6 +89,21 @@ def test_every_pair_over_connectors_was_run_as_it_is_written() -> None:
     assert_run_as_written(results.newest("2.3", "connectors"), load_connector_pairs())
 
 
+@pytest.mark.parametrize("path", results.upgrades(), ids=lambda path: path.stem)
+def test_every_upgrade_was_run_as_it_is_written(path: Path) -> None:
+    """Else run `make measure-flink FLINK_OLD=… FLINK=…` for these lines."""
+    assert_run_as_written(path, load_pairs(path.stem.split("-")[3], folder=UPGRADES))
+
+
+@pytest.mark.parametrize("path", results.upgrades(), ids=lambda path: path.stem)
+def test_no_upgrade_that_did_not_restore_right_is_compatible(path: Path) -> None:
+    ended = load(str(path))
+    assert {pair.outcome for pair in ended} > {RIGHT}
+    said = [(pair, judged(pair).outcome) for pair in ended]
+    assert [pair.id for pair, outcome in said if outcome is Outcome.COMPATIBLE and pair.outcome != RIGHT] == []
+    assert any(outcome is Outcome.COMPATIBLE for _, outcome in said)
+
+
 def assert_run_as_written(path: Path | None, written: list[Pair]) -> None:
     assert path is not None
     entries = {entry["id"]: entry for entry in results.read(path)["pairs"]}
@@ -102,5 +117,5 @@ def assert_run_as_written(path: Path | None, written: list[Pair]) -> None:
 
 
 def test_the_files_hold_no_place_of_one_machine() -> None:
-    for path in FILES:
+    for path in (*FILES, *results.upgrades()):
         assert all("file:/" not in (pair["exception"] or "") for pair in results.read(path)["pairs"])

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.deploy.errors import TargetError
 from measure import __main__ as command
-from measure import connector_pairs, progress, pyflink, results, rows
-from measure.bench import Bench, _without
+from measure import connector_pairs, evidence, progress, pyflink, results, rows
+from measure.bench import Bench, Measured, Savepoint, _without
 from measure.connector_pairs import load_connector_pairs
 from measure.flinks import VERSIONS
-from measure.pairs import PROGRAM_HEAD, PROGRAMS, load_pairs, parse_pairs
+from measure.pairs import PROGRAM_HEAD, PROGRAMS, UPGRADES, load_pairs, parse_pairs
+from tests.measured import load
 from tests.sections import FixtureError
 
 TABLE = (
@@ -70,12 +72,22 @@ def test_malformed_files_are_named_by_line(old: str, new: str, message: str) -> 
 
 
 def test_every_pair_file_can_be_read_and_its_rows_are_there() -> None:
-    pairs = [*load_pairs("2.3"), *(pair for pair in load_pairs("1.20") if pair.line == "1.20")]
+    older = (pair for pair in load_pairs("1.20") if pair.line == "1.20")
+    pairs = [*load_pairs("2.3"), *older, *load_pairs("2.3", folder=UPGRADES)]
     assert len({pair.id for pair in pairs}) == len(pairs)
     for pair in pairs:
         for side in (pair.old, pair.new):
             for phase in ("before", "after"):
                 assert sum(progress.arrival(side.script, phase).rows.values()) > 5, pair.id
+
+
+def test_most_scripts_of_the_upgrades_stay_as_they_are() -> None:
+    pairs = load_pairs("2.3", folder=UPGRADES)
+    unchanged = {pair.id for pair in pairs if pair.old.script == pair.new.script}
+    said = {pair.id for pair in pairs if pair.about.endswith(", nothing changed")}
+    assert unchanged - said == {"upgrade-other-other-key-kept"}  # a setting changes
+    assert len(unchanged) >= 40
+    assert len(pairs) - len(unchanged) >= 10
 
 
 def test_pairs_over_connectors_read_rows_that_are_there() -> None:
@@ -234,6 +246,41 @@ def test_a_pair_run_again_replaces_itself_only() -> None:
     old = {"flink": "2.3.0", "pairs": [entry("a", "unknown", name="one"), entry("b", "unknown", name="two")]}
     new = {"flink": "2.3.0", "pairs": [entry("c", "unknown", name="two")]}
     assert [(e["id"], e["outcome"]) for e in results.merge(old, new)["pairs"]] == [("one", "a"), ("two", "c")]
+
+
+def test_results_name_the_line_that_took_the_savepoints(tmp_path: Path) -> None:
+    (pair,) = parse_pairs(GOOD, "cumulate.sql")
+    path = tmp_path / "upgrade-1.20-to-2.3-2026-01-01.json"
+    results.Writer(path, "2.3.0", "2026-01-01", False, "1.20.3").add(Measured(pair, "SELECT 1", "SELECT 2", rows.WRONG))
+    (restore,) = load(str(path))
+    assert (restore.old_version, restore.version) == ("1.20.3", "2.3.0")
+    said = results.judged(results.read(path)["pairs"][0], "2.3.0")
+    assert "engine-version-changed" in {finding.rule for finding in said.findings}
+    assert evidence.build([path]) == {pair.id: {"1.20 to 2.3": rows.WRONG}}
+
+
+@pytest.mark.parametrize("arguments", [["--flink-old", "2.3"], ["--flink-old", "1.20", "--connectors"]])
+def test_what_is_not_run_between_two_lines_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(arguments) == 2
+    assert "--flink-old is another line than --flink" in capsys.readouterr().err
+
+
+def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    (pair,) = parse_pairs(GOOD, "cumulate.sql")
+    said = ["ValidationException: ON CONFLICT is required", "the SQL Gateway does not answer"]
+    monkeypatch.setattr(Bench, "_restored", lambda *_: fail(TargetError(said.pop(0))))
+    bench, left = Bench.__new__(Bench), Savepoint("file:/savepoint", Path(), (), (), pair.old)
+    measured = bench.restore(pair, left)
+    assert (measured.outcome, measured.exception) == (
+        rows.NOT_PLANNED,
+        "ValidationException: ON CONFLICT is required",
+    )
+    with pytest.raises(TargetError, match="does not answer"):
+        bench.restore(pair, left)
+
+
+def fail(error: Exception) -> Any:
+    raise error
 
 
 def test_predictions_are_renewed_and_an_unsafe_one_fails(

@@ -13,7 +13,8 @@ from airflow_flinkcompat.compat.engines.flink.upgrade import verdict
 from airflow_flinkcompat.compat.engines.flink.upgrade.traits import told, traits
 from airflow_flinkcompat.compat.rule import SAFE
 from measure import evidence as made
-from tests.measured import RIGHT, Restore, connectors
+from measure import results
+from tests.measured import RIGHT, Restore, connectors, load
 from tests.nightly import mostly_slow
 
 SOURCE = """
@@ -30,7 +31,8 @@ FIRST = (
     + "INSERT INTO result\nSELECT rider, fare FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY rider ORDER BY at) AS n "
     "FROM trips) WHERE n = 1;"
 )
-UPGRADES = [pair for pair in connectors() if pair.old_version]
+OURS = [pair for path in results.upgrades() for pair in load(str(path)) if pair.is_unchanged]
+UPGRADES = [*(pair for pair in connectors() if pair.old_version), *OURS]
 
 
 def upgraded(
@@ -71,6 +73,19 @@ def test_what_was_measured_is_said(pair: Restore) -> None:
     else:
         assert report.outcome is Outcome.INCOMPATIBLE
         assert verdict.ENDINGS[pair.outcome] in {finding.consequence for finding in report.findings}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("1.19", "2.3"), ("1.20", "2.2"), ("2.0", "2.3"), ("2.3", "1.20"), ("2.3", "2.4")]
+)
+def test_what_was_not_run_between_two_lines_is_not_known_there(old: str, new: str) -> None:
+    """Whatever was run between others: each script as it was restored right somewhere."""
+    run = evidence.upgrades().get(f"{old} to {new}", {})
+    covered = {trait for each in run.values() if each.outcome == RIGHT for trait in each.traits}
+    scripts = [pair for pair in OURS if pair.outcome == RIGHT and not traits(*pair.sides()) <= covered]
+    for pair in scripts:
+        report = upgraded(pair.old, old, new, settings=pair.settings_old)
+        assert report.outcome not in SAFE, (pair, report.outcome)
 
 
 @pytest.fixture
