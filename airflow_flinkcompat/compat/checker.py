@@ -26,6 +26,7 @@ from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_ver
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
+from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
@@ -112,14 +113,11 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
     except RecursionError:
         findings, sinks, entries = [TOO_DEEP], (), ()
     outcome = _roll_up(findings)
-    migrations: tuple[MigrationReport, ...] = ()
-    if explained is not None and outcome is Outcome.INCOMPATIBLE:
-        migrations = tuple(map(MigrationReport.of, explained.migrations))
     other = None
     if with_other_engine:
         name = next(name for name in ENGINES if name != change.engine)
         other = (name, _other(Change(sides[0].on(name), sides[1].on(name))))
-    return Report(
+    report = Report(
         outcome=outcome,
         engine=change.engine,
         engine_version=change.new.version,
@@ -137,14 +135,26 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
-        + (() if explained is None else explained.warnings)
-        + ((_ONE_JOB,) if len(migrations) > 1 else ()),
+        + (() if explained is None else explained.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
         sources=startup_positions(change.programs[1]),
-        migration=migrations[0] if len(migrations) == 1 else None,
     )
+    return _with_migration(report, change, explained)
+
+
+def _with_migration(report: Report, change: Change, explained: Explained | None) -> Report:
+    """The report with what a rewritten savepoint would keep, where Flink takes the script but not its savepoint."""
+    if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
+        return report
+    told = (script_migration(change),) if explained is None else explained.migrations
+    match [MigrationReport.of(each) for each in told if each is not None]:
+        case [one]:
+            return replace(report, migration=one)
+        case [_, _, *_]:
+            return replace(report, warnings=(*report.warnings, _ONE_JOB))
+    return report
 
 
 def check_engines(old: Side, new: Side) -> Reports:

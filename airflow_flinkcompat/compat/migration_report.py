@@ -48,9 +48,10 @@ class MigratedOperator:
             line: What becomes of an operator's state.
 
         Returns:
-            The same, for a reader.
+            The same, for a reader, secrets masked.
         """
-        return cls(_name(line), line.keep, line.reason, _kept(line), line.begun, line.lost)
+        metrics = (tuple(map(mask_secrets, found)) for found in (_kept(line), line.begun, line.lost))
+        return cls(mask_secrets(_name(line)), line.keep, mask_secrets(line.reason), *metrics)
 
     @property
     def state(self) -> str:
@@ -95,7 +96,7 @@ class MigrationReport:
                     yield f"    {word:<10} {', '.join(metrics)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.
+        """The report as JSON values; :meth:`from_dict` reads it back.
 
         Returns:
             ``kept`` (``whole``, ``partial``, ``none``) and ``operators``, each with ``operator``, ``state``,
@@ -105,12 +106,12 @@ class MigrationReport:
             "kept": self.kept.value,
             "operators": [
                 {
-                    "operator": mask_secrets(each.operator),
+                    "operator": each.operator,
                     "state": each.keep.value,
                     "reason": each.reason,
-                    "keeps": [mask_secrets(metric) for metric in each.keeps],
-                    "begins": [mask_secrets(metric) for metric in each.begins],
-                    "gone": [mask_secrets(metric) for metric in each.gone],
+                    "keeps": list(each.keeps),
+                    "begins": list(each.begins),
+                    "gone": list(each.gone),
                 }
                 for each in self.operators
             ],

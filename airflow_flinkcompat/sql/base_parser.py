@@ -10,6 +10,9 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+_LITERALS = frozenset(
+    {TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING}
+)
 _WORD = re.compile(r"[^\W\d]|\$")
 N = TypeVar("N", bound=exp.Expr)
 T = TypeVar("T")
@@ -61,7 +64,7 @@ class BaseParser(Parser):
     def require_identifier(self) -> exp.Identifier:
         """Read one name (any word, or back-ticked) or raise."""
         token = self._curr
-        is_word = token.token_type != TokenType.STRING and _WORD.match(token.text) is not None
+        is_word = token.token_type not in _LITERALS and _WORD.match(token.text) is not None
         named = is_word or token.token_type == TokenType.IDENTIFIER
         identifier = self._parse_id_var(any_token=True) if named else None
         return identifier if isinstance(identifier, exp.Identifier) else self.fail("Expected a name")

@@ -44,6 +44,12 @@ SCAN, WATERMARK, CALC, LOCAL, GLOBAL, GROUP = (
 LOOKUP = "lookup-join"
 ENFORCER, INSERTER, WRITER, COMMITTER = "constraint-enforcer", "timestamp-inserter", "sink", "committer"
 _STATEFUL = (GLOBAL, GROUP)
+_FAMILIES = {
+    AggregateKind.GROUP: GROUP,
+    AggregateKind.GROUP_WINDOW: "group-window-aggregate",
+    AggregateKind.WINDOW: "window-aggregate",
+}
+"""Aggregations in the words of compiled plans, whether in one phase or two."""
 _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "table.exec.uid.", "pipeline.operator-",
             "table.exec.legacy-", "table.exec.simplify-", "table.exec.source.cdc-", "table.exec.sink.rowtime-inserter",
             "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint")  # fmt: skip
@@ -122,6 +128,43 @@ def aggregation_layout(output: Output, pipeline: Pipeline, program: Program) -> 
     except _Unsure as error:
         return LayoutUnknown(str(error))
     return _stored(job, found[0])
+
+
+def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | NotPredicted:
+    """What the job of one aggregation keeps, without the ids: enough to say what a rewritten savepoint would keep.
+
+    Args:
+        output: The query as its operators see it.
+        pipeline: The query as it stands in its script.
+        program: The script, which declares the tables.
+
+    Returns:
+        The states of the source, the aggregation and the sink, or why they cannot be told.
+    """
+    layout = aggregation_layout(output, pipeline, program)
+    if not isinstance(layout, StateLayout):
+        return NotPredicted("only queries of one aggregation are told" if layout is None else layout.reason)
+    (operator,) = operators(output)
+    assert isinstance(operator, AggregateOperator)
+    assert isinstance(operator.segment.origin, Source)
+    job = _Job(output, pipeline, program)
+    try:
+        _bare(job.output.segment)
+        _readable(job, (*output.columns, *output.segment.filters, *operator.expressions, *operator.segment.filters))
+        source = _source(job, operator.segment.origin)
+        _, sink = _sink(job)
+    except _Unsure as error:
+        return NotPredicted(str(error))
+    meaning = operator.kind, operator.segment, operator.window
+    specs = [
+        StateSpec(StateKind.POSITIONS, source.name, meaning=source),
+        StateSpec(StateKind.OPERATOR, _FAMILIES[operator.kind], layout=layout, meaning=meaning),
+    ]
+    if sink is not SinkState.NONE:
+        written = job.table(output.sink)
+        into = output.columns, output.types
+        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written, unmeasured=into))
+    return JobState((), tuple(specs))
 
 
 def _stored(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:

@@ -155,7 +155,9 @@ def test_a_job_that_nobody_edits_fails_nothing_unless_a_time_is_given(fleet: Fle
     hasty = fleet.first_run(impatient)
     # Its 20 s begin after those of the other one, whose default would have been 5 s.
     fleet.client.wait_for_task(impatient, hasty, "changed", ("failed",))
-    assert "nothing new for impatient within 20 s" in fleet.log(impatient, hasty, "changed")
+    said = "nothing new for impatient within 20 s"
+    # The state of a task comes before the last lines of its log.
+    wait_for(lambda: said in fleet.log(impatient, hasty, "changed"), f"the log says: {said}", 60)
     assert fleet.client.task_states(unedited, quiet)["changed"] == "deferred"
     assert fleet.client.runs(unedited) == [quiet]
 

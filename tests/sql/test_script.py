@@ -331,3 +331,10 @@ def test_the_character_set_that_flink_writes_out_says_nothing() -> None:
     (other,) = parse_script(text.format("latin1")).statements
     assert other.error is not None
     assert "UTF-16LE" in other.error
+
+
+@pytest.mark.parametrize("literal", ["'x'", "N'x'", "X'ab'", "U&'x'"])
+def test_a_literal_is_no_name(literal: str) -> None:
+    (statement,) = parse_script(f"SELECT b + 1 AS {literal} FROM t;").statements
+    assert statement.tree is None
+    assert "Expected a name" in str(statement.error)

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.state.migration import Kept
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -140,6 +141,8 @@ def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
                 return
             yield _restart(report, "Do not resume. Start without state", whole=fits)
             yield _backfill(report, known)
+            if report.migration is not None and report.migration.kept is not Kept.NONE:
+                yield _migrate(report)
 
 
 def _is_program(report: Report) -> bool:
@@ -279,6 +282,18 @@ def _backfill(report: Report, known: Circumstances) -> Step:
         (
             f"flinkcompat backfill {report.new_source} \\",
             "  --from '<begin of history>' --to '<time of the switch>'",
+        ),
+        "sh",
+    )
+
+
+def _migrate(report: Report) -> Step:
+    return Step(
+        "Or keep the state: stop the job with a canonical savepoint, have it rewritten with the same --set and "
+        f"--catalog as this check, and start {report.new_source} from what was written.",
+        (
+            f"flinkcompat migrate {report.old_source} {report.new_source} \\",
+            "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
     )

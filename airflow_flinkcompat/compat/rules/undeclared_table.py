@@ -9,31 +9,35 @@ from airflow_flinkcompat.plan.operators import Output, sources
 
 def find(change: Change) -> Iterable[RuleMatch]:
     declared = [{table.name for table in program.tables} for program in change.programs]
-    for name in sorted(change.used_tables - {""}):
-        known = all(name in tables for tables in declared)
-        if not known and not change.parts("declared") and _types_decide(name, change):
+    names = [name for name in sorted(change.used_tables - {""}) if not all(name in tables for tables in declared)]
+    if not names or change.parts("declared"):
+        return
+    deciding = _whose_types_decide(change)
+    for name in names:
+        if deciding is None or name in deciding:
             yield RuleMatch(f"table {name} is declared by neither the script nor the catalog: its types are not known")
+
+
+def _whose_types_decide(change: Change) -> set[str] | None:
+    """The tables whose types, or what they are at all, may say what a change does; None: those of every table may.
+
+    Queries that read or write a table and are the same on both sides keep the same state, whatever its types are.
+    """
+    if change.parts("engine") or change.parts("insert order"):
+        return None
+    if any(settings.asks_for_tables(each.key.partition("/")[2]) for each in change.parts("setting")):
+        return None
+    differing = {
+        each.key.split("/")[1]
+        for each in change.script_differences
+        if each.key.startswith("table/") and each.part != "options"
+    }
+    of_pairs = ((pair, _tables(pair.old) | _tables(pair.new)) for pair in change.pipelines)
+    return {name for pair, tables in of_pairs if pair.changed or tables & differing for name in tables}
 
 
 def _tables(output: Output) -> set[str]:
     return {output.sink, *(source.table for source in sources(output))}
-
-
-def _types_decide(name: str, change: Change) -> bool:
-    """Whether anything changed of which the table's types, or what it is at all, may say what it does.
-
-    Queries that read or write it and are the same on both sides keep the same state, whatever its types are.
-    """
-    if change.parts("engine") or change.parts("insert order"):
-        return True
-    if any(settings.asks_for_tables(each.key.partition("/")[2]) for each in change.parts("setting")):
-        return True
-    pairs = [pair for pair in change.pipelines if name in _tables(pair.old) | _tables(pair.new)]
-    beside = {table for pair in pairs for table in _tables(pair.old) | _tables(pair.new)}
-    return any(pair.changed for pair in pairs) or any(
-        each.key.startswith("table/") and each.part != "options" and each.key.split("/")[1] in beside
-        for each in change.script_differences
-    )
 
 
 QUERY = "SELECT customer, SUM(amount){0} FROM TABLE(TUMBLE(TABLE payments, DESCRIPTOR(paid), INTERVAL '1' MINUTE))\n"

@@ -14,7 +14,7 @@ from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source
-from airflow_flinkcompat.plan.origins import SourceColumn
+from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import (
@@ -57,8 +57,7 @@ class _Call:
     @property
     def words(self) -> str:
         """For a reader, such as ``COUNT(DISTINCT c)``."""
-        over = ", ".join(map(_words, self.over_values)) or "*"
-        return f"{self.call.function}({'DISTINCT ' if self.call.distinct else ''}{over})"
+        return describe(self.call)
 
     @property
     def over_values(self) -> tuple[Expression, ...]:
@@ -102,7 +101,7 @@ def _layout(operator: AggregateOperator, time_to_live: bool) -> StateLayout:
     lives = grouped and time_to_live
     states = tuple(replace(each, namespace=namespace, time_to_live=lives) for each in (accumulators, *beside))
     key = tuple(
-        StateField(_type(type), ("key", key), _words(key))
+        StateField(_type(type), ("key", key), describe(key))
         for key, type in zip(operator.keys, operator.key_types, strict=True)
     )
     timers = "user-timers" if grouped else "window-timers"
@@ -173,7 +172,7 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         if len(values) != 1:
             raise _Untold("what DISTINCT over several columns keeps was not measured")
         over = [each for each in calls if each.call.distinct and each.over_values == values]
-        meaning, words = ("distinct", frozenset(map(_meaning, over))), f"distinct values of {_words(values[0])}"
+        meaning, words = ("distinct", frozenset(map(_meaning, over))), f"distinct values of {describe(values[0])}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += distinct_states(number, _type(over[0].arguments[0]), (meaning, "values"), words)
     return tuple(fields), tuple(beside)
@@ -184,10 +183,6 @@ def _result(each: _Call) -> DataType:
     if spec is None:
         raise _Untold(f"what {each.call.function} keeps is not told")
     return spec.result_type(each.arguments)
-
-
-def _words(expression: Expression) -> str:
-    return expression.column if isinstance(expression, SourceColumn) else "an expression"
 
 
 def _meaning(each: _Call) -> Hashable:

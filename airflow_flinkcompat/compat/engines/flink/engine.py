@@ -25,6 +25,7 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -210,8 +211,11 @@ def _may_follow_the_table(output: Output) -> bool:
 
 
 def _written_alike(change: Change) -> bool:
-    """Whether both scripts hold the same statements, but for their layout and comments: they are planned alike."""
-    old, new = ([each.tree or each.text for each in side.parsed.statements] for side in (change.old, change.new))
+    """Whether both scripts hold the same statements in their normal form: they are planned alike."""
+    old, new = (
+        [normal_words(each.text) if each.tree is None else normal_form(each.tree) for each in side.parsed.statements]
+        for side in (change.old, change.new)
+    )
     return old == new
 
 

@@ -1,0 +1,110 @@
+"""What a rewritten savepoint would keep by the scripts alone, beside what Flink's compiled plans tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.compat import Side, check
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.reports.render import render_text
+from airflow_flinkcompat.compat.script_migration import script_migration
+from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from tests.measured_plans import pairs, planned
+
+TABLE = (
+    "CREATE TABLE orders (customer STRING, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
+    "WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n"
+)
+WINDOW = (
+    "FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' HOUR)) GROUP BY customer, window_start, window_end"
+)
+OLD = f"SELECT customer, SUM(amount) {WINDOW};"
+NEW = f"SELECT customer, SUM(amount), MAX(amount + 1) {WINDOW};"
+
+
+def sides(old: str = TABLE + OLD, new: str = TABLE + NEW, **also: Any) -> tuple[Side, Side]:
+    return Side(old, engine="flink", source="old.sql"), Side(new, engine="flink", source="new.sql", **also)
+
+
+def told(migration: Migration) -> tuple[Kept, list[tuple[object, ...]]]:
+    """What a reader learns; names of operators in one phase or two, ids and expressions as plans write them aside."""
+    lines = [
+        (
+            each.operator.removeprefix("global-"),
+            Keep.CARRIED if each.keep is Keep.MOVED else each.keep,
+            each.reason,
+            *(sorted(name.partition("(")[0] for name in names) for names in (each.keeps, each.begins, each.gone)),
+        )
+        for each in MigrationReport.of(migration).operators
+    ]
+    return migration.kept, sorted(lines, key=str)
+
+
+@pytest.mark.slow
+def test_scripts_tell_what_the_plans_of_measured_restores_tell() -> None:
+    found: Counter[Kept] = Counter()
+    for name, plans in planned().items():
+        old, new = pairs()[name].sides()
+        if (by_scripts := script_migration(Change(old, new))) is not None:
+            (by_plans,) = migrations(old, new, plans)
+            assert told(by_scripts) == told(by_plans), f"{name}\n{old.script}\n{new.script}"
+            found[by_scripts.kept] += 1
+    assert min(found[kept] for kept in Kept) > 20, found
+
+
+def test_a_check_says_what_would_be_kept_and_how() -> None:
+    report = check(*sides())
+    assert report.migration is not None
+    assert report.migration.kept is Kept.PARTIAL
+    assert "\n".join(report.migration.lines()) == (
+        "  source orders: carried as it is\n"
+        "  window-aggregate: rewritten field by field\n"
+        "    keeps      SUM(amount)\n"
+        "    begins now MAX((amount + 1))"
+    )
+    assert "flinkcompat migrate old.sql new.sql" in render_text(report)
+
+
+def test_literals_that_are_secrets_are_not_shown() -> None:
+    new = f"SELECT customer, SUM(amount), MAX(JSON_VALUE('password=hunter2', '$.a')) {WINDOW};"
+    assert "hunter2" not in str(check(*sides(new=TABLE + new)).to_dict())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        sides(new=TABLE.replace("'orders'", "'others'") + NEW),
+        sides(new=TABLE.replace("amount BIGINT", "amount BIGINT, more INT") + NEW),
+        sides(new=TABLE + "SET 'table.exec.mini-batch.enabled' = 'true';\n" + NEW),
+        sides(new=TABLE + "SET 'state.backend.type' = 'rocksdb';\n" + NEW),
+        sides(engine_version="1.20"),
+        sides(TABLE + OLD + OLD, TABLE + NEW + NEW),
+        sides(new=TABLE + NEW.replace("MAX(amount + 1)", "own(amount)")),
+        sides(new=TABLE + f"SELECT customer, COUNT(*) FROM ({OLD.rstrip(';')}) GROUP BY customer;"),
+        sides(OLD, NEW),
+    ],
+    ids=["topic", "columns", "setting", "backend", "line", "several", "function", "two operators", "undeclared"],
+)
+def test_nothing_is_said_where_the_scripts_do_not_tell_all(old: Side, new: Side) -> None:
+    assert script_migration(Change(old, new)) is None
+    assert check(old, new).migration is None
+
+
+def test_of_a_sink_that_keeps_something_other_columns_let_nothing_be_kept() -> None:
+    sink = (
+        "CREATE TABLE s (customer STRING, total BIGINT{more}) "
+        "WITH ('connector' = 'kafka', 'topic' = 's', 'format' = 'json');\n"
+    )
+    report = check(
+        *sides(
+            TABLE + sink.format(more="") + "INSERT INTO s " + OLD,
+            TABLE + sink.format(more=", peak BIGINT") + "INSERT INTO s " + NEW,
+        )
+    )
+    assert report.migration is not None
+    assert report.migration.kept is Kept.NONE
