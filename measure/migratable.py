@@ -1,0 +1,52 @@
+"""What share of the measured changes that Flink refuses or restores wrong a rewritten savepoint would keep.
+
+``python -m measure.migratable`` prints the table of ``docs/state-migration.md``, from the compiled plans of the
+restores on 2.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.state.migration import Kept
+from tests.measured_plans import pairs, planned
+
+ENDINGS = {
+    "refused_at_submit": "refused at submit",
+    "refused_at_restore": "failed while it was restored",
+    "restored_WRONG": "ran on with wrong rows",
+}
+
+
+def shares() -> dict[str, Counter[Kept]]:
+    """How much would be kept of the measured changes that Flink does not take.
+
+    Returns:
+        For each way in which Flink ended the number of changes by how much is kept; a change of several jobs counts as
+        its worst.
+    """
+    found: dict[str, Counter[Kept]] = {ending: Counter() for ending in ENDINGS}
+    for name, plans in planned().items():
+        restore = pairs()[name]
+        if restore.outcome in ENDINGS:
+            kept = [each.kept for each in migrations(*restore.sides(), plans)]
+            found[restore.outcome][max(kept, key=list(Kept).index, default=Kept.NONE)] += 1
+    return found
+
+
+def table() -> str:
+    """The shares as a table in Markdown."""
+    found = shares()
+    rows = [(words, found[ending]) for ending, words in ENDINGS.items()]
+    rows.append(("all", sum((counts for _, counts in rows), Counter())))
+    lines = [f"| what Flink did | changes | {' | '.join(Kept)} |", f"|---|{'---|' * (len(Kept) + 1)}"]
+    for words, counts in rows:
+        every = counts.total()
+        told = (f"{counts[kept]} ({counts[kept] / every:.0%})" for kept in Kept)
+        lines.append(f"| {words} | {every} | {' | '.join(told)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())

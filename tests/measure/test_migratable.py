@@ -1,0 +1,17 @@
+"""The table of what a rewritten savepoint would keep is that of the measured restores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from measure.migratable import shares, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "state-migration.md"
+
+
+@pytest.mark.slow
+def test_the_page_shows_what_is_measured() -> None:
+    assert table() in PAGE.read_text("utf-8")
+    assert all(counts.total() > 50 for counts in shares().values())
