@@ -102,8 +102,12 @@ def predicted(entry: Entry, version: str) -> dict[str, Any]:
 
 
 def judged(entry: Entry, version: str) -> Report:
-    old = _side(entry, "old", entry.get("flink_old", version))
-    return check(old, _side(entry, "new", version))
+    return check(*sides(entry, version))
+
+
+def sides(entry: Entry, version: str) -> tuple[Side, Side]:
+    """Both sides of an entry, each on the version it ran on; ``version`` is that of the file."""
+    return _side(entry, "old", entry.get("flink_old", version)), _side(entry, "new", version)
 
 
 def _side(entry: Entry, name: str, version: str) -> Side:

@@ -41,7 +41,7 @@ def pairs() -> Iterator[Pair]:
     for path in sorted(results.FOLDER.glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
         for entry in data["pairs"]:
-            old, new = (results._side(entry, name, data["flink"]) for name in ("old", "new"))
+            old, new = results.sides(entry, data["flink"])
             yield from ((f"{path.stem}/{entry['id']}", engine, old.on(engine), new.on(engine)) for engine in ENGINES)
 
 
