@@ -35,9 +35,8 @@ def shares() -> dict[str, Counter[Kept]]:
     return found
 
 
-def table() -> str:
+def table(found: dict[str, Counter[Kept]]) -> str:
     """The shares as a table in Markdown."""
-    found = shares()
     rows = [(words, found[ending]) for ending, words in ENDINGS.items()]
     rows.append(("all", sum((counts for _, counts in rows), Counter())))
     lines = [f"| what Flink did | changes | {' | '.join(Kept)} |", f"|---|{'---|' * (len(Kept) + 1)}"]
@@ -49,4 +48,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())
+    print(table(shares()))

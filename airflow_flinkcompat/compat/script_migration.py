@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.planner import EQUAL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.from_plan import aggregation_state
 from airflow_flinkcompat.state.migration import Migration, migration
-from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind
-
-_TIME_TO_LIVE = "table.exec.state.ttl"
+from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 
 def script_migration(change: Change) -> Migration | None:
@@ -24,28 +23,29 @@ def script_migration(change: Change) -> Migration | None:
         where something may be kept that the scripts do not tell, where the sources are others, or where nothing was
         measured on that version.
     """
-    sides = change.old, change.new
-    versions = {side.version for side in sides}
+    versions = {*change.versions}
     measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
         return None
-    old, new = map(_kept, sides)
-    if isinstance(old, NotPredicted) or isinstance(new, NotPredicted):
+    old, new = _kept(change.old), _kept(change.new)
+    if old is None or new is None or _positions(old) != _positions(new):
         return None
-    positions = ([spec for spec in state.specs if spec.kind is StateKind.POSITIONS] for state in (old, new))
-    return migration(old, new) if next(positions) == next(positions) else None
+    return migration(old, new)
 
 
 def _same_settings(change: Change) -> bool:
     """Whether no setting differs, but for the time that state lives."""
-    old, new = (
-        [dict(each.settings) | {_TIME_TO_LIVE: ""} for each in program.pipelines] for program in change.programs
-    )
+    old, new = ([dict(each.settings) | {TTL: ""} for each in program.pipelines] for program in change.programs)
     return old == new
 
 
-def _kept(side: Side) -> JobState | NotPredicted:
+def _kept(side: Side) -> JobState | None:
     outputs, untold = side.outputs
     if side.language != "sql" or side.program.problems or untold or len(side.program.pipelines) != 1:
-        return NotPredicted("only scripts of one query are told")
-    return aggregation_state(outputs[0], side.program.pipelines[0], side.program)
+        return None
+    state = aggregation_state(outputs[0], side.program.pipelines[0], side.program)
+    return state if isinstance(state, JobState) else None
+
+
+def _positions(state: JobState) -> list[StateSpec]:
+    return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]

@@ -10,9 +10,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-_LITERALS = frozenset(
-    {TokenType.STRING, TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING, TokenType.HEX_STRING, TokenType.BIT_STRING}
-)
+_LITERALS = Parser.STRING_PARSERS.keys() | Parser.NUMERIC_PARSERS.keys()
 _WORD = re.compile(r"[^\W\d]|\$")
 N = TypeVar("N", bound=exp.Expr)
 T = TypeVar("T")

@@ -117,17 +117,8 @@ def aggregation_layout(output: Output, pipeline: Pipeline, program: Program) -> 
     Returns:
         The layout, or why it cannot be told; None of a query with another operator than one aggregation.
     """
-    found = operators(output)
-    if len(found) != 1 or not isinstance(found[0], AggregateOperator):
-        return None
-    job = _Job(output, pipeline, program)
-    try:
-        _sure_of_planning(job)
-        if isinstance(found[0].segment.origin, Source):
-            _source(job, found[0].segment.origin)
-    except _Unsure as error:
-        return LayoutUnknown(str(error))
-    return _stored(job, found[0])
+    aggregation = _sole_aggregation(output)
+    return None if aggregation is None else _aggregation_layout(_Job(output, pipeline, program), aggregation)
 
 
 def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | NotPredicted:
@@ -141,30 +132,47 @@ def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> J
     Returns:
         The states of the source, the aggregation and the sink, or why they cannot be told.
     """
-    layout = aggregation_layout(output, pipeline, program)
-    if not isinstance(layout, StateLayout):
-        return NotPredicted("only queries of one aggregation are told" if layout is None else layout.reason)
-    (operator,) = operators(output)
-    assert isinstance(operator, AggregateOperator)
-    assert isinstance(operator.segment.origin, Source)
-    job = _Job(output, pipeline, program)
+    aggregation = _sole_aggregation(output)
+    if aggregation is None or not isinstance(aggregation.segment.origin, Source):
+        return NotPredicted("only one aggregation straight over one table is told")
+    job, segment = _Job(output, pipeline, program), aggregation.segment
+    layout = _aggregation_layout(job, aggregation)
+    if isinstance(layout, LayoutUnknown):
+        return NotPredicted(layout.reason)
     try:
-        _bare(job.output.segment)
-        _readable(job, (*output.columns, *output.segment.filters, *operator.expressions, *operator.segment.filters))
-        source = _source(job, operator.segment.origin)
+        _bare(output.segment)
+        _readable(job, (*output.columns, *output.segment.filters, *aggregation.expressions, *segment.filters))
+        source = job.table(aggregation.segment.origin.table)
         _, sink = _sink(job)
     except _Unsure as error:
         return NotPredicted(str(error))
-    meaning = operator.kind, operator.segment, operator.window
+    meaning = aggregation.kind, segment, aggregation.window
     specs = [
         StateSpec(StateKind.POSITIONS, source.name, meaning=source),
-        StateSpec(StateKind.OPERATOR, _FAMILIES[operator.kind], layout=layout, meaning=meaning),
+        StateSpec(StateKind.OPERATOR, _FAMILIES[aggregation.kind], layout=layout, meaning=meaning),
     ]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
         into = output.columns, output.types
         specs.append(StateSpec(StateKind.SINK, written.name, meaning=written, unmeasured=into))
     return JobState((), tuple(specs))
+
+
+def _sole_aggregation(output: Output) -> AggregateOperator | None:
+    match operators(output):
+        case [AggregateOperator() as aggregation]:
+            return aggregation
+    return None
+
+
+def _aggregation_layout(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:
+    try:
+        _sure_of_planning(job)
+        if isinstance(aggregation.segment.origin, Source):
+            _source(job, aggregation.segment.origin)
+    except _Unsure as error:
+        return LayoutUnknown(str(error))
+    return _stored(job, aggregation)
 
 
 def _stored(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:

@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
 from airflow_flinkcompat.plan.program import ELSEWHERE, REFUSED_NAME, Problem, Program
+from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,18 @@ class Change:
             # What was not read may look at anything, a setting after the last query or a view nobody else reads too.
             return a == b and not self.differences and not self.failures
         return not self.differences and not self.failures
+
+    @cached_property
+    def written_alike(self) -> bool:
+        """Whether both scripts hold the same statements in their normal form: they are planned alike."""
+        old, new = (
+            [
+                normal_words(each.text) if each.tree is None else normal_form(each.tree)
+                for each in side.parsed.statements
+            ]
+            for side in (self.old, self.new)
+        )
+        return old == new
 
     @property
     def _outputs(self) -> tuple[Mapping[int, Output], Mapping[int, Output]]:

@@ -25,7 +25,6 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -104,7 +103,7 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
-    moved = any(map(keys_may_move, into)) or (any(follows) and not _written_alike(case.change))
+    moved = any(map(keys_may_move, into)) or (any(follows) and not case.change.written_alike)
     return doubted(finding, why) if moved else finding
 
 
@@ -208,15 +207,6 @@ def _may_follow_the_table(output: Output) -> bool:
         and bool(each.segment.filters)
         for each in operators(output)
     )
-
-
-def _written_alike(change: Change) -> bool:
-    """Whether both scripts hold the same statements in their normal form: they are planned alike."""
-    old, new = (
-        [normal_words(each.text) if each.tree is None else normal_form(each.tree) for each in side.parsed.statements]
-        for side in (change.old, change.new)
-    )
-    return old == new
 
 
 def _moved_by_output(output: Output) -> bool:
