@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 import tempfile
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -63,31 +59,27 @@ def template_of(new: Side, savepoint: str, place: TargetLocation | None) -> str:
     Raises:
         InputError: It cannot be taken.
     """
-    from airflow_flinkcompat.caching import cache_directory
     from airflow_flinkcompat.deploy import DeployError
-    from airflow_flinkcompat.deploy.restore_test import take_template
+    from airflow_flinkcompat.deploy.restore_test import kept_template, options_of
 
     side = replace(
         new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
     )
     if place is None:
         side = replace(side, settings={**_limit(savepoint), **side.settings})
-    kept = cache_directory() / "templates"
-    part = kept / f".{uuid.uuid4().hex}"
     try:
         with ExitStack() as stack:
             cluster = None if place is None else stack.enter_context(_opened(place))
-            folder = kept / _digest(side, place, {} if cluster is None else _options(cluster))
-            if folder.exists():
-                return str(folder)
-            cluster = cluster or stack.enter_context(_opened(place))
-            take_template(cluster, side, part, lambda line: click.echo(mask_secrets(line), err=True))
-            part.rename(folder)
+            folder = kept_template(
+                side,
+                place,
+                {} if cluster is None else options_of(cluster),
+                lambda: cluster or stack.enter_context(_opened(None)),
+                lambda line: click.echo(mask_secrets(line), err=True),
+            )
             return str(folder)
     except DeployError as error:
         raise InputError(f"no template could be taken: {error}; {_REMEDY}") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 @contextmanager
@@ -113,16 +105,3 @@ def _limit(savepoint: str) -> Mapping[str, str]:
     except SavepointUnreadable as error:
         raise InputError(str(error)) from None
     return {_MAX_PARALLELISM: str(*found)} if len(found) == 1 else {}
-
-
-def _options(cluster: Cluster) -> Mapping[str, str]:
-    from airflow_flinkcompat.deploy.target import ClusterOptions
-
-    return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
-
-
-def _digest(side: Side, place: TargetLocation | None, options: Mapping[str, str]) -> str:
-    """What a template depends on: script, settings, version, and the cluster with its options."""
-    where = None if place is None else [place.target, sorted(place.addresses.items())]
-    parts = [side.digest(), side.version, where, sorted(options.items())]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

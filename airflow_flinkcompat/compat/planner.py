@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.connectors.registry import sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
@@ -102,6 +103,10 @@ def example_plans(code: str) -> Plans | None:
     return (old,), (new,)
 
 
+def _outlives_columns(connector: str | None) -> bool:
+    return sink(connector).outlives_columns
+
+
 @dataclass(frozen=True)
 class Explained:
     """A change with the compiled plans of both sides."""
@@ -124,18 +129,22 @@ class Explained:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            return tuple(migration(old, new) for old, new in job_states(*self.plans, self._stateless_sinks))
+            states = job_states(*self.plans, self._stateless_sinks)
+            return tuple(migration(old, new, self._sinks(_outlives_columns)) for old, new in states)
         except PlanError as error:
             raise InputError(str(error)) from None
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:
-        """Sinks that keep nothing, by the names the plans have for them."""
+        return self._sinks(STATELESS_SINKS.__contains__)
+
+    def _sinks(self, wanted: Callable[[str | None], bool]) -> frozenset[str]:
+        """Sinks all of whose connectors are such, by the names the plans have for them."""
         connectors: dict[str, set[str | None]] = {QUERY_SINK: {STATELESS_SINKS[0]}}
         for program in self.change.programs:
             for table in program.tables:
                 connectors.setdefault(_last(table.name), set()).add(table.option("connector"))
-        names = {name for name, found in connectors.items() if found <= set(STATELESS_SINKS)}
+        names = {name for name, found in connectors.items() if all(map(wanted, found))}
         every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
         return frozenset(identifier for identifier in every if _last(identifier) in names)
 

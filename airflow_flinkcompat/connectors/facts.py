@@ -209,6 +209,7 @@ class SinkFacts:
         updates: Whether it takes results that change without a primary key.
         primary_key: What Flink refuses its table for where that declares no primary key.
         by_table_name: Whether the ids of operators that keep something are made of the table's name.
+        outlives_columns: Whether what a savepoint holds of it goes on under other columns of the table.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that says so.
@@ -221,6 +222,7 @@ class SinkFacts:
     updates: Known = Known.NOT_KNOWN
     primary_key: KeyDemand = KeyDemand.NOT_KNOWN
     by_table_name: bool = False
+    outlives_columns: bool = False
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""

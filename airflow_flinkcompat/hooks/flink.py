@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.restore_test import Cluster
-    from airflow_flinkcompat.deploy.targets import OpenTarget
+    from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -125,14 +125,19 @@ class FlinkHook(BaseHook):
     def rehearsal_cluster(self) -> Iterator[Cluster]:
         """Where a rehearsal takes place. Raises AirflowFailException: it is not usable."""
         from airflow_flinkcompat.deploy.restore_test import Cluster
-        from airflow_flinkcompat.deploy.targets import TargetLocation
 
         with self.get_conn() as target:
-            addresses = {}
-            for which, url in self._addresses.items():
-                with suppress(AirflowFailException):  # of no use to a target that was opened without it
-                    addresses[which] = url()
-            yield Cluster(target, TargetLocation(self.target_name, addresses, self.access))
+            yield Cluster(target, self.location())
+
+    def location(self) -> TargetLocation:
+        """How another process opens the target, secrets included."""
+        from airflow_flinkcompat.deploy.targets import TargetLocation
+
+        addresses = {}
+        for which, url in self._addresses.items():
+            with suppress(AirflowFailException):  # of no use to a target that was opened without it
+                addresses[which] = url()
+        return TargetLocation(self.target_name, addresses, self.access)
 
     def _address(self, which: str) -> str:
         """Where a target finds what it is reached by; ``WHICH_url`` of the extra for what only that target knows."""

@@ -163,10 +163,17 @@ class _Writing:
 
     def _beside(self, taken: Mapping[str, OperatorMigration]) -> Iterator[OperatorState]:
         """Sinks that the template, which may have stand-ins for them, does not hold."""
-        held = {operator.id for operator in self._new.operators}
+        held = {operator.id: operator for operator in self._new.operators}
+        # Flink refuses a job of which an operator is stored with another maximum parallelism than it has.
+        limits = {
+            self._old[line.old.id].max_parallelism: held[number].max_parallelism
+            for number, line in taken.items()
+            if number in held and line.old is not None
+        }
         for number, line in taken.items():
             if number not in held and line.old is not None:
-                yield replace(self._old[line.old.id], id=number)
+                old = self._old[line.old.id]
+                yield replace(old, id=number, max_parallelism=limits.get(old.max_parallelism, old.max_parallelism))
 
     def _operator(
         self, new: OperatorState, old: OperatorState, made: OperatorMigration

@@ -32,15 +32,17 @@ class StartMode(StrEnum):
     """From which state a job starts. ``AUTO_FIRST``: empty where nothing is deployed yet, else from a savepoint.
 
     ``CHECKPOINT``: from the former job's latest retained checkpoint; the rows it wrote after that are written again.
+    ``MIGRATED``: from a savepoint that was rewritten for the new script.
     """
 
     AUTO_FIRST = "auto-first"
     SAVEPOINT = "savepoint"
     CHECKPOINT = "checkpoint"
     STATELESS = "stateless"
+    MIGRATED = "migrated"
 
 
-StartModeName = Literal["auto-first", "savepoint", "checkpoint", "stateless"]
+StartModeName = Literal["auto-first", "savepoint", "checkpoint", "stateless", "migrated"]
 
 
 class RehearsalFinding(StrEnum):

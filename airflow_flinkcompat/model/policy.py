@@ -8,13 +8,18 @@ from typing import Any, Literal, get_args
 
 from airflow_flinkcompat.model.outcome import Outcome
 
-Branch = Literal["resume", "restart", "approve", "reject"]
+Branch = Literal["resume", "migrate", "restart", "approve", "reject"]
 BRANCHES: tuple[Branch, ...] = get_args(Branch)
+_MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
+"""By how much of the state a migration keeps, the field that says where an incompatible change goes."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Which branch each outcome takes: resume, restart (without state), approve or reject.
+    """Which branch each outcome takes: resume, migrate, restart (without state), approve or reject.
+
+    ``migratable`` and ``partly_migratable``: what an incompatible change takes of which a migration keeps all or some
+    of the state, where there is a branch ``migrate``.
 
     State is never thrown away unasked: an incompatible change restarts by itself only where a policy says so, or where
     history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
@@ -25,13 +30,19 @@ class Policy:
     partial: str = "approve"
     unknown: str = "approve"
     incompatible: str = "approve"
+    migratable: str = "migrate"
+    partly_migratable: str = "approve"
 
     def __post_init__(self) -> None:
         for field in fields(self):
             branch = getattr(self, field.name)
             if branch not in BRANCHES:
                 raise ValueError(f"policy: {field.name} leads to {branch!r}; known are {', '.join(BRANCHES)}")
-        if self.incompatible == "resume":
+            if branch == "migrate" and field.name not in _MIGRATABLE.values():
+                raise ValueError(
+                    f"policy: {field.name} leads to 'migrate'; that is for {' and '.join(_MIGRATABLE.values())}"
+                )
+        if "resume" in (self.incompatible, self.migratable, self.partly_migratable):
             raise ValueError("policy: an incompatible change is never resumed without approval")
 
     @staticmethod
@@ -41,7 +52,8 @@ class Policy:
         Args:
             value: a policy, which is taken as it is, or the branches of some outcomes.
             backfill: whether a restart is followed by a backfill, or led by a hand-over to one. An incompatible change
-                restarts then, unless ``value`` says otherwise.
+                restarts then, unless ``value`` says otherwise. Where ``value`` says what an incompatible change
+                takes, that holds for one that can be migrated, too, unless it says so of that.
 
         Returns:
             The policy.
@@ -51,18 +63,24 @@ class Policy:
         """
         if isinstance(value, Policy):
             return value
+        known = tuple(field.name for field in fields(Policy))
         for outcome in value or ():
-            if outcome not in tuple(Outcome):
-                raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(Outcome)}")
-        return Policy(**{**({"incompatible": "restart"} if backfill else {}), **dict(value or {})})
+            if outcome not in known:
+                raise ValueError(f"policy: unknown outcome {outcome!r}; known are {', '.join(known)}")
+        given = dict(value or {})
+        if "incompatible" in given:
+            given = {**dict.fromkeys(_MIGRATABLE.values(), given["incompatible"]), **given}
+        return Policy(**{**({"incompatible": "restart"} if backfill else {}), **given})
 
-    def branch_for(self, outcome: Outcome) -> str:
+    def branch_for(self, outcome: Outcome, kept: str | None = None) -> str:
         """The branch an outcome takes.
 
         Args:
             outcome: What the check says of a change.
+            kept: How much of the state a migration keeps (``whole``, ``partial``, ``none``); None: nothing migrates.
 
         Returns:
             The name of the branch.
         """
-        return str(getattr(self, outcome.value))
+        migratable = _MIGRATABLE.get(kept or "") if outcome is Outcome.INCOMPATIBLE else None
+        return str(getattr(self, migratable or outcome.value))

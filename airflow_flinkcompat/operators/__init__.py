@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
     from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
     from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
+    from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
     from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
     from airflow_flinkcompat.tasks.arguments import Template
 
@@ -22,6 +23,7 @@ __all__ = [
     "FlinkRestoreRehearsalOperator",
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
+    "FlinkStateMigrationOperator",
     "Deployment",
     "DeploymentsError",
     "Template",
@@ -39,6 +41,7 @@ _HOMES = {
     ".deploy": ("FlinkSqlDeployOperator",),
     ".deployments": ("Deployment", "DeploymentsError", "read_deployments"),
     ".gated": ("gated_redeploy", "redeploy_dag", "redeploy_dags"),
+    ".migration": ("FlinkStateMigrationOperator",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
 }
 

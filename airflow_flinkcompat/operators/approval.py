@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.summary import Summary
 
 RESUME = "Resume from savepoint"
+MIGRATE = "Migrate the state"
 RESTART = "Restart without state"
 RESTART_WITH_BACKFILL = "Restart with backfill"
 REJECT = "Reject"
 _CHOICES: Mapping[str, str] = {
     RESUME: "resume",
+    MIGRATE: "migrate",
     RESTART: "restart",
     RESTART_WITH_BACKFILL: "restart",
     REJECT: "reject",
@@ -44,7 +46,7 @@ NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, BranchMixIn):
-    """Shows the report of the check and lets a person choose: resume, restart without state, or reject.
+    """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when) and pushed to XCom (key ``decision``) before branching. A
     rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume. As the gate it is
@@ -52,8 +54,9 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
 
     Args:
         deployment: Name of the Flink job. (templated)
-        branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``reject`` may be left out:
-            everything downstream is skipped then.
+        branches: ``resume`` and ``restart`` → task id, task group id or a list of them; ``migrate``, which is offered
+            where a migration keeps some of the state, may be left out, and ``reject``: everything downstream is skipped
+            then.
         check_task_id: The FlinkSqlCompatibilityOperator whose report is shown; by default the only one upstream.
         subject: The question's title; by default one that names the deployment. (templated)
         body: Text above the report. (templated, Markdown)
@@ -105,15 +108,16 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
 
     def execute(self, context: Context) -> Any:
         """Asks; parks the task until somebody answers."""
-        self.options = self._effective_options()
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
+            self.options = self._effective_options(summary)
             self.body = self._question(summary)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Records the answer, then branches. Raises HITLTimeoutError without answer and default."""
-        self.options = self._effective_options()
+        with readable_errors():
+            self.options = self._effective_options(summaries.pull(context, self, self.check_task_id))
         answer = HITLOperator.execute_complete(self, context, event)
         choice = _CHOICES[answer["chosen_options"][0]]
         with readable_errors():
@@ -122,8 +126,10 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         self.log.info("%s decided: %s", decision["by"], decision["choice"])
         return self.do_branch(context, self.branches.get(choice) or None)
 
-    def _effective_options(self) -> list[str]:
-        return _options(summaries.has_backfill(self) if self.backfill is None else self.backfill)
+    def _effective_options(self, summary: Summary) -> list[str]:
+        backfill = summaries.has_backfill(self) if self.backfill is None else self.backfill
+        migrates = "migrate" in self.branches and summary.migration in ("whole", "partial")
+        return _options(backfill, migrates)
 
     def _question(self, summary: Summary) -> str:
         from airflow_flinkcompat.secrets import mask_secrets
@@ -161,8 +167,8 @@ def restart_option(backfill: bool | None) -> str:
     return RESTART_WITH_BACKFILL if backfill else RESTART
 
 
-def _options(backfill: bool | None) -> list[str]:
-    return [RESUME, restart_option(backfill), REJECT]
+def _options(backfill: bool | None, migrates: bool = False) -> list[str]:
+    return [RESUME, *([MIGRATE] if migrates else []), restart_option(backfill), REJECT]
 
 
 def _retries(arguments: Mapping[str, Any]) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
-OPTIONAL_BRANCHES = ("unchanged", "reject")
+OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
 _ENGINES = ("auto", *sorted(ENGINES))
 
 
@@ -51,12 +51,15 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     Args:
         branches: Branch → task id, task group id or a list of them. ``first``: nothing is deployed yet; ``resume``,
-            ``restart``, ``approve``: what the policy makes of the outcome; ``unchanged`` and ``reject`` may be left
-            out: everything downstream is skipped then.
+            ``restart``, ``approve``: what the policy makes of the outcome; ``migrate``, a FlinkStateMigrationOperator,
+            may be left out, and nothing is migrated then; ``unchanged`` and ``reject`` too: everything downstream is
+            skipped then.
         engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
         engine_version: Version of that engine; with ``auto`` the target's. (templated)
         policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
-            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after.
+            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after. With a
+            branch ``migrate`` an incompatible change takes it where a migration keeps all of the state
+            (``migratable``), and asks where it keeps some (``partly_migratable``).
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
@@ -221,6 +224,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             report=pointer,
             findings=summaries.brief(report.findings),
             findings_total=len(report.findings),
+            migration=_kept(report),
         )
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> Circumstances:
@@ -235,6 +239,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             approver=branch == "approve",
             backfill=summaries.has_backfill(self),
             backfill_refused=why_refused(new),
+            migrates="migrate" in self.branches,
         )
 
     def _plans(self, old: Side, new: Side) -> Plans:
@@ -250,9 +255,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             if self._is_in_force(ledger, head):
                 return "unchanged"
             self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
-        branch = self._effective_policy().branch_for(report.outcome)
+        kept = _kept(report) if "migrate" in self.branches else None
+        branch = self._effective_policy().branch_for(report.outcome, kept)
         # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
-        return "approve" if report.is_refused and branch in ("resume", "restart") else branch
+        return "approve" if report.is_refused and branch in ("resume", "migrate", "restart") else branch
 
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
@@ -313,6 +319,10 @@ def _may_compile(engine: str) -> bool:
     """Whether scripts can be compiled on an engine; True where it is not known yet which one it is."""
     facts = ENGINE_FACTS.get(engine)
     return facts is None or facts.compiles_plans
+
+
+def _kept(report: Report) -> str | None:
+    return None if report.migration is None else str(report.migration.kept)
 
 
 def _is_unchanged(report: Report) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+    from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.operators.summary import Summary
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 
@@ -79,6 +81,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     operator_extra_links = (FlinkJobLink(),)
     takes_programs = False
     ui_color = "#e6f4ea"
+    start_modes: ClassVar[tuple[StartMode, ...]] = tuple(mode for mode in StartMode if mode is not StartMode.MIGRATED)
 
     def __init__(
         self,
@@ -101,8 +104,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
-        if start_mode not in tuple(StartMode) and "{{" not in start_mode:
-            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(StartMode)}")
+        if start_mode not in self.start_modes and "{{" not in start_mode:
+            raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(self.start_modes)}")
         if "{{" not in f"{source_offsets} {start_mode}":
             _check_offsets(source_offsets, start_mode)
         self.source_offsets = source_offsets
@@ -143,8 +146,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
         from airflow_flinkcompat.deploy import Waiting
         from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
-        if self.start_mode not in tuple(StartMode):
-            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(StartMode)}")
+        if self.start_mode not in self.start_modes:
+            raise AirflowFailException(f"start_mode {self.start_mode!r} is not one of {', '.join(self.start_modes)}")
         try:
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
@@ -224,6 +227,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     owner=run_name(context),
                     hand_over=hand_over,
                     offsets=self.source_offsets,
+                    migration=self._migration(target, ledger, side, summary),
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
                     # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
@@ -235,6 +239,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record_failure(context, ledger, side, str(error))
             raise
+
+    def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
+        """What rewrites the savepoint before the start, for an operator that has it rewritten."""
+        return None
 
     def on_kill(self) -> None:
         """Stopping this task stops no job: say how far it came."""
@@ -267,6 +275,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
             raise AirflowFailException(
                 f"the decision on {self.deployment} is {decided!r}, and this task would resume (start_mode "
                 f"{self.start_mode!r}): lead that branch to a task with start_mode 'stateless'"
+            )
+        if (decided == "migrate") != (self.start_mode == StartMode.MIGRATED.value):
+            raise AirflowFailException(
+                f"the decision on {self.deployment} is {decided!r}, and this task starts with start_mode "
+                f"{self.start_mode!r}: lead the branch 'migrate', and no other one, to a FlinkStateMigrationOperator"
             )
         return by
 

@@ -10,7 +10,7 @@ import inspect
 import os
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +24,7 @@ from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 from airflow_flinkcompat.tasks import arguments
@@ -33,6 +34,7 @@ from airflow_flinkcompat.tasks.arguments import (
     ChangedTable,
     CheckTable,
     DeployTable,
+    MigrateTable,
     RehearseTable,
     Template,
 )
@@ -48,7 +50,9 @@ class DeploymentsError(ValueError):
     """A file of deployments, or what it says of some of them, cannot be used; the text names each place."""
 
 
-def _table(operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: str = "", **more: Any) -> Any:
+def _table(
+    operator: type[Any], *, airflow: Mapping[str, Any] | None = None, without: Collection[str] = (), **more: Any
+) -> Any:
     """The type of a table that holds arguments of ``operator``.
 
     Its keys are the operator's own parameters, by name and as annotated, and what Airflow's own classes take.
@@ -60,7 +64,7 @@ def _table(operator: type[Any], *, airflow: Mapping[str, Any] | None = None, wit
                 if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
                     known.setdefault(name, _annotation(parameter.annotation, cls))
     known = {**task_arguments.TASK, **(airflow or {}), "owner": str, **known}
-    kept = {name: kind for name, kind in known.items() if name not in _SHARED | _DECIDED | {without}}
+    kept = {name: kind for name, kind in known.items() if name not in {*_SHARED, *_DECIDED, *without}}
     return _typed(operator.__name__, kept)
 
 
@@ -84,8 +88,9 @@ _TABLES = {
     # A policy says itself what is wrong with it.
     "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
     "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL),
-    "deploy": _table(FlinkSqlDeployOperator, without="hand_over"),
+    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over",)),
     "backfill": _table(FlinkBackfillOperator),
+    "migrate": _table(FlinkStateMigrationOperator, without=("hand_over", "source_offsets", "allow_ended")),
     "rehearse": _table(FlinkRestoreRehearsalOperator),
 }
 
@@ -135,11 +140,13 @@ class Deployment(BaseModel):
 
     ``script`` to ``ledger`` are the arguments that all of its tasks share. ``approvers``: the only users who may answer
     (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
-    ``deploy``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in seconds, and
-    any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task that takes
-    them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of ``path`` and
-    ``arguments``.
+    ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
+    seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
+    that takes them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of
+    ``path`` and ``arguments``.
     Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
+    With ``migrate`` (True or a table) an incompatible change keeps its state where that can be rewritten; what
+    ``deploy`` says holds for that task, too.
     With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
     another finding of its ``fail_on``, does not.
     Raises pydantic's ValidationError, a ValueError.
@@ -163,6 +170,7 @@ class Deployment(BaseModel):
     check: Annotated[dict[str, Any], _of("check")] = {}
     approve: Annotated[dict[str, Any], _of("approve")] = {}
     deploy: Annotated[dict[str, Any], _of("deploy")] = {}
+    migrate: Annotated[Annotated[dict[str, Any], _of("migrate")] | None, BeforeValidator(_switched)] = None
     rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
 
@@ -187,6 +195,7 @@ class Deployment(BaseModel):
             check: CheckTable = ...,
             approve: ApproveTable = ...,
             deploy: DeployTable = ...,
+            migrate: MigrateTable | bool | None = ...,
             rehearse: RehearseTable | bool | None = ...,
             backfill: BackfillTable | Literal[False] | None = ...,
         ) -> None: ...

@@ -11,11 +11,12 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
-from airflow_flinkcompat.operators.approval import RESUME, FlinkSqlApprovalOperator, restart_option
+from airflow_flinkcompat.operators.approval import MIGRATE, RESUME, FlinkSqlApprovalOperator, restart_option
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
+from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
@@ -39,7 +40,7 @@ def gated_redeploy(
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
     ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
-    ``rehearse`` a rehearsal before ``resume``.
+    ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well.
     What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
     redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
 
@@ -194,6 +195,8 @@ class _Tasks:
         """The check and the approval, linked to each other and to all but the ways of ``first`` and ``restart``."""
         resume = self._rehearsed_resume()
         branches = {"resume": resume.task_id, "restart": restart.task_id}
+        if (migrate := self._migrate()) is not None:
+            branches["migrate"] = migrate.task_id
         users = [approver.model_dump() for approver in self.one.approvers]
         backfill = self.one.has_backfill
         approve = FlinkSqlApprovalOperator(
@@ -210,6 +213,9 @@ class _Tasks:
         self._link(check, resume, self._outcomes("resume"))
         self._link(check, approve, self._outcomes("approve"))
         approve >> Label(RESUME) >> resume
+        if migrate is not None:
+            self._link(check, migrate, self._migratable("migrate"))
+            approve >> Label(MIGRATE) >> migrate
         approve >> Label(restart_option(approve.backfill)) >> restart
         return check
 
@@ -222,8 +228,21 @@ class _Tasks:
         rehearse >> self._deploy("resume", "savepoint")
         return rehearse
 
+    def _migrate(self) -> Any:
+        """The task that goes on from rewritten state; None where the deployment wants none."""
+        if self.one.migrate is None:
+            return None
+        shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
+        given = {**shared, **self.one.migrate}
+        return FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
+
     def _outcomes(self, branch: str) -> str:
         return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)
+
+    def _migratable(self, branch: str) -> str:
+        kept = {"all": "whole", "some": "partial"}
+        found = [words for words, how in kept.items() if self.policy.branch_for(Outcome.INCOMPATIBLE, how) == branch]
+        return f"incompatible, {' or '.join(found)} of the state can be kept" if found else ""
 
     def _link(self, upper: Any, lower: Any, label: str) -> None:
         # Without a label too: a task that nothing leads to would run at once.

@@ -29,6 +29,7 @@ class Summary:
 
     ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
     that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
+    ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
     """
 
     deployment: str
@@ -42,6 +43,7 @@ class Summary:
     report: str | None = None
     findings: Sequence[Mapping[str, str]] = ()
     findings_total: int = 0
+    migration: str | None = None
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -153,8 +153,9 @@ def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> J
     ]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
-        into = output.columns, output.types
-        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written, unmeasured=into))
+        by_name = registry.sink(written.option("connector")).outlives_columns
+        into = None if by_name else (written, output.columns, output.types)
+        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.options, unmeasured=into))
     return JobState((), tuple(specs))
 
 

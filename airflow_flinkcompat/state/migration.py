@@ -7,9 +7,10 @@ there is not kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
@@ -130,12 +131,13 @@ class Migration:
         return Kept.PARTIAL if any(each.keeps for each in stateful) else Kept.NONE
 
 
-def migration(old: JobState, new: JobState) -> Migration:
+def migration(old: JobState, new: JobState, any_columns: Set[str] = frozenset()) -> Migration:
     """What of a job's state another job could keep.
 
     Args:
         old: What the deployed job keeps, told with the same table of meanings as ``new``.
         new: What the proposed job would keep.
+        any_columns: Names of sinks whose state goes on under other columns of their table.
 
     Returns:
         A line for each state of the new job, then for each of the old one that nothing takes.
@@ -143,7 +145,7 @@ def migration(old: JobState, new: JobState) -> Migration:
     left = list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    for step in (_carried, _rewritten, _impossible):
+    for step in (partial(_carried, any_columns=any_columns), _rewritten, _impossible):
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
                 found[place] = line
@@ -157,14 +159,15 @@ def migration(old: JobState, new: JobState) -> Migration:
     return Migration((*begun, *dropped))
 
 
-def _carried(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+def _carried(new: StateSpec, left: Sequence[StateSpec], *, any_columns: Set[str]) -> Iterator[OperatorMigration]:
+    written = new.kind is StateKind.SINK and new.layout is None and new.name in any_columns
     for old in left:
         if old.kind is not new.kind or _family(old) != _family(new) or isinstance(old.layout, LayoutUnknown):
             continue
         if old.kind is StateKind.SINK and old.name != new.name:
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
-            old.unmeasured == new.unmeasured or _aggregates(new) or new.kind is StateKind.POSITIONS
+            old.unmeasured == new.unmeasured or _aggregates(new) or new.kind is StateKind.POSITIONS or written
         ):
             moved = old.id != new.id
             yield OperatorMigration(Keep.MOVED if moved else Keep.CARRIED, old, new, "it means and stores the same")

@@ -29,6 +29,8 @@ class PolicyTable(TypedDict, total=False):
     partial: Branch
     unknown: Branch
     incompatible: Literal["restart", "approve", "reject"]
+    migratable: Literal["migrate", "restart", "approve", "reject"]
+    partly_migratable: Literal["migrate", "restart", "approve", "reject"]
 
 
 class AnyTask(TypedDict, total=False):
@@ -157,8 +159,8 @@ class CheckTable(AnyTask, total=False):
     gateway_timeout: float
 
 
-class DeployTable(AnyTask, total=False):
-    """``Deployment(deploy=…)``: of FlinkSqlDeployOperator."""
+class StartTable(AnyTask, total=False):
+    """What every task that starts a job takes."""
 
     savepoint_directory: str | None
     settle_seconds: float
@@ -169,8 +171,20 @@ class DeployTable(AnyTask, total=False):
     deferrable: bool
     patience: float
     poll_interval: float
+
+
+class DeployTable(StartTable, total=False):
+    """``Deployment(deploy=…)``: of FlinkSqlDeployOperator."""
+
     allow_ended: bool
     source_offsets: str | Mapping[str, str] | None
+
+
+class MigrateTable(StartTable, total=False):
+    """``Deployment(migrate=…)``: of FlinkStateMigrationOperator."""
+
+    plan_dir: str | None
+    rehearse: bool
 
 
 class RehearseTable(AnyTask, total=False):

@@ -182,5 +182,8 @@ class FakeCluster:
     def location(self, snapshot: str) -> str:
         return snapshot
 
+    def savepoint_at(self, location: str) -> str:
+        return location
+
     def dispose(self, savepoint: str) -> None:
         self._call("dispose")

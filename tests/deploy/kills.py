@@ -21,7 +21,12 @@ from typing import Any, Self
 
 import httpx
 
+from airflow_flinkcompat import compat
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.restore_test import Cluster
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.state.migration import Kept
 from tests.deploy.jobs import Side
 
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
@@ -92,19 +97,32 @@ class Attempt:
         """The same, with the error's message."""
         with SqlGatewayTarget(self.gateway_url, self.jobmanager_url) as target:
             try:
+                ledger = Ledger(self.ledger, self.deployment)
                 entry = deploy(
                     target,
-                    Ledger(self.ledger, self.deployment),
+                    ledger,
                     self.side,
                     start_mode=self.start_mode,
                     checked_old_sha256=self.checked,
                     outcome=self.outcome,
                     owner=self.owner,
+                    migration=self._migration(target, ledger),
                     options=self.options,
                 )
             except DeployError as error:
                 return type(error).__name__, str(error)
             return entry.kind, entry.message
+
+    def _migration(self, target: SqlGatewayTarget, ledger: Ledger) -> SavepointMigration | None:
+        head = ledger.head()
+        if self.start_mode != "migrated" or head is None:
+            return None
+        addresses = {"gateway": self.gateway_url, "jobmanager": self.jobmanager_url}
+        cluster = Cluster(target, TargetLocation("sql-gateway", addresses))
+        old, new = (compat.Side.of(job) for job in (head.job, self.side))
+        return SavepointMigration(
+            old, new, cluster, head.job_id, at_least=Kept.WHOLE, plan_dir=None, rehearsed=True, log=print
+        )
 
     def hit_at(self, point: Point | None, seen: Path, by: signal.Signals = signal.SIGKILL) -> BaseProcess:
         """A process that runs it and sends itself a signal at ``point``; what it comes to is told in ``seen``.

@@ -63,6 +63,11 @@ def _refused_at_restore(files: Files) -> Side:
     return Side(script, {**SETTINGS, "restart-strategy.type": "exponential-delay"})
 
 
+def _migrated(files: Files) -> Side:
+    """Other key groups, to which state is written by itself: Flink alone refuses the savepoint."""
+    return Side(_script(files), {**SETTINGS, "pipeline.max-parallelism": "64"})
+
+
 def _copies(files: Files) -> Side:
     """No state of the windowed job fits it."""
     tables, _, _ = _script(files).partition("INSERT INTO")
@@ -128,6 +133,9 @@ SCENARIOS = (
         only="^(started|failed|rolling-back)",
         late="^(failed|rolling-back)",
         again=True,
+    ),
+    Scenario(
+        "migrates", _migrated, "deployed", "migrated", only="^(stopped|migrating|migrated|starting)", late="migrat"
     ),
     Scenario("goes on from a checkpoint", _succeeds, "deployed", "checkpoint", only="PATCH"),
     Scenario("starts without state", _copies, "deployed", "stateless", only="^(stopped|starting|started)"),

@@ -27,15 +27,29 @@ def test_literals_are_the_words_of_the_code(literal: Any, words: Iterable[str]) 
 
 def test_a_policy_has_a_branch_for_each_outcome() -> None:
     outcomes = [str(outcome) for outcome in model.Outcome]
-    assert [field.name for field in fields(model.Policy)] == outcomes
-    assert [*PolicyTable.__annotations__] == outcomes
+    every = [*outcomes, "migratable", "partly_migratable"]
+    assert [field.name for field in fields(model.Policy)] == every
+    assert [*PolicyTable.__annotations__] == every
+
+
+def test_where_an_incompatible_change_goes_that_can_be_migrated() -> None:
+    def goes(kept: str | None, backfill: bool = False, **given: str) -> str:
+        return model.Policy.of(given, backfill=backfill).branch_for(model.Outcome.INCOMPATIBLE, kept)
+
+    assert [goes(kept) for kept in ("whole", "partial", "none", None)] == ["migrate", "approve", "approve", "approve"]
+    assert [goes(kept, backfill=True) for kept in ("whole", "partial", "none")] == ["migrate", "approve", "restart"]
+    assert [goes(kept, incompatible="reject") for kept in ("whole", "partial")] == ["reject", "reject"]
+    assert goes("partial", incompatible="reject", partly_migratable="migrate") == "migrate"
+    assert model.Policy().branch_for(model.Outcome.UNKNOWN, "whole") == "approve"
 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
         ({"compatibel": "resume"}, "policy: unknown outcome 'compatibel'; known are compatible, partial, unknown"),
-        ({"partial": "go"}, "policy: partial leads to 'go'; known are resume, restart, approve, reject"),
+        ({"partial": "go"}, "policy: partial leads to 'go'; known are resume, migrate, restart, approve, reject"),
+        ({"unknown": "migrate"}, "policy: unknown leads to 'migrate'; that is for migratable and partly_migratable"),
+        ({"migratable": "resume"}, "policy: an incompatible change is never resumed without approval"),
         ({"incompatible": "resume"}, "policy: an incompatible change is never resumed without approval"),
     ],
 )

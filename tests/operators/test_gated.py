@@ -81,6 +81,23 @@ def test_a_rehearsal_comes_before_every_resume() -> None:
     assert ("rehearse", "resume") in edges(strict)
 
 
+def test_a_migration_is_a_way_of_its_own() -> None:
+    dag = made(migrate=True)
+    assert edges(dag) - edges(made()) == {("check", "migrate"), ("approve", "migrate")}
+    assert dag.get_task("check").branches["migrate"] == dag.get_task("approve").branches["migrate"] == ["migrate"]
+    assert dag.get_edge_info("check", "migrate")["label"] == "incompatible, all of the state can be kept"
+    assert dag.get_edge_info("approve", "migrate")["label"] == "Migrate the state"
+    assert edges(made(migrate=False)) == edges(made())
+    table = {"plan_dir": "/plans", "rehearse": False, "settle_seconds": 3}
+    given = made(migrate=table, deploy={"settle_seconds": 30, "stop_timeout": 9, "source_offsets": "earliest"})
+    task = given.get_task("migrate")
+    assert (task.plan_dir, task.rehearse, task.settle_seconds, task.stop_timeout) == ("/plans", False, 3, 9)
+    asked = made(migrate=True, check={"policy": {"partly_migratable": "migrate", "migratable": "approve"}})
+    assert asked.get_edge_info("check", "migrate")["label"] == "incompatible, some of the state can be kept"
+    with pytest.raises(ValueError, match="start_mode"):
+        made(migrate={"start_mode": "savepoint"})
+
+
 def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     text = script() + "-- a comment\n"
     deployed.propose(text)
@@ -170,8 +187,9 @@ def test_every_branch_leads_to_a_task_and_no_task_runs_unasked(
 def test_labels_say_what_the_policy_does(policy: dict[str, str], backfill: Any) -> None:
     dag = made(check={"policy": policy}, backfill=backfill)
     expected: dict[str, list[str]] = {}
-    for outcome, branch in vars(Policy.of(policy, backfill=backfill is not None)).items():
-        expected.setdefault(branch, []).append(outcome)
+    found = Policy.of(policy, backfill=backfill is not None)
+    for outcome in Outcome:
+        expected.setdefault(found.branch_for(outcome), []).append(outcome)
     for branch in ("resume", "restart", "approve"):
         assert dag.get_edge_info("check", branch).get("label", "") == " or ".join(expected.get(branch, []))
         for outcome in expected.get(branch, []):

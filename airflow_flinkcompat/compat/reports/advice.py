@@ -32,6 +32,11 @@ _REMEDIES: Mapping[Reason, str] = {
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
+_MIGRATE_TASK = (
+    "Do not resume. Keep the state, in the branch `migrate` (Migrate the state): the job is stopped with a savepoint, "
+    "that is rewritten, read back and restored beside everything with stand-ins for the sinks, and the job starts from "
+    "it. Where any of that fails the former script goes on from its own savepoint."
+)
 _MEND = (
     "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
     "running job run."
@@ -59,6 +64,7 @@ class Circumstances:
     ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
     the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
+    ``migrates``: whether there is a task that starts the job from a rewritten savepoint.
     """
 
     deployment: str = ""
@@ -67,6 +73,7 @@ class Circumstances:
     approver: bool = False
     backfill: bool | None = None
     backfill_refused: str = ""
+    migrates: bool = False
 
 
 NOTHING_KNOWN = Circumstances()
@@ -139,9 +146,14 @@ def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
             if report.is_refused:
                 yield Step(_MEND)
                 return
-            yield _restart(report, "Do not resume. Start without state", whole=fits)
+            migratable = report.migration is not None and report.migration.kept is not Kept.NONE
+            if migratable and known.migrates:
+                yield Step(_MIGRATE_TASK)
+                yield _restart(report, "Or give the state up and start without", whole=fits)
+            else:
+                yield _restart(report, "Do not resume. Start without state", whole=fits)
             yield _backfill(report, known)
-            if report.migration is not None and report.migration.kept is not Kept.NONE:
+            if migratable and not known.migrates:
                 yield _migrate(report)
 
 

@@ -35,6 +35,7 @@ CONNECTORS = (
         ),
         SinkFacts(
             state=SinkState.WRITER,
+            outlives_columns=True,
             operators=2,
             upserts=Known.NO,
             updates=Known.NO,

@@ -28,7 +28,8 @@ def _absent() -> dict[str, Any]:
         "start_mode": None, "offsets": (), "outcome": None, "report_path": None, "approved_by": None, "message": "",
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
-        "passes_over": (), "number": 0, "at": "", "schema": SCHEMA,
+        "migrated_from": None, "migrated_to": None, "migration": {}, "passes_over": (), "number": 0, "at": "",
+        "schema": SCHEMA,
     }  # fmt: skip
 
 
@@ -72,7 +73,8 @@ class JobVersion(_Keys):
 class JobStart(_Keys):
     """What is known of a start.
 
-    ``savepoint``: the savepoint or checkpoint it goes on from. ``offsets``: where the sources begin, a row each: path
+    ``savepoint``: the savepoint or checkpoint it goes on from. ``migrated_from``: the savepoint of the former job that
+    this one was rewritten from, where it was. ``offsets``: where the sources begin, a row each: path
     of the table, choice, options, words. ``request_id``: what it is asked for under, so that asking again is the same
     start. ``job_id``: the job, once its name is known.
     """
@@ -82,6 +84,12 @@ class JobStart(_Keys):
     offsets: tuple[Mapping[str, Any], ...] = ()
     request_id: str | None = None
     job_id: JobRef | None = None
+    migrated_from: Snapshot | None = None
+
+    @property
+    def way_back(self) -> Snapshot | None:
+        """What the former job left, from which it is started again when this start fails."""
+        return self.migrated_from or self.savepoint
 
     @property
     def asked_under(self) -> str:
@@ -358,6 +366,31 @@ class StoppedEntry(StopEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MigrationEntry(AttemptEntry):
+    """A step that speaks of a rewritten savepoint. ``savepoint`` is the former job's, ``migrated_to`` the new one's."""
+
+    savepoint: Snapshot
+    migrated_to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigratingEntry(MigrationEntry):
+    """The savepoint of the former job is about to be rewritten."""
+
+    KIND = "migrating"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigratedEntry(MigrationEntry):
+    """The rewritten savepoint is complete and was read back; ``migration`` is what it keeps of each operator."""
+
+    KIND = "migrated"
+
+    migration: Mapping[str, Any] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class StartingEntry(AttemptEntry, StartEntry):
     """The job is about to be started."""
 
@@ -541,9 +574,9 @@ class OtherEntry(LedgerEntry):
 
 
 ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
-    DeployingEntry, StoppingEntry, StoppedEntry, StartingEntry, StartedEntry, DeployedEntry, FailedEntry,
-    RollingBackEntry, RolledBackEntry, AdoptedEntry, ApprovedEntry, RejectedEntry, UnchangedEntry, FailedVersionEntry,
-    InterruptedEntry, DisposedEntry,
+    DeployingEntry, StoppingEntry, StoppedEntry, MigratingEntry, MigratedEntry, StartingEntry, StartedEntry,
+    DeployedEntry, FailedEntry, RollingBackEntry, RolledBackEntry, AdoptedEntry, ApprovedEntry, RejectedEntry,
+    UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
 )  # fmt: skip
 """The types of all kinds that this version knows."""
 

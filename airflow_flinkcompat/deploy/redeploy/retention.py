@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from airflow_flinkcompat.deploy.errors import DeployError, SnapshotGone
-from airflow_flinkcompat.deploy.ledger.entries import DisposedEntry, HeadEntry, LedgerEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DisposedEntry, HeadEntry, LedgerEntry, MigratedEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot
 
@@ -32,10 +32,20 @@ def dispose_old(run: Run) -> None:
 
 
 def surplus(entries: tuple[LedgerEntry, ...], keep: int) -> tuple[Snapshot, ...]:
-    """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first."""
+    """The savepoints that stops took and a rule of ``keep`` (at least 1) drops, oldest first.
+
+    What a savepoint was rewritten to goes with it.
+    """
     gone = {entry.savepoint for entry in entries if isinstance(entry, DisposedEntry)}
     stops = (entry.stop for entry in entries if isinstance(entry, StoppedEntry))
     taken = dict.fromkeys(stop.savepoint for stop in stops if stop.request_id and stop.savepoint)
     head = next((entry for entry in reversed(entries) if isinstance(entry, HeadEntry)), None)
-    kept = {*gone, *list(taken)[-max(keep, 1) :], head.start.savepoint if head else None}
-    return tuple(path for path in taken if path not in kept)
+    kept = {*list(taken)[-max(keep, 1) :], *((head.start.savepoint, head.start.migrated_from) if head else ())}
+    migrated = [entry for entry in entries if isinstance(entry, MigratedEntry)]
+    every = (
+        path
+        for savepoint in taken
+        for path in (savepoint, *(Snapshot(each.migrated_to) for each in migrated if each.savepoint == savepoint))
+        if savepoint not in kept
+    )
+    return tuple(path for path in every if path not in {*gone, *kept})

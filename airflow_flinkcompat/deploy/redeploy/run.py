@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 from uuid import uuid4
 
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -25,7 +25,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Start, Target, Verb
+from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Target, Verb
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 T = TypeVar("T")
@@ -122,6 +122,47 @@ class Waiting(Exception):
         self.wait = wait
 
 
+class StateMigration(Protocol):
+    """Rewrites the savepoint of the former job for the new one."""
+
+    def prepare(self) -> None:
+        """See that enough of the state can be kept, and make ready what does without the savepoint.
+
+        Nothing of the deployment is touched.
+
+        Raises:
+            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployError: The target did not do it, or cannot be asked.
+        """
+
+    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+        """Write the savepoint of the new job, and see that it holds what it has to.
+
+        Args:
+            savepoint: Path or URI of the former job's, which is only read.
+            folder: Path or URI of the folder to write, which does not exist.
+
+        Returns:
+            What is kept, as JSON values.
+
+        Raises:
+            DeployError: There is no such savepoint.
+        """
+
+    def rehearse(self, savepoint: Snapshot) -> str:
+        """Restore the new job from its savepoint beside everything, with stand-ins for its sinks.
+
+        Args:
+            savepoint: What :meth:`write` wrote.
+
+        Returns:
+            How that went, in words; also where it cannot be told.
+
+        Raises:
+            DeployError: The savepoint was refused.
+        """
+
+
 class StepFields(TypedDict):
     """What every step of a run says."""
 
@@ -151,6 +192,7 @@ class Run:
     log: Callable[[str], None]
     resumed: Wait | None = None
     offsets: SourceOffsets = field(default_factory=SourceOffsets)
+    migration: StateMigration | None = None
     last: int = field(default=0)
 
     def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,11 @@
 """Deploying: the first start, and the resumable sequence that replaces a running job by its successor.
 
-Validate → claim in the ledger → stop with savepoint → start → verify → ledger; when the start fails, the former script
-goes on from the same savepoint, and when the stop fails the job, from its last checkpoint. Every step is an entry,
-written before and after it is done, so a run that dies in between is taken up where it stopped, by what the cluster
-says became of it: never a second stop, a second job, or a lost savepoint. A former job that came back after its stop is
-the exception: it is stopped once more, and its successor starts from the savepoint of that last stop (``recovery``).
+Validate → claim in the ledger → stop with savepoint (→ rewrite that) → start → verify → ledger; when the start fails,
+the former script goes on from the same savepoint, and when the stop fails the job, from its last checkpoint. Every step
+is an entry, written before and after it is done, so a run that dies in between is taken up where it stopped, by what
+the cluster says became of it: never a second stop, a second job, or a lost savepoint. A former job that came back after
+its stop is the exception: it is stopped once more, and its successor starts from the savepoint of that last stop
+(``recovery``).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from airflow_flinkcompat.deploy.redeploy.recovery import (
 from airflow_flinkcompat.deploy.redeploy.run import (
     Options,
     Run,
+    StateMigration,
     Wait,
     age_of,
     short,
@@ -68,6 +70,7 @@ def deploy(
     owner: str | None = None,
     hand_over: Cutover | None = None,
     offsets: SourceOffsets | str | Mapping[str, str] | None = None,
+    migration: StateMigration | None = None,
     options: Options | None = None,
     resumed: Wait | None = None,
     asked_at: datetime | None = None,
@@ -83,7 +86,8 @@ def deploy(
         ledger: The ledger of the deployment.
         side: The job to deploy.
         start_mode: ``savepoint`` (refused where nothing is deployed), ``checkpoint`` (the former job's latest retained
-            one, for a compatible change only), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
+            one, for a compatible change only), ``migrated`` (a savepoint that ``migration`` rewrites for the new
+            script), ``stateless``, or ``auto-first``: stateless where nothing is deployed,
             else savepoint.
         checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed
             then.
@@ -97,6 +101,7 @@ def deploy(
         offsets: Where the sources begin, one choice for all or by table: ``as-stored`` (the only one with state),
             ``earliest``, ``latest``, a moment in ISO 8601 with its zone, or ``script``, by the script's own options,
             which is what a stateless start does by default.
+        migration: What rewrites the savepoint, with start mode ``migrated``.
         options: Time-outs and places; the defaults where None.
         resumed: The wait that an earlier call of this run ended in.
         asked_at: When a person asked for this run last (cleared it, say): what was rolled back before is tried anew.
@@ -124,6 +129,7 @@ def deploy(
         log,
         resumed,
         SourceOffsets.of(offsets),
+        migration,
     )
     entries = ledger.entries()
     progress = Progress.of(entries)
@@ -171,6 +177,8 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     stopped = former_state(run, progress, taken_up)
     require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
+    if run.migration is not None and stopped is None:
+        run.migration.prepare()
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
     if head is not None and stopped is None:
@@ -195,7 +203,9 @@ def _check_languages(run: Run, head: HeadEntry | None) -> None:
 
 
 def _check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
-    if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT):
+    if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
+        raise DeployRefused(f"start mode {StartMode.MIGRATED} takes a migration, and no other start mode does")
+    if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
         raise DeployRefused(
             f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
             f"{StartMode.AUTO_FIRST}"

@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StartingEntry,
     StepEntry,
 )
+from airflow_flinkcompat.deploy.redeploy.migrating import MigrationFailed, migrate
 from airflow_flinkcompat.deploy.redeploy.recovery import came_back
 from airflow_flinkcompat.deploy.redeploy.run import (
     RolledBack,
@@ -66,13 +67,19 @@ def start(
     earlier = taken_up
     if taken_up is None:
         from_nothing = head is None or run.mode is StartMode.STATELESS or stopped.savepoint is None
-        resumed = StartMode.CHECKPOINT if run.mode is StartMode.CHECKPOINT else StartMode.SAVEPOINT
+        resumed = run.mode if run.mode in (StartMode.CHECKPOINT, StartMode.MIGRATED) else StartMode.SAVEPOINT
         wanted = JobStart(str(StartMode.STATELESS if from_nothing else resumed), stopped.savepoint)
+        if run.migration is not None and stopped.savepoint is not None:
+            try:
+                rewritten = migrate(run, run.migration, stopped.savepoint)
+            except MigrationFailed as error:
+                raise _failed(run, wanted, str(error), head) from None
+            wanted = replace(wanted, savepoint=rewritten, migrated_from=stopped.savepoint)
         try:
             settled = tuple(each.to_dict() for each in settle(startup_offsets, _location(run, stopped.savepoint)))
         except PositionsUnknown as error:
             raise _failed(run, wanted, f"the job was not started: {error}", head) from None
-        wanted = replace(wanted, offsets=settled if from_nothing else with_state(stopped.savepoint))
+        wanted = replace(wanted, offsets=settled if from_nothing else with_state(wanted.savepoint))
         for row in wanted.offsets:
             run.log(row["words"])
         taken_up = run.append(StartingEntry(**run.attempt, start=_requested(run, wanted, stopped.request_id)))
@@ -117,7 +124,7 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
     """
     if came_back(run, head, begun):
         return _back_by_itself(run, head, failed)
-    savepoint = failed.start.savepoint
+    savepoint = failed.start.way_back
     itself = failed.job_id == head.job_id
     run.log(f"{'' if itself else 'the new job failed: '}{failed.message}\nrolling back to entry {head.number}")
     try:
@@ -178,7 +185,7 @@ def _back_by_itself(run: Run, head: HeadEntry, failed: FailedEntry) -> StartFail
         )
     message = (
         f"{failed.message}.\nThe former job {head.job_id} (entry {head.number}) runs again by itself, so nothing was "
-        f"started from {failed.start.savepoint}. {_doubled(run, head, failed)}"
+        f"started from {failed.start.way_back}. {_doubled(run, head, failed)}"
     )
     known = JobStart(head.start.start_mode, head.start.savepoint, job_id=head.job_id)
     run.append(RolledBackEntry(**run.way_back(head), start=known, message=message))
@@ -193,7 +200,7 @@ def _failed(run: Run, begun: JobStart, reason: str, head: HeadEntry | None) -> S
         return roll_back(run, head, run.append(replace(failed, rolls_back_to=head.number)), None)
     left = _end(run, run.append(failed))
     addition = f" {left[0].upper()}{left[1:]}: cancel it by hand." if left else ""
-    return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.savepoint, head)}")
+    return StartFailed(f"{reason}.{addition}\n{rollback_hint(run, begun.way_back, head)}")
 
 
 def _location(run: Run, savepoint: Snapshot | None) -> str | None:

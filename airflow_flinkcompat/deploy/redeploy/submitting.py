@@ -133,13 +133,13 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
     wait = Wait(job_id, time.time(), 0)
     left, patience = run.left(run.options.start_timeout, wait), run.options.patience
     resumed = run.resumed
-    history = None if earlier is None else _start_history(run, job_id, given, earlier)
+    history = None if earlier is None else _start_history(run, begun, given, earlier)
     try:
         return verify_start(
             run.target,
             job_id,
             given,
-            state=state,
+            state=state if begun.migrated_from is None else None,
             offsets=former.offsets,
             settle_seconds=run.options.settle_seconds,
             timeout=left if patience is None else min(left, patience),
@@ -159,12 +159,14 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
         raise StartRefused(str(error), error.fault) from None
 
 
-def _start_history(run: Run, job_id: JobRef, given: Start, earlier: StartEntry) -> StartHistory:
+def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry) -> StartHistory:
     """Judges a start of an earlier call, by what became of it since."""
+    job_id = begun.job_ref
     return StartHistory(
         job_id,
         given.savepoint,
-        lambda: number_of(given.savepoint, run.ledger.entries()),
+        # A rewritten savepoint has the number of the one that it was made of.
+        lambda: number_of(begun.migrated_from or given.savepoint, run.ledger.entries()),
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,
         settle_seconds=run.options.settle_seconds,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.restore_test.report import Rehearsal
     from airflow_flinkcompat.deploy.restore_test.restoring import Timeouts
     from airflow_flinkcompat.deploy.restore_test.sequence import RehearsalOptions, abandon, rehearse
-    from airflow_flinkcompat.deploy.restore_test.template import take_template
+    from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of, take_template
     from airflow_flinkcompat.model import RehearsalFinding
 
 _HOMES = {
@@ -24,7 +24,7 @@ _HOMES = {
     ".restoring": ("Timeouts",),
     ".sequence": ("RehearsalOptions", "abandon", "rehearse"),
     ".place": ("Cluster",),
-    ".template": ("take_template",),
+    ".template": ("kept_template", "options_of", "take_template"),
     "airflow_flinkcompat.model": ("RehearsalFinding",),
 }
 
@@ -36,6 +36,8 @@ __all__ = [
     "RehearsalOptions",
     "Timeouts",
     "abandon",
+    "kept_template",
+    "options_of",
     "rehearse",
     "take_template",
 ]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
 from airflow_flinkcompat.deploy.restore_test.place import Cluster
 from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts, Version
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.target import ClusterOptions
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import copy_savepoint
 
@@ -21,6 +28,63 @@ _log = logging.getLogger(__name__)
 _TIMES = Timeouts(settle=0.0, start=120.0)
 # How long (seconds) a job whose submission was not answered may still come up.
 _COMING_SECONDS = 30.0
+
+
+def kept_template(
+    job: JobSpec,
+    location: TargetLocation | None,
+    options: Mapping[str, str],
+    cluster: Callable[[], Cluster],
+    log: Callable[[str], None] = _log.info,
+) -> Path:
+    """The template of a job, of the cache where one is kept there.
+
+    Args:
+        job: The script and its settings.
+        location: Where it is taken; None: on a Flink that is started for it.
+        options: Those of the cluster, on which a template depends.
+        cluster: Gives the place to take it, where none is kept.
+        log: Is told what happens, a line each.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        DeployError: It cannot be taken.
+    """
+    kept = cache_directory() / "templates"
+    folder, part = kept / _digest(job, location, options), kept / f".{uuid.uuid4().hex}"
+    if folder.exists():
+        return folder
+    try:
+        take_template(cluster(), job, part, log)
+        try:
+            part.rename(folder)
+        except OSError:
+            if not folder.exists():  # else another process has taken it in the meantime
+                raise
+        return folder
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def options_of(cluster: Cluster) -> Mapping[str, str]:
+    """The options of a cluster on which a template depends.
+
+    Args:
+        cluster: Where a template is taken.
+
+    Returns:
+        Those of the cluster's own file, where it shows them.
+    """
+    return cluster.target.cluster_options() if isinstance(cluster.target, ClusterOptions) else {}
+
+
+def _digest(job: JobSpec, location: TargetLocation | None, options: Mapping[str, str]) -> str:
+    """What a template depends on: script, settings, version, and the cluster with its options."""
+    where = None if location is None else [location.target, sorted(location.addresses.items())]
+    parts = [job.digest(), job.version, where, sorted(options.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def take_template(cluster: Cluster, version: Version, folder: Path, log: Callable[[str], None] = _log.info) -> None:

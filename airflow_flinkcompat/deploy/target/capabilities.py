@@ -231,6 +231,16 @@ class SavepointStore(Protocol):
             Path or URI of its folder.
         """
 
+    def savepoint_at(self, location: str) -> Snapshot:
+        """The savepoint that somebody wrote beside those of the target.
+
+        Args:
+            location: Path or URI of its folder.
+
+        Returns:
+            What a job is told to start from.
+        """
+
     def dispose(self, snapshot: Snapshot) -> None:
         """Delete a savepoint.
 

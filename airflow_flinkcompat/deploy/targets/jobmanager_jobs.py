@@ -221,6 +221,10 @@ class JobManagerJobs(Closing):
         """A savepoint's name is its path."""
         return snapshot
 
+    def savepoint_at(self, location: str) -> Snapshot:
+        """A savepoint's path is its name."""
+        return Snapshot(location)
+
     def dispose(self, snapshot: Snapshot) -> None:
         """Delete a savepoint."""
         self._jobmanager.dispose_savepoint(snapshot)

@@ -25,6 +25,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobStop,
     JobVersion,
     LedgerEntry,
+    MigratedEntry,
+    MigratingEntry,
     OtherEntry,
     Review,
     RolledBackEntry,
@@ -33,7 +35,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.target import TakenState, VertexState
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, JobSpec
-from tests.deploy.ledger.test_stored import FILES, TORN, told
+from tests.deploy.ledger.test_stored import FILES, SINCE, TORN, told
 
 ROWS: dict[int, dict[str, Any]] = {n: json.loads(path.read_text("utf-8")) for n, path in FILES.items() if n != TORN}
 JOB = JobSpec("INSERT INTO k SELECT a FROM s", {"a": "b"}, engine="flink", engine_version="2.3.0")
@@ -76,7 +78,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "job": jobs(),
     "review": st.builds(Review, maybe, maybe, maybe),
     "version": st.builds(JobVersion, texts, maybe, texts),
-    "start": st.builds(JobStart, maybe, maybe, st.lists(mappings, max_size=2).map(tuple), maybe, maybe),
+    "start": st.builds(JobStart, maybe, maybe, st.lists(mappings, max_size=2).map(tuple), maybe, maybe, maybe),
     "stop": st.builds(
         JobStop, texts, maybe, maybe, st.dictionaries(texts, numbers, max_size=2), maybe, maybe, st.none() | states
     ),
@@ -89,6 +91,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "job_id": texts,
     "request_id": maybe,
     "savepoint": texts,
+    "migrated_to": texts,
+    "migration": mappings,
 }  # fmt: skip
 entries = st.sampled_from(ENTRY_TYPES).flatmap(
     lambda kind: st.builds(kind, **{each.name: VALUES[each.name] for each in fields(kind)})
@@ -102,13 +106,13 @@ def test_any_entry_of_any_kind_comes_back_from_json(entry: LedgerEntry) -> None:
     assert (type(again), again) == (type(entry), entry)
     assert json.loads(json.dumps(again.to_dict())) == row
     # What the release before these types wrote, and reads.
-    assert set(row) == {*ROWS[1], "request_id"} - {"mark", "checksum"}
+    assert set(row) == {*ROWS[1], *SINCE} - {"mark", "checksum"}
 
 
 def test_each_kind_has_one_type() -> None:
     kinds = [each.KIND for each in ENTRY_TYPES if each is not FailedVersionEntry]
-    assert len(set(kinds)) == len(kinds) == 15
-    assert set(kinds) == {row["kind"] for row in ROWS.values()}
+    assert len(set(kinds)) == len(kinds) == 17
+    assert set(kinds) == {row["kind"] for row in ROWS.values()} | {each.KIND for each in TYPES_SINCE}
 
 
 def test_a_job_is_named_after_its_entry() -> None:
@@ -134,6 +138,10 @@ UNUSED = {
 """Fields that no stored entry of that kind happens to use: what was deployed there was approved by nobody."""
 
 
+TYPES_SINCE = {MigratingEntry, MigratedEntry}
+"""Types that were added since the stored ledger was written."""
+
+
 def of_each_type() -> dict[type[LedgerEntry], list[dict[str, Any]]]:
     found = defaultdict(list)
     for row in ROWS.values():
@@ -141,7 +149,7 @@ def of_each_type() -> dict[type[LedgerEntry], list[dict[str, Any]]]:
     return found
 
 
-@pytest.mark.parametrize("kind", ENTRY_TYPES)
+@pytest.mark.parametrize("kind", [each for each in ENTRY_TYPES if each not in TYPES_SINCE])
 def test_a_kind_has_the_fields_that_its_stored_entries_use(kind: type[LedgerEntry]) -> None:
     shared = {each.name for each in fields(LedgerEntry)}
     own = {each.name: GROUPS.get(each.name, {each.name}) for each in fields(kind) if each.name not in shared}
@@ -158,7 +166,7 @@ def test_a_kind_has_the_fields_that_its_stored_entries_use(kind: type[LedgerEntr
 def test_an_entry_says_what_its_file_does_also_in_that_order(number: int) -> None:
     entry = LedgerEntry.from_dict(ROWS[number])
     said = {key: json.dumps(value) for key, value in entry.to_dict().items()}
-    assert said == {"request_id": "null"} | {
+    assert said == {key: json.dumps(value) for key, value in SINCE.items()} | {
         key: json.dumps(value) for key, value in ROWS[number].items() if key not in ("mark", "checksum")
     }
 
@@ -178,7 +186,7 @@ def test_a_kind_that_a_later_release_adds_is_read_in_full() -> None:
     entry = LedgerEntry.from_dict(row)
     assert isinstance(entry, OtherEntry)
     assert (entry.kind, entry.number, entry.passes_over, entry.message) == ("paused", 33, (2, 3), "until noon")
-    assert json.loads(json.dumps(entry.to_dict())) == {"request_id": None, **row}
+    assert json.loads(json.dumps(entry.to_dict())) == {**SINCE, **row}
     assert json.loads(json.dumps(replace(entry, message="masked").to_dict()))["message"] == "masked"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,26 +38,6 @@ FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the l
 SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # closes minute 1
 FIRST_STEPS = ["deploying", "starting", "started", "deployed"]
 MINUTE_0, MINUTE_1 = 'ann,3,"2026-01-01 00:00:00"', 'ann,12,"2026-01-01 00:01:00"'
-
-
-@pytest.fixture
-def target(local_flink: LocalFlink) -> Iterator[SqlGatewayTarget]:
-    with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
-        yield target
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return Files(tmp_path)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, target: SqlGatewayTarget, request: pytest.FixtureRequest) -> Iterator[Ledger]:
-    """A ledger named after the test; its job is cancelled in the end."""
-    name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_"))
-    yield Ledger(tmp_path / "ledger", name)
-    for job_id in target.running(name):
-        target.cancel(job_id)
 
 
 Deploy = Callable[..., DeployedEntry]

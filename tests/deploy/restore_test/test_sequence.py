@@ -126,7 +126,7 @@ class PlannedRestoreTest:
         raise AssertionError("the stage is pretended")
 
     engine = validate = start = stop = running = restored_from = restore_test = failed_at_restore = _never
-    savepoint_root = final_savepoint = dispose = _never
+    savepoint_root = final_savepoint = savepoint_at = dispose = _never
 
     # -- the stage
     def restore(self, _watcher: Any, checked: Script, name: str, savepoint: str, _directory: str | None) -> Restored:

@@ -1,0 +1,166 @@
+"""Keeping the state over an incompatible change: the former job's savepoint, rewritten for the new script."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.plans import explain_plans
+from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
+from airflow_flinkcompat.deploy.restore_test.journal import Journal
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, missing_slots, slots_of
+from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts
+from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
+from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
+from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+
+_ORDER = (Kept.NONE, Kept.PARTIAL, Kept.WHOLE)
+
+
+class SavepointMigration:
+    """Rewrites savepoints on the cluster of a job: plans and template are made there.
+
+    Args:
+        old: The deployed script.
+        new: The proposed one.
+        cluster: Where the job runs.
+        live: The job that runs.
+        at_least: What was decided on: a migration that keeps less is refused.
+        plan_dir: Path or URI of a folder that the target writes plans to and this process sees too; None: both are on
+            one machine.
+        rehearsed: Whether the new job is restored beside everything before it is started.
+        log: Is told what happens, a line each.
+    """
+
+    def __init__(
+        self,
+        old: Side,
+        new: Side,
+        cluster: Cluster,
+        live: JobRef | None,
+        *,
+        at_least: Kept,
+        plan_dir: str | None,
+        rehearsed: bool,
+        log: Callable[[str], None],
+    ) -> None:
+        self._old, self._new, self._cluster, self._live = old, new, cluster, live
+        self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
+
+    def prepare(self) -> None:
+        """See that enough is kept, and take the template where slots are free for it beside the live job.
+
+        Raises:
+            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployError: Plans or template could not be made.
+        """
+        target = self._cluster.restore_test_target
+        for line in MigrationReport.of(self._migration).lines():
+            self._log(line)
+        described = target.describe(self._live) if self._live else None
+        if missing := missing_slots(target, slots_of(described)):
+            self._log(f"the template is taken when the job has stopped: {missing}")
+        else:
+            self._template()
+
+    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+        """Write the new job's savepoint and read it back.
+
+        Args:
+            savepoint: Path or URI of the former job's.
+            folder: Path or URI of the folder to write.
+
+        Returns:
+            The report of the migration, and under ``entries`` the number of entries by operator and state.
+
+        Raises:
+            DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
+        """
+        try:
+            written = migrate_savepoint(
+                savepoint, str(self._template()), folder, self._migration, int(time.time() * 1000)
+            )
+        except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
+            raise DeployError(str(error)) from None
+        entries = {each.made.new.name: dict(each.entries) for each in written if each.made.new and each.entries}
+        self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
+        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries}
+
+    def rehearse(self, savepoint: Snapshot) -> str:
+        """Restore the new job with stand-ins for its sinks, and end it again.
+
+        Args:
+            savepoint: The rewritten one.
+
+        Returns:
+            How that went; also where it could not be told, because the start itself is proved all the same.
+
+        Raises:
+            DeployError: Flink does not take the savepoint.
+        """
+        if not self._rehearsed:
+            return "not rehearsed"
+        name = f"flinkcompat-migration-{uuid4().hex}"
+        target, timeouts = self._cluster.restore_test_target, Timeouts()
+        runner = Runner(target, name, timeouts, Journal())
+        try:
+            checked = runner.check(self._new)
+        except CannotRehearse as error:
+            self._log(f"not rehearsed: {error}")
+            return f"not rehearsed: {error}"
+        self._log(f"rehearsing {self._new.source} from {savepoint}, its sinks muted")
+        watcher, left = Watcher(self._cluster.location), ["?"]
+        try:
+            # The state of sinks stays aside: there are stand-ins for them.
+            runner.restore(watcher, checked, name, savepoint, None)
+            found = "rehearsed: a job of the new script restored from it"
+        except RestoreRefused as error:
+            raise DeployError(f"Flink refused it in a rehearsal: {error}") from None
+        except Inconclusive as error:
+            found = f"the rehearsal could not tell: {error}"
+        finally:
+            with suppress(DeployError):
+                left = clean_up(target, watcher.started, timeout=timeouts.clean_up, coming=0)
+            if left:
+                watcher.leave()
+            else:
+                watcher.dismiss()
+        self._log(found)
+        return found
+
+    @cached_property
+    def _migration(self) -> Migration:
+        """Raises DeployRefused and DeployError."""
+        self._log("the target compiles both scripts, for what can be kept of the state")
+        plans = explain_plans(self._old, self._new, self._cluster.target, folder=self._plan_dir)
+        if [len(each) for each in plans] != [1, 1]:
+            raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
+        (made,) = migrations(self._old, self._new, plans)
+        if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:
+            why = "; ".join(
+                f"{each.operator}: {each.state}"
+                for each in MigrationReport.of(made).operators
+                if each.keep in (Keep.IMPOSSIBLE, Keep.DROPPED, Keep.BEGINS) or each.begins or each.gone
+            )
+            raise DeployRefused(
+                f"a migration keeps less than was decided on ({made.kept}, not {self._at_least}): {why}. Check the "
+                "change with explain_plan, then decide anew"
+            )
+        return made
+
+    def _template(self) -> Path:
+        """Raises DeployError."""
+        cluster = self._cluster
+        return kept_template(self._new, cluster.location, options_of(cluster), lambda: cluster, self._log)

@@ -1,0 +1,71 @@
+"""Rewriting the savepoint of the former job for the new one, between the stop and the start.
+
+The folder to write is an entry of the ledger before anything is written there, and another entry says that what lies
+there was read back: a run that dies in between leaves a folder that its retry deletes, and writes another one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from upath import UPath
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, MigrationEntry
+from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.redeploy.run import Run, StateMigration, new_id
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot, same_snapshot
+
+
+class MigrationFailed(DeployError):
+    """There is no savepoint that the new job could start from; the message says why."""
+
+
+def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
+    """The savepoint of the new job: written, or as an earlier call of this run wrote it.
+
+    Raises MigrationFailed, and the DeployError of a target that does not answer: call again.
+    """
+    if not isinstance(run.target, SavepointStore):
+        raise MigrationFailed(f"the savepoint was not migrated: where it lies {CANNOT_TELL} ({run.target})")
+    earlier = [entry for entry in _earlier(run) if same_snapshot(entry.savepoint, savepoint)]
+    done = next((entry for entry in reversed(earlier) if isinstance(entry, MigratedEntry)), None)
+    if done is not None:
+        run.log(f"entry {done.number} migrated {savepoint} to {done.migrated_to}")
+        return run.target.savepoint_at(done.migrated_to)
+    for entry in earlier:
+        _delete(entry.migrated_to)
+    source = run.target.location(savepoint)
+    folder = f"{source.rstrip('/').rpartition('/')[0]}/migrated-{new_id()}"
+    run.append(MigratingEntry(**run.attempt, savepoint=savepoint, migrated_to=folder))
+    run.log(f"migrating {savepoint} for {run.side.source}")
+    written = run.target.savepoint_at(folder)
+    try:
+        kept = migration.write(source, folder)
+        rehearsed = migration.rehearse(written)
+    except DeployError as error:
+        if error.unanswered and not isinstance(error, DeployRefused):
+            raise
+        raise MigrationFailed(f"the savepoint was not migrated: {error}") from None
+    run.append(
+        MigratedEntry(**run.attempt, savepoint=savepoint, migrated_to=folder, migration=kept, evidence=(rehearsed,))
+    )
+    run.log(f"migrated; the state of the new job is in {folder}")
+    return written
+
+
+def _earlier(run: Run) -> Iterator[MigrationEntry]:
+    for entry in Progress.of(run.ledger.entries()).steps:
+        if isinstance(entry, MigrationEntry) and entry.sha256 == run.side.digest():
+            yield entry
+
+
+def _delete(folder: str) -> None:
+    """What a run that died has written; nothing refers to it."""
+    place = UPath(re.sub(r"^file:/+", "file:///", folder))
+    with suppress(Exception):  # a store raises whatever its own library does
+        for file in place.iterdir():
+            file.unlink()
+        place.rmdir()

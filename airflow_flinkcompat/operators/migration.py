@@ -1,0 +1,70 @@
+"""Deploy what was checked with the state of the former job, rewritten for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_flinkcompat.model import StartMode
+from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
+from airflow_flinkcompat.tasks.base import side_of
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.redeploy.run import StateMigration
+    from airflow_flinkcompat.operators.summary import Summary
+
+
+class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
+    """Stops the running job with a savepoint, rewrites that for the checked script, and starts the script from it.
+
+    For incompatible changes on open-source Flink of which a migration keeps state. The target's planner compiles both
+    scripts, and a template of the new job is taken, before the running job is touched; a migration that keeps less than
+    the check, or whoever approved, was told is refused then. The rewritten savepoint is read back, and rehearsed with
+    stand-ins for the sinks, before the job is started from it and verified as any start is. When anything of that
+    fails the former script goes on from its own savepoint. A retry after a kill goes on where the ledger stops.
+
+    Args:
+        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
+            both run on one machine. (templated)
+        rehearse: Whether the rewritten savepoint is rehearsed before the start.
+        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over`` and
+            ``source_offsets``, which a migration does not take.
+    """
+
+    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir")
+    ui_color = "#e0f2f1"
+    start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
+
+    def __init__(self, *, plan_dir: str | None = None, rehearse: bool = True, **kwargs: Any) -> None:
+        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended"):
+            if name in kwargs:
+                raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
+        super().__init__(start_mode=StartMode.MIGRATED.value, **kwargs)
+        self.plan_dir = plan_dir
+        self.rehearse = rehearse
+
+    def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
+        from airflow_flinkcompat.deploy.migration import SavepointMigration
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.state.migration import Kept
+
+        head = ledger.head()
+        if head is None or summary.migration is None:
+            raise AirflowFailException(
+                f"what a migration keeps of the state of {self.deployment} was not told by the check, so nobody "
+                "decided on it: check with explain_plan=True, on engine flink"
+            )
+        return SavepointMigration(
+            side_of(head),
+            side,
+            Cluster(target, self.hook.location()),
+            head.job_id,
+            at_least=Kept(summary.migration),
+            plan_dir=self.plan_dir or None,
+            rehearsed=self.rehearse,
+            log=self._note,
+        )

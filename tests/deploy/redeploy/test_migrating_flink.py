@@ -1,0 +1,126 @@
+"""A real Flink goes on from a savepoint that a redeploy rewrote; where it does not, the former job does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.compat import Side as Script
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
+from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.restore_test import Cluster
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.state.migration import Kept
+from tests.deploy.jobs import SETTINGS, Files, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+OPTIONS = Options(settle_seconds=1, start_timeout=120)
+FIRST = [("ann", 1, "00:10"), ("ann", 2, "00:20"), ("ann", 5, "01:10")]  # the last one ends minute 0, opens minute 1
+SECOND = [("ann", 7, "01:20"), ("ann", 1, "02:10")]  # ends minute 1
+COLUMNS = "customer STRING, total BIGINT, since TIMESTAMP(3), most BIGINT"
+OLD = {"columns": COLUMNS, "select": "customer, SUM(amount), window_start, MAX(amount)"}
+NEW = {"columns": COLUMNS, "select": "customer, MAX(amount), window_start, SUM(amount)"}
+"""The metrics change places: Flink alone goes on with one read for the other, without a word."""
+MINUTE_0 = 'ann,3,"2026-01-01 00:00:00",2'
+MINUTE_1_OLD, MINUTE_1_NEW = 'ann,12,"2026-01-01 00:01:00",7', 'ann,7,"2026-01-01 00:01:00",12'
+
+
+def script(files: Files, **changes: str) -> Script:
+    return Script(files.script(**changes), dict(SETTINGS), engine="flink", engine_version="2.3.0", source="orders.sql")
+
+
+def first(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEntry:
+    files.arrive("1.csv", FIRST)
+    entry = deploy(target, ledger, script(files, **OLD), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == [MINUTE_0], "minute 0 is written")
+    return entry
+
+
+def after_minute_1(files: Files) -> list[str]:
+    files.arrive("2.csv", SECOND)
+    wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
+    return files.rows()
+
+
+def migrated(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, new: Script, **changes: Any) -> DeployedEntry:
+    head = ledger.head()
+    assert head is not None
+    cluster = Cluster(
+        target, TargetLocation("sql-gateway", {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
+    )
+    given: dict[str, Any] = {"at_least": Kept.WHOLE, "plan_dir": None, "rehearsed": True, "log": print, **changes}
+    return deploy(
+        target,
+        ledger,
+        new,
+        start_mode="migrated",
+        checked_old_sha256=head.sha256,
+        outcome="incompatible",
+        migration=SavepointMigration(Script.of(head.job), new, cluster, head.job_id, **given),
+        options=OPTIONS,
+        log=print,
+    )
+
+
+def test_metrics_change_places_and_the_open_window_keeps_both(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    first(target, ledger, files)
+    entry = migrated(local_flink, target, ledger, script(files, **NEW))
+    (stopped,) = [each.stop.savepoint for each in ledger.entries() if isinstance(each, StoppedEntry)]
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert (entry.start.savepoint, entry.start.migrated_from) == (done.migrated_to, stopped)
+    assert target.restored_from(str(entry.job_id)).snapshot == done.migrated_to
+    assert done.migration["kept"] == "whole"
+    assert done.evidence == ("rehearsed: a job of the new script restored from it",)
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert sum(not job.terminal for job in target.jobs()) == 1, "neither template nor rehearsal runs on"
+    assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
+
+
+def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """The sink gets a column for it; the new metric counts from the switch on."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    migrated(local_flink, target, ledger, script(files, **OLD), at_least=Kept.PARTIAL)
+    assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']
+
+
+def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rewritten savepoint loses a file before the rehearsal: Flink refuses it, and nothing is lost."""
+    first(target, ledger, files)
+    write = SavepointMigration.write
+
+    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
+        found = write(self, savepoint, folder)
+        metadata = Path(folder.removeprefix("file:")) / "_metadata"
+        metadata.write_bytes(metadata.read_bytes()[:-40])
+        return found
+
+    monkeypatch.setattr(SavepointMigration, "write", damaged)
+    with pytest.raises(RolledBack, match="Rolled back: the script of entry 4 runs again"):
+        migrated(local_flink, target, ledger, script(files, **NEW))
+    assert after_minute_1(files) == [MINUTE_1_OLD, MINUTE_0]
+
+
+def test_other_windows_are_refused_and_the_job_goes_on(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    entry = first(target, ledger, files)
+    other = script(files, **OLD)
+    other = replace(other, script=other.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"))
+    with pytest.raises(DeployRefused, match="it is over other rows, windows or conditions"):
+        migrated(local_flink, target, ledger, other)
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert ledger.head() == entry

@@ -1,0 +1,78 @@
+"""What rewrites the savepoint of a redeploy: what it refuses, and what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.compat import Side as Script
+from airflow_flinkcompat.deploy import DeployRefused
+from airflow_flinkcompat.deploy import migration as module
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.migration import Kept
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
+ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
+
+
+def of(monkeypatch: pytest.MonkeyPatch, old: Path = ADDED, at_least: Kept = Kept.PARTIAL, jobs: int = 1) -> Any:
+    """A migration between scripts of fixtures, whose plans and template stand for a target's own."""
+    plans = tuple(
+        (read_plan((case / f"{side}.json").read_text("utf-8")),) for case, side in ((old, "old"), (ADDED, "new"))
+    )
+    monkeypatch.setattr(module, "explain_plans", lambda *_, **__: (plans[0] * jobs, plans[1]))
+    monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "template")
+    sides = (
+        Script((case / f"{side}.sql").read_text("utf-8"), engine="flink")
+        for case, side in ((old, "old"), (ADDED, "new"))
+    )
+    target = SimpleNamespace(describe=lambda _: None, slots=lambda: SimpleNamespace(free=4, total=4))
+    cluster: Any = SimpleNamespace(target=target, restore_test_target=target, location=TargetLocation())
+    said: list[str] = []
+    made = SavepointMigration(*sides, cluster, None, at_least=at_least, plan_dir=None, rehearsed=False, log=said.append)
+    return made, said
+
+
+def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, said = of(monkeypatch)
+    made.prepare()
+    assert "    begins now MAX(d)" in said
+    kept = made.write(str(ADDED / "old"), f"{tmp_path}/new")
+    assert (kept["kept"], list(kept["entries"])) == ("partial", ["global-window-aggregate"])
+    assert read_metadata(f"{tmp_path}/new").operators
+    assert said[-1].endswith("entries rewritten, read back and equal")
+    assert made.rehearse("anything") == "not rehearsed"
+
+
+def test_less_than_was_decided_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch, at_least=Kept.WHOLE)
+    with pytest.raises(
+        DeployRefused, match=r"keeps less than was decided on \(partial, not whole\): global-window-agg"
+    ):
+        made.prepare()
+
+
+def test_what_cannot_be_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch, FOLDER / "a-metric-is-added-to-sessions")
+    with pytest.raises(DeployRefused, match="it is over other rows, windows or conditions"):
+        made.prepare()
+
+
+def test_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch, jobs=2)
+    with pytest.raises(DeployRefused, match="a script here makes several"):
+        made.prepare()
+
+
+def test_a_savepoint_that_cannot_be_read_is_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch)
+    with pytest.raises(DeployError, match=r"nowhere/_metadata cannot be read from here"):
+        made.write(str(tmp_path / "nowhere"), f"{tmp_path}/new")
+    assert not (tmp_path / "new").exists()

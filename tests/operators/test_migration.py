@@ -1,0 +1,150 @@
+"""The branch that keeps the state over an incompatible change: who leads there, what it promises, what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators import hitl
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+
+from airflow_flinkcompat.deploy import migration
+from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.operators import Deployment, FlinkStateMigrationOperator, redeploy_dag
+from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
+from airflow_flinkcompat.state.migration import Kept
+from tests.operators.conftest import Site
+from tests.operators.fakes import QUERY, TABLES, Run, script
+from tests.operators.test_approval import event
+
+METRICS = TABLES.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
+BOTH = METRICS + QUERY.format(size=10).replace("SUM(price)", "SUM(price), MAX(price)")
+SWAPPED = METRICS + QUERY.format(size=10).replace("SUM(price)", "MAX(price), SUM(price)")
+
+
+class Migration:
+    """In place of the one that plans and writes; ``given`` is what it was made with."""
+
+    given: Mapping[str, Any]
+
+    def __init__(self, old: Any, new: Any, cluster: Any, live: Any, **more: Any) -> None:
+        Migration.given = {"old": old, "new": new, "live": live, **more}
+
+    def prepare(self) -> None: ...
+
+    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+        return {"kept": "whole"}
+
+    def rehearse(self, savepoint: str) -> str:
+        return "rehearsed"
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migration, "SavepointMigration", Migration)
+    monkeypatch.setattr(FlinkHook, "location", lambda _hook: None)
+
+
+def gate(site: Site, **fields: Any) -> Any:
+    arguments: dict[str, Any] = {"start_date": datetime(2026, 1, 1), "schedule": None}
+    one = Deployment(
+        name="orders",
+        script="orders.sql",
+        ledger=str(site.folder / "ledger"),
+        **{"migrate": {"settle_seconds": 0}, **fields},
+    )
+    return redeploy_dag(one, template_searchpath=str(site.folder), **arguments)
+
+
+@pytest.fixture
+def running(site: Site) -> Site:
+    site.deploy(BOTH)
+    return site
+
+
+def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
+    running.propose(SWAPPED)
+    dag, run = gate(running), Run()
+    assert run.execute(dag.get_task("check")) == ["approve", "deploy_first", "restart", "resume"]
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["outcome"], summary["migration"]) == ("migrate", "incompatible", "whole")
+    result = run.execute(dag.get_task("migrate"))
+    assert result["start_mode"] == "migrated"
+    assert Path(result["savepoint"]).name.startswith("migrated-")
+    assert running.cluster.starts[-1][1].savepoint == result["savepoint"]
+    assert Migration.given["at_least"] is Kept.WHOLE
+    assert (Migration.given["old"].script, Migration.given["new"].script) == (BOTH.strip(), SWAPPED.strip())
+    assert Migration.given["live"] == "job-1"
+
+
+def test_without_that_branch_nothing_changes(running: Site) -> None:
+    running.propose(SWAPPED)
+    run = Run()
+    run.execute(gate(running, migrate=False).get_task("check"))
+    assert run.pushed["check", "summary"]["branch"] == "approve"
+
+
+def test_what_it_keeps_in_part_is_for_a_person(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.deploy(script())
+    site.propose(BOTH)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: asked.append(arguments))
+    dag, run = gate(site), Run()
+    run.execute(dag.get_task("check"))
+    assert (run.pushed["check", "summary"]["branch"], run.pushed["check", "summary"]["migration"]) == (
+        "approve",
+        "partial",
+    )
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(dag.get_task("approve"))
+    assert asked[0]["options"] == [RESUME, MIGRATE, RESTART, REJECT]
+    assert "begins now" in asked[0]["body"]
+    assert "in the branch `migrate` (Migrate the state)" in asked[0]["body"]
+    assert run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"})) == ["restart", "resume"]
+    for other in ("resume", "restart"):
+        with pytest.raises(AirflowFailException, match="lead the branch 'migrate', and no other one, to a FlinkState"):
+            run.execute(dag.get_task(other))
+    assert run.execute(dag.get_task("migrate"))["approved_by"] == "ada"
+    assert Migration.given["at_least"] is Kept.PARTIAL
+
+
+def test_a_person_is_offered_no_migration_that_keeps_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.deploy(script())
+    site.propose(script(size=5))
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: asked.append(arguments))
+    dag, run = gate(site), Run()
+    run.execute(dag.get_task("check"))
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(dag.get_task("approve"))
+    assert asked[0]["options"] == [RESUME, RESTART, REJECT]
+
+
+def test_a_decision_for_something_else_is_not_migrated(site: Site) -> None:
+    site.deploy(script())
+    site.propose(BOTH)
+    dag, run = gate(site), Run()
+    run.execute(dag.get_task("check"))
+    run.complete(dag.get_task("approve"), event(RESTART, {"id": "7", "name": "ada"}))
+    with pytest.raises(AirflowFailException, match="the decision on orders is 'restart'"):
+        run.execute(dag.get_task("migrate"))
+    assert site.cluster.now == {"job-1": "RUNNING"}
+
+
+def test_what_nobody_was_told_is_not_migrated(running: Site) -> None:
+    running.propose(SWAPPED)
+    dag, run = gate(running), Run()
+    run.execute(dag.get_task("check"))
+    run.pushed["check", "summary"] = {**run.pushed["check", "summary"], "migration": None}
+    with pytest.raises(AirflowFailException, match="was not told by the check, so nobody decided"):
+        run.execute(dag.get_task("migrate"))
+
+
+@pytest.mark.parametrize("name", ["start_mode", "hand_over", "source_offsets", "allow_ended"])
+def test_what_a_migration_does_not_take(name: str) -> None:
+    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: a migrated job goes on from where"):
+        FlinkStateMigrationOperator(task_id="m", deployment="orders", script="o.sql", **{name: "savepoint"})
