@@ -1,7 +1,8 @@
 """### A gate before every redeploy of a Flink SQL job
 
 Waits for a new version of the script, checks what it does to the state of the running job, and follows the verdict:
-resume from a savepoint, ask a person, or, where history can be recomputed with Spark, restart without state.
+resume from a savepoint, migrate the state, ask a person, or, where history can be recomputed with Spark, restart
+without state.
 
 Its job is `orders`, or the one that FLINKCOMPAT_DEPLOYMENT names: `flink_hand_over` deploys that one too, when it is
 triggered; the ledger lets one of them at a time.
@@ -33,6 +34,8 @@ with DAG(
             script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/orders.sql"),
             changed={"poke_interval": 5},
             deploy=json.loads(os.environ.get("FLINKCOMPAT_DEPLOY", "{}")),
+            # An incompatible change keeps its state where that can be rewritten; false, or arguments: {"plan_dir": …}
+            migrate=json.loads(os.environ.get("FLINKCOMPAT_MIGRATE", "true")),
             # Where history lies, where its results go, and which span: {"tables": …, "sinks": …, "from_": …, "to": …}
             backfill=json.loads(os.environ.get("FLINKCOMPAT_BACKFILL", "{}")),
         )

@@ -11,9 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 from urllib.parse import quote
 
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import JobManager, JobManagerError, Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
@@ -157,11 +160,19 @@ class Parts:
             self._running() == [entry.job_id], f"job {entry.job_id} should run alone, but these do: {self._running()}"
         )
         restored = self.jobs.restored_from(str(entry.job_id))
-        wanted = entry.start.savepoint if entry.start.start_mode == "savepoint" else None
+        wanted = None if entry.start.start_mode == "stateless" else entry.start.savepoint
         require(
             same_snapshot(restored, wanted),
             f"job {entry.job_id} was restored from {restored or 'nothing'} instead of {wanted or 'nothing'}",
         )
+
+    def restored_by_flink_alone(self, old: int, new: int) -> Rehearsal:
+        """What becomes of a savepoint of the running job, of version ``old``, under version ``new``."""
+        addresses = {"gateway": self.flink.gateway_url, "jobmanager": self.flink.jobmanager_url}
+        location = TargetLocation("sql-gateway", addresses)
+        sides = (Side(self.world.version(number), engine="flink", source=f"v{number}") for number in (old, new))
+        with location.open() as target:
+            return rehearse(Cluster(target, location), str(self.deployed().job_id), *sides, log=lambda _: None)
 
     # -- the ledger
 

@@ -36,6 +36,12 @@ class Picture:
 _PICTURES = (
     Picture("check-incompatible", "check-log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
     Picture("approval", "approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),
+    Picture(
+        "approval-migration",
+        "approval-migration",
+        "dags/{dag}/runs/{run}/tasks/approve/required_actions",
+        "Migrate the state",
+    ),
     Picture("end", "dag-graph", "dags/{dag}/runs/{run}", "backfill", graph=True, height=620),
 )
 # The left panel wide enough for the runs of the story.

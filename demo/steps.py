@@ -39,15 +39,15 @@ class Before:
         """How many orders had arrived."""
         return sum(len(file.orders) for file in self.arrived)
 
-    def counts(self, start: datetime) -> dict[str, int]:
-        """Orders of the minute by item that the running job has surely read."""
-        return counts_of([file for file in self.arrived if file.in_step], start)
+    def counts(self, start: datetime, size: timedelta = MINUTE) -> dict[str, int]:
+        """Orders of the window by item that the running job has surely read."""
+        return counts_of([file for file in self.arrived if file.in_step], start, size)
 
 
-def counts_of(files: Iterable[Arrived], start: datetime) -> dict[str, int]:
-    """Orders of the minute that begins at ``start``, by item."""
+def counts_of(files: Iterable[Arrived], start: datetime, size: timedelta = MINUTE) -> dict[str, int]:
+    """Orders of the window that begins at ``start``, by item."""
     counts: dict[str, int] = {}
-    for order in (order for file in files for order in file.orders if start <= order.at < start + MINUTE):
+    for order in (order for file in files for order in file.orders if start <= order.at < start + size):
         counts[order.item] = counts.get(order.item, 0) + 1
     return counts
 

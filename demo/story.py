@@ -1,4 +1,4 @@
-"""The story: four versions of one job, four answers of the gate."""
+"""The story: five versions of one job, five answers of the gate."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from demo.waiting import require, wait_for
 from demo.world import BOUNDARY, DAG_ID, World, result_rows
 
 RESUME = "Resume from savepoint"
+MIGRATE = "Migrate the state"
 # Event times at which the versions are proposed: in the middle of a minute, so that a window is open.
 PROPOSE_V2, AFTER_V2 = START + 2 * MINUTE + timedelta(seconds=40), START + 4 * MINUTE
 PROPOSE_V3, AFTER_V3 = START + 5 * MINUTE + timedelta(seconds=40), START + 7 * MINUTE
@@ -26,6 +27,7 @@ PROPOSE_V4 = BOUNDARY + MINUTE
 # Two windows of five minutes that the live job computes alone, and the watermark's delay.
 END = BOUNDARY + 11 * MINUTE
 COMPARED = BOUNDARY + 10 * MINUTE
+PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED + 7 * MINUTE
 
 Moment = Callable[[str, str], None]
 
@@ -47,8 +49,9 @@ class Story:
     rows_seconds: float = 90.0
 
     def tell(self) -> tuple[Step, ...]:
-        """All four versions, in order."""
-        return tuple(step() for step in (self.first, self.output_columns, self.source_option, self.window_size))
+        """All five versions, in order."""
+        steps = (self.first, self.output_columns, self.source_option, self.window_size, self.metric)
+        return tuple(step() for step in steps)
 
     # -- v1
 
@@ -88,15 +91,8 @@ class Story:
         began = self._title("v3: prices that are no number are read as NULL (an option of the source's format)")
         run, before = self._propose(3, PROPOSE_V3)
         self._follow_check(run, "unknown")
-        self.parts.follow(run, {"approve": "awaiting_input"})
-        question = self.parts.client.question(DAG_ID, run, "approve")
-        self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
-        self.narrator.say(f"the answers to choose from: {' · '.join(question['options'])}")
-        self.moment("approval", run)
-        require(self.parts.deployed().number == before.entry, "something was deployed before anybody answered")
-        self.narrator.say(f"answering through the REST API: {RESUME}")
-        state = self.parts.client.answer(DAG_ID, run, "approve", RESUME)
-        require(state == "success", f"the approval ended as {state}")
+        self._ask(run, before, "approval")
+        self._answer(run, RESUME)
         self.parts.follow(run, {"resume": "success"})
         self.parts.finish(run)
         approved_by = self.parts.deployed().review.approved_by
@@ -176,7 +172,74 @@ class Story:
         facts = {"live_alone": live, "backfilled": filled, "missing_before": len(wanted) - len(lacking)}
         return ended(result_rows(folder), COMPARED), proofs, facts
 
+    # -- v5
+
+    def metric(self) -> Step:
+        """v5: one more metric, which Flink alone refuses: a person has the state migrated."""
+        began = self._title("v5: one more metric, the highest price")
+        run, before = self._propose(5, PROPOSE_V5)
+        self._follow_check(run, "incompatible")
+        self._ask(run, before, "approval-migration")
+        alone = self.parts.restored_by_flink_alone(4, 5)
+        refused = f"Flink alone takes no savepoint of v4 for it: {alone.finding} at {alone.at}"
+        require(alone.at is not None, f"Flink alone should refuse the savepoint, but it says {alone.lines()[0]}")
+        self.narrator.proved(refused)
+        self._answer(run, MIGRATE)
+        self.parts.follow(run, {"migrate": "success"})
+        self.parts.finish(run)
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        start = entry.start
+        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
+        former, rewritten = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
+        proof = f"restored from {rewritten}, rewritten from {former}"
+        self.narrator.proved(proof)
+        self._run_on(AFTER_V5)
+        begin, size = COMPARED, 5 * MINUTE
+        wanted = ended(totals(self.feed.orders(), 5, average=True, before=begin + size), begin + size, after=begin)
+
+        def found() -> list[Row]:
+            return ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
+
+        self._expect(wanted, lambda: [row[:-1] for row in found()], "the window that was open")
+        window, old = found(), before.counts(begin, size)
+        later = [file for file in self.feed.arrived if file.at > stopped_at]
+        new = counts_of(later, begin, size)
+        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
+        item, total, count, _, highest = window[0][2:]
+        both = (
+            f"window {begin:%H:%M} was open: {item} = {total} from {count} orders, {old[item]} of them read before the "
+            f"savepoint, {new[item]} arrived after it; its highest price since the switch is {highest}"
+        )
+        self.narrator.proved(both)
+        facts = {
+            "job_id": entry.job_id,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+            "alone": alone,
+            "open_window": window,
+            "orders_before": old,
+            "orders_after": new,
+            "since": [order for file in later for order in file.orders if begin <= order.at < begin + size],
+        }
+        return self._step(began, "v5", "a metric", run, "approve → migrate", (refused, proof, both), **facts)
+
     # -- what the steps share
+
+    def _ask(self, run: str, before: Before, moment: str) -> None:
+        """Follow the run until a person is asked; nothing is deployed until then."""
+        self.parts.follow(run, {"approve": "awaiting_input"})
+        question = self.parts.client.question(DAG_ID, run, "approve")
+        self.narrator.say(f"Airflow asks: {question['subject']}\n{excerpt(question['body'])}")
+        self.narrator.say(f"the answers to choose from: {' · '.join(question['options'])}")
+        self.moment(moment, run)
+        require(self.parts.deployed().number == before.entry, "something was deployed before anybody answered")
+
+    def _answer(self, run: str, choice: str) -> None:
+        self.narrator.say(f"answering through the REST API: {choice}")
+        state = self.parts.client.answer(DAG_ID, run, "approve", choice)
+        require(state == "success", f"the approval ended as {state}")
 
     def _title(self, text: str) -> float:
         self.narrator.title(text)

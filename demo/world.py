@@ -15,7 +15,7 @@ from demo.orders import START, Row, read_rows
 DEPLOYMENT = "orders"
 DAG_ID = "flink_gated_deploy"
 DAGS = Path(__file__).resolve().parents[1] / "dags"
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 # History and live job meet here: the backfill owns the windows that end at or before it, the job those after it.
 BOUNDARY = START.replace(minute=10)
 _SCRIPTS = Path(__file__).resolve().parent / "scripts"
@@ -45,7 +45,7 @@ class World:
 
     @property
     def totals_5_minutes(self) -> Path:
-        """Results by five minutes (v4): of the live job and of the backfill."""
+        """Results by five minutes (v4 and v5): of the live jobs and of the backfill."""
         return self.root / "totals_5_minutes"
 
     @property

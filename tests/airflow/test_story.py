@@ -1,4 +1,4 @@
-"""The story that ``make demo`` tells, told once in this process: a real Flink, Airflow and Spark, four versions."""
+"""The story that ``make demo`` tells, told once in this process: a real Flink, Airflow and Spark, five versions."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def test_each_version_takes_its_branch(told: Told) -> None:
         ("v2", "compatible", "resume"),
         ("v3", "unknown", "approve → resume"),
         ("v4", "incompatible", "restart + backfill"),
+        ("v5", "incompatible", "approve → migrate"),
     ]
     assert steps["v3"].facts["approved_by"] == "admin"
 
@@ -107,6 +108,24 @@ def test_the_joined_result_equals_flinks_own_from_scratch_run(told: Told) -> Non
     facts = steps["v4"].facts
     assert facts["joined"] == facts["from_scratch"] == totals(feed.orders(), 5, average=True, before=COMPARED)
     assert len({row[:2] for row in facts["joined"]}) == 4
+
+
+def test_a_migrated_job_keeps_the_sums_of_its_open_window(told: Told) -> None:
+    _, feed, steps, _ = told
+    facts = steps["v5"].facts
+    assert same_snapshot(facts["restored_path"], facts["savepoint"])
+    assert not same_snapshot(facts["savepoint"], facts["migrated_from"])
+    assert (str(facts["alone"].finding), facts["alone"].at) == ("refused", "restore")
+    end = COMPARED + 5 * MINUTE
+    wanted = ended(totals(feed.orders(), 5, average=True, before=end), end, after=COMPARED)
+    assert [row[:-1] for row in facts["open_window"]] == wanted
+    assert len(wanted) == 3
+    assert all(facts["orders_before"][row[2]] > 0 and facts["orders_after"][row[2]] > 0 for row in wanted)
+    # The new metric counts what came after the switch: all of that for certain, and nothing that there is not.
+    prices = [(order.item, order.price) for order in feed.orders() if COMPARED <= order.at < end]
+    for row in facts["open_window"]:
+        since = max(order.price for order in facts["since"] if order.item == row[2])
+        assert since <= int(row[-1]) <= max(price for item, price in prices if item == row[2] and price is not None)
 
 
 def test_nothing_is_left_running(told: Told, local_flink: LocalFlink) -> None:
