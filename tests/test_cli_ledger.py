@@ -18,11 +18,13 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobStart,
     JobStop,
     JobVersion,
+    MigratedEntry,
     RejectedEntry,
     Review,
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.store import this_process
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import S3StandIn, serving
@@ -125,6 +127,25 @@ def test_show_as_json(full: Ledger, run: Run) -> None:
     masked = {"catalog": FIRST.job.catalog.replace(SECRET, "***")}
     assert told["entry"] == {**json.loads(json.dumps(full.entries()[2].to_dict())), **masked}
     assert (told["unfinished"]["number"], told["unfinished"]["savepoint"]) == (4, STOPPED.stop.savepoint)
+
+
+def test_show_what_a_migration_kept(ledger: Ledger, run: Run) -> None:
+    ledger.append(FIRST)
+    operator = {"operator": "window", "state": "rewritten field by field", "reason": "", "keeps": ["SUM(amount)"]}
+    kept = {"kept": "partial", "operators": [{**operator, "begins": ["COUNT(*)"], "gone": []}], "entries": {}}
+    savepoint, written = Snapshot("s3://bucket/savepoint-2"), "s3://bucket/migrated-3"
+    made = MigratedEntry(job=SECOND.job, savepoint=savepoint, migrated_to=written, migration=kept, evidence=("tried",))
+    ledger.append(made)
+    start = JobStart("migrated", Snapshot(written), job_id=JobRef("3" * 32), migrated_from=savepoint)
+    ledger.append(replace(SECOND, start=start))
+    shown = run("ledger", "show", "orders").out
+    assert "  savepoint    s3://bucket/migrated-3\n  made of      s3://bucket/savepoint-2\n" in shown
+    step = run("ledger", "show", "orders", "--entry", "2").out
+    assert "  migrated to  s3://bucket/migrated-3\n" in step
+    assert (
+        "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state\n  window: rewritten field by field\n" in step
+    )
+    assert "    keeps      SUM(amount)\n    begins now COUNT(*)\n" in step
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_it_is_short(file: Path) -> None:
 
 
 def test_its_shape(dag: DAG) -> None:
-    assert edges(dag) == GATED
+    assert edges(dag) == GATED | {("check", "migrate"), ("approve", "migrate")}
 
 
 def test_every_branch_is_labelled_and_leads_to_a_task(dag: DAG) -> None:
@@ -131,15 +131,19 @@ def test_tasks_on_several_branches_run_on_one(dag: DAG) -> None:
 
 def test_what_is_resumed_and_what_starts_empty(dag: DAG) -> None:
     modes = {task.task_id: task.start_mode for task in dag.tasks if hasattr(task, "start_mode")}
-    assert modes == {"deploy_first": "stateless", "resume": "savepoint", "restart": "stateless"}
+    assert modes == {
+        "deploy_first": "stateless", "resume": "savepoint", "migrate": "migrated", "restart": "stateless",
+    }  # fmt: skip
 
 
 def test_its_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLINKCOMPAT_DEPLOYMENT", "clicks")
     monkeypatch.setenv("FLINKCOMPAT_SCRIPT", "/jobs/clicks.sql")
     monkeypatch.setenv("FLINKCOMPAT_BACKFILL", json.dumps({"tables": {"clicks": "/archive"}, "to": "2026-01-01"}))
+    monkeypatch.setenv("FLINKCOMPAT_MIGRATE", json.dumps({"plan_dir": "/plans"}))
     found = load()
     assert {task.deployment for task in found.tasks} == {"clicks"}
+    assert found.get_task("migrate").plan_dir == "/plans"
     assert found.get_task("check").script == "/jobs/clicks.sql"
     assert (found.get_task("backfill").tables, found.get_task("backfill").to) == ({"clicks": "/archive"}, "2026-01-01")
 

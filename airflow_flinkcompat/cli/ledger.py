@@ -15,6 +15,7 @@ import click
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
 from airflow_flinkcompat.secrets import mask_option, mask_secrets
@@ -368,6 +369,8 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "start mode": row["start_mode"],
         "sources": "; ".join(each["words"] for each in row["offsets"] if "words" in each),
         "savepoint": row["savepoint"],
+        "made of": row["migrated_from"],
+        "migrated to": row["migrated_to"],
         "checkpoint": row["checkpoint"],
         "outcome": row["outcome"],
         "report": row["report_path"],
@@ -378,7 +381,11 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
     }
     lines = [f"{deployment}: entry {entry.number}, {entry.kind} at {_when(entry)} UTC"]
     lines += [f"  {name:<12} {mask_secrets(value)}" for name, value in rows.items() if value]
-    return lines + [f"  {'seen' if i == 0 else '':<12} {mask_secrets(line)}" for i, line in enumerate(row["evidence"])]
+    lines += [f"  {'seen' if i == 0 else '':<12} {mask_secrets(line)}" for i, line in enumerate(row["evidence"])]
+    if row["migration"]:
+        report = MigrationReport.from_dict(row["migration"])
+        lines += ["", report.headline, *report.lines()]
+    return lines
 
 
 def _texts(entry: LedgerEntry) -> list[str]:

@@ -142,7 +142,8 @@ class _Writing:
                 raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
         templates = {operator.id for operator in self._new.operators}
         taken = {}
-        for line in migration.operators:
+        lines = tuple(migration.of_savepoint({each.id for each in self._old.values() if each.has_state}))
+        for line in lines:
             if line.keep in (Keep.BEGINS, Keep.DROPPED) or line.old is None or line.new is None:
                 continue
             if line.old.id not in self._old:
@@ -150,7 +151,7 @@ class _Writing:
             if line.new.id not in templates and not self._by_itself(line):
                 raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
             taken[line.new.id] = line
-        told = {line.old.id for line in migration.operators if line.old is not None}
+        told = {line.old.id for line in lines if line.old is not None}
         if lost := [each for each in self._old.values() if each.has_state and each.id not in told]:
             names = ", ".join(each.name or each.id for each in lost)
             raise NotMigratable(f"the savepoint keeps state that the plan of the old script does not tell: {names}")

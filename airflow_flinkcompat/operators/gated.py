@@ -211,7 +211,10 @@ class _Tasks:
             **{**self.scripted(self.one.check, redeploy_unchanged=_ON_PURPOSE), "policy": self.policy},
         )
         self._link(check, resume, self._outcomes("resume"))
-        self._link(check, approve, self._outcomes("approve"))
+        asks = self._outcomes("approve")
+        if migrate is not None and Outcome.INCOMPATIBLE not in asks.split(" or "):
+            asks = " or ".join(filter(None, (asks, self._migratable("approve"))))
+        self._link(check, approve, asks)
         approve >> Label(RESUME) >> resume
         if migrate is not None:
             self._link(check, migrate, self._migratable("migrate"))

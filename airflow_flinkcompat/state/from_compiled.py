@@ -172,11 +172,11 @@ def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
     Returns:
         The states of sources, operators and sinks, in the order in which Flink hashes them.
     """
-    specs = tuple(_spec(number, each, symbols) for number, each in compiled.operators if each.keeps)
+    specs = tuple(_spec(number, each, symbols, compiled.graph) for number, each in compiled.operators if each.keeps)
     return JobState((compiled.graph,), specs)
 
 
-def _spec(number: str, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+def _spec(number: str, operator: CompiledOperator, symbols: Symbols, graph: StreamGraph) -> StateSpec:
     node = operator.node
     kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
     kind = kinds.get(node.kind, StateKind.OPERATOR)
@@ -188,4 +188,14 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols) -> StateSpe
         for aspect in (Aspect.MEANING, Aspect.OTHER)
     }
     name = _NAMES[kind](node)
-    return StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER])
+    behind = _committers(number, graph) if kind is StateKind.SINK else ()
+    return StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
+
+
+def _committers(writer: str, graph: StreamGraph) -> tuple[str, ...]:
+    place = graph.ids.index(writer)
+    return tuple(
+        number
+        for number, node in zip(graph.ids, graph.nodes, strict=True)
+        if node.kind == COMMITTER and place in node.inputs
+    )

@@ -7,8 +7,8 @@ there is not kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -110,6 +110,22 @@ class Migration:
     """What of a job's state another job could keep: a line for each of its states, and of those that are dropped."""
 
     operators: tuple[OperatorMigration, ...]
+
+    def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
+        """The lines of a savepoint.
+
+        Args:
+            stored: The ids of the operators that it holds state of.
+
+        Yields:
+            The lines, and one for each operator that commits for a sink which goes on, where it keeps something.
+        """
+        for line in self.operators:
+            yield line
+            if line.old is not None and line.new is not None:
+                for old, new in zip(line.old.behind, line.new.behind, strict=False):
+                    if old in stored:
+                        yield replace(line, old=replace(line.old, id=old), new=replace(line.new, id=new))
 
     @property
     def refused(self) -> bool:

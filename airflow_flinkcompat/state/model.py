@@ -29,6 +29,7 @@ class StateSpec:
         layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
         unmeasured: What may decide it too: the same where it is equal, not known where it differs.
+        behind: The ids of further operators of a sink, which commit what its writer hands them.
     """
 
     kind: StateKind
@@ -37,6 +38,7 @@ class StateSpec:
     layout: StateLayout | LayoutUnknown | None = None
     meaning: Hashable = None
     unmeasured: Hashable = None
+    behind: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

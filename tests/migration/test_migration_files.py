@@ -212,7 +212,12 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
     plan = read_plan((place / "old.json").read_text("utf-8"))
     state = job_state(compiled_state(plan, symbols, {}, set()), symbols)
     made = migration(state, state)
-    (sink,) = (each.old.id for each in made.operators if each.old is not None and each.old.kind is StateKind.SINK)
+    ((sink, behind),) = (
+        (each.old.id, each.old.behind)
+        for each in made.operators
+        if each.old is not None and each.old.kind is StateKind.SINK
+    )
+    (committer,) = behind
     old = read_metadata(str(place / "old"))
     model = next(each for each in old.operators if any(part.keyed for part in each.subtasks or ()))
     keyed = replace(model, id=sink)
@@ -220,7 +225,8 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
     assert lists.has_state
     shutil.copytree(place / "old", tmp_path / "old")
     for operator, works in ((lists, True), (keyed, False)):
-        stored = replace(old, operators=(*old.operators, operator)).to_bytes()
+        commits = replace(lists, id=committer)
+        stored = replace(old, operators=(*old.operators, operator, commits)).to_bytes()
         (tmp_path / "old" / "_metadata").write_bytes(stored)
         arguments = str(tmp_path / "old"), str(place / "template"), str(tmp_path / f"new-{works}"), made, NOW
         if not works:
@@ -228,5 +234,6 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
                 migrate_savepoint(*arguments)
             continue
         migrate_savepoint(*arguments)
-        (written,) = (each for each in read_metadata(arguments[2]).operators if each.id == sink)
-        assert [each.lists for each in written.lists] == [each.lists for each in lists.lists]
+        found = {each.id: each for each in read_metadata(arguments[2]).operators}
+        for number in (sink, committer):
+            assert [each.lists for each in found[number].lists] == [each.lists for each in lists.lists]

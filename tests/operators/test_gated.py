@@ -87,6 +87,9 @@ def test_a_migration_is_a_way_of_its_own() -> None:
     assert dag.get_task("check").branches["migrate"] == dag.get_task("approve").branches["migrate"] == ["migrate"]
     assert dag.get_edge_info("check", "migrate")["label"] == "incompatible, all of the state can be kept"
     assert dag.get_edge_info("approve", "migrate")["label"] == "Migrate the state"
+    assert dag.get_edge_info("check", "approve")["label"] == "partial or unknown or incompatible"
+    restarts = made(migrate=True, backfill={}).get_edge_info("check", "approve")["label"]
+    assert restarts == "partial or unknown or incompatible, some of the state can be kept"
     assert edges(made(migrate=False)) == edges(made())
     table = {"plan_dir": "/plans", "rehearse": False, "settle_seconds": 3}
     given = made(migrate=table, deploy={"settle_seconds": 30, "stop_timeout": 9, "source_offsets": "earliest"})

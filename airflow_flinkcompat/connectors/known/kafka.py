@@ -126,6 +126,7 @@ _EXACTLY_ONCE = (
 _SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
+    outlives_columns=True,
     upserts=Known.NO,
     updates=Known.NO,
     options=(

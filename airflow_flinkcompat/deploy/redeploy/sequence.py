@@ -177,7 +177,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     stopped = former_state(run, progress, taken_up)
     require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
-    if run.migration is not None and stopped is None:
+    if run.migration is not None and stopped is None and run.resumed is None:
         run.migration.prepare()
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
