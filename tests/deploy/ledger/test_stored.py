@@ -28,6 +28,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     InterruptedEntry,
     JobStop,
     LedgerEntry,
+    MigratedEntry,
+    MigratingEntry,
     RejectedEntry,
     Review,
     RolledBackEntry,
@@ -154,3 +156,20 @@ def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
     assert (adopted.job.language, adopted.job.variables, adopted.job.files) == (
         "python", {"Q": "INSERT INTO k SELECT 1"}, {"helper.py": "sha256:aa"},
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------- what a migration writes since
+def test_the_steps_of_a_migration_are_read_whole() -> None:
+    """``ledger-3``, written by ``Ledger.append`` on 2026-11-24. Nothing may change these files either."""
+    folder = ROOT.parent / "ledger-3"
+    entries = Ledger(folder, "orders").entries()
+    assert [type(entry) for entry in entries] == [MigratingEntry, MigratedEntry, DeployedEntry]
+    for entry, path in zip(entries, sorted((folder / "orders").glob("*.json")), strict=True):
+        row = json.loads(path.read_text("utf-8"))
+        assert json.loads(json.dumps(entry.to_dict())) == {key: row[key] for key in row if key not in BESIDE}
+    _, migrated, deployed = entries
+    assert isinstance(migrated, MigratedEntry)
+    assert isinstance(deployed, DeployedEntry)
+    assert migrated.migration["operators"][0]["keeps"] == ["SUM(b)"]
+    assert (deployed.start.start_mode, deployed.start.savepoint) == ("migrated", migrated.migrated_to)
+    assert deployed.start.migrated_from == deployed.start.way_back == migrated.savepoint
