@@ -37,6 +37,9 @@ DROPPED = "dropped"
 @click.option(
     "--accept", "accepted", multiple=True, type=click.Choice((DROPPED,)), help="Write although state is dropped."
 )
+@click.option(
+    "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; the rest is kept."
+)
 @click.option("--engine-version", help="Version of Flink, for instance 2.3.")
 @click.option("--old-engine-version", help="Version that took the savepoint (default: the same).")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
@@ -58,6 +61,7 @@ def migrate_command(
     to: str | None,
     dry_run: bool,
     accepted: tuple[str, ...],
+    restarted: tuple[str, ...],
     engine_version: str | None,
     old_engine_version: str | None,
     settings: tuple[str, ...],
@@ -104,7 +108,7 @@ def migrate_command(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
             "or name scripts of one job each"
         )
-    (made,) = migrations(before, after, plans)
+    (made,) = migrations(before, after, plans, restarted)
     _show(made, before, after, style)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
     if dropped and not made.refused and DROPPED not in accepted:

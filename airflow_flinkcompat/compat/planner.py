@@ -8,7 +8,7 @@ with state, functions, other tables and versions do not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
@@ -19,11 +19,14 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors.registry import sink
+from airflow_flinkcompat.connectors.facts import Effect, TableUse
+from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.migration import Migration, migration
+from airflow_flinkcompat.state.migration import Declarations, Migration, migration
+from airflow_flinkcompat.state.model import StateKind
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
@@ -76,21 +79,22 @@ EQUAL = Rule(
 RULES = (DIFFERS, EQUAL)
 
 
-def migrations(old: Side, new: Side, plans: Plans) -> tuple[Migration, ...]:
+def migrations(old: Side, new: Side, plans: Plans, restarted: Collection[str] = ()) -> tuple[Migration, ...]:
     """What of the state of each job a rewritten savepoint could keep.
 
     Args:
         old: What is deployed.
         new: What is proposed.
         plans: The compiled plans of both sides.
+        restarted: Sources that are to begin anew, by the names of their tables.
 
     Returns:
         One for each job that both sides have.
 
     Raises:
-        InputError: A plan is not as the measured versions write it.
+        InputError: A plan is not as the measured versions write it, or no job reads a source that is to begin anew.
     """
-    return Explained(Change(old, new), plans).migrations
+    return Explained(Change(old, new), plans, tuple(restarted)).migrations
 
 
 def example_plans(code: str) -> Plans | None:
@@ -103,6 +107,25 @@ def example_plans(code: str) -> Plans | None:
     return (old,), (new,)
 
 
+_STAYS = (Effect.TUNES, Effect.BEGINNING, Effect.CREDENTIALS, Effect.DECODING, Effect.IGNORED)
+"""What an option of a source may do so that stored positions are still its own."""
+
+
+def _changed(before: Iterable[tuple[str, str]], after: Iterable[tuple[str, str]]) -> list[str]:
+    old, new = dict(before), dict(after)
+    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+
+
+def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
+    """Whether a source reads the same place with another value of an option."""
+    fact = option(after.option("connector"), TableUse.SOURCE, key) if key != "connector" else None
+    if fact is None:
+        return False
+    if fact.effect is Effect.ADDRESS:  # one of several brokers is enough to reach the same ones
+        return bool(set.intersection(*(set((each.option(key) or "").split(",")) for each in (before, after))) - {""})
+    return fact.effect in _STAYS
+
+
 def _outlives_columns(connector: str | None) -> bool:
     return sink(connector).outlives_columns
 
@@ -113,6 +136,7 @@ class Explained:
 
     change: Change
     plans: Plans
+    restarted: tuple[str, ...] = ()
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
@@ -130,9 +154,33 @@ class Explained:
         """
         try:
             states = job_states(*self.plans, self._stateless_sinks)
-            return tuple(migration(old, new, self._sinks(_outlives_columns)) for old, new in states)
         except PlanError as error:
             raise InputError(str(error)) from None
+        sources = {spec.name for _, new in states for spec in new.specs if spec.kind is StateKind.POSITIONS}
+        if unknown := set(self.restarted) - set(map(_last, sources)):
+            known = ", ".join(sorted(map(_last, sources))) or "none"
+            raise InputError(f"no source is named {', '.join(sorted(unknown))}; sources that keep positions: {known}")
+        declared = Declarations(
+            any_columns=self._sinks(_outlives_columns),
+            moved={name: why for name in sources if (why := self._moved(_last(name)))},
+            restarted=frozenset(name for name in sources if _last(name) in self.restarted),
+        )
+        return tuple(migration(old, new, declared) for old, new in states)
+
+    def _moved(self, name: str) -> str:
+        """Why stored positions may not be those of a source as it is declared now, "" where they are."""
+        old, new = ([each for each in side.tables if _last(each.name) == name] for side in self.change.programs)
+        anew = f"begin it anew with --restart-source {name}"
+        if len(old) != len(new) or len(old) > 1:
+            return "" if old == new else f"its declaration is not the one of before; {anew}"
+        for before, after in zip(old, new, strict=True):
+            changed = _changed(before.options, after.options)
+            if moved := [key for key in changed if not _keeps_its_place(before, after, key)]:
+                return (
+                    f"{', '.join(moved)} changed, so that it may read another place, and stored positions are those of "
+                    f"the old one; {anew}"
+                )
+        return ""
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class SavepointMigration:
         plan_dir: Path or URI of a folder that the target writes plans to and this process sees too; None: both are on
             one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
+        restarted: Sources that are to begin anew, by the names of their tables.
         log: Is told what happens, a line each.
     """
 
@@ -55,9 +56,11 @@ class SavepointMigration:
         plan_dir: str | None,
         rehearsed: bool,
         log: Callable[[str], None],
+        restarted: Sequence[str] = (),
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
+        self._restarted = restarted
 
     def prepare(self) -> None:
         """See that enough is kept, and take the template where slots are free for it beside the live job.
@@ -147,7 +150,7 @@ class SavepointMigration:
         plans = explain_plans(self._old, self._new, self._cluster.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
-        (made,) = migrations(self._old, self._new, plans)
+        (made,) = migrations(self._old, self._new, plans, self._restarted)
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"

@@ -7,8 +7,8 @@ there is not kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
@@ -97,6 +97,21 @@ class OperatorMigration:
         return tuple(dict.fromkeys(fields))
 
 
+@dataclass(frozen=True)
+class Declarations:
+    """What the declarations of tables say of state beside compiled plans, by the names that plans have for them.
+
+    Attributes:
+        any_columns: Sinks whose state goes on under other columns of their table.
+        moved: Sources that read another place now, with the reason; stored positions are those of the old one.
+        restarted: Sources that are to begin anew.
+    """
+
+    any_columns: Set[str] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
+    restarted: Set[str] = frozenset()
+
+
 class Kept(StrEnum):
     """How much a migration keeps; none also where no savepoint is written, as a state cannot be kept."""
 
@@ -147,21 +162,22 @@ class Migration:
         return Kept.PARTIAL if any(each.keeps for each in stateful) else Kept.NONE
 
 
-def migration(old: JobState, new: JobState, any_columns: Set[str] = frozenset()) -> Migration:
+def migration(old: JobState, new: JobState, declared: Declarations | None = None) -> Migration:
     """What of a job's state another job could keep.
 
     Args:
         old: What the deployed job keeps, told with the same table of meanings as ``new``.
         new: What the proposed job would keep.
-        any_columns: Names of sinks whose state goes on under other columns of their table.
+        declared: What the tables' declarations say beside; None: nothing of them changed.
 
     Returns:
         A line for each state of the new job, then for each of the old one that nothing takes.
     """
-    left = list(old.specs)
+    declared, left = declared or Declarations(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    for step in (partial(_carried, any_columns=any_columns), _rewritten, _impossible):
+    told = partial(_moved, declared=declared), partial(_carried, any_columns=declared.any_columns)
+    for step in (*told, _rewritten, _impossible):
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
                 found[place] = line
@@ -173,6 +189,17 @@ def migration(old: JobState, new: JobState, any_columns: Set[str] = frozenset())
     )
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
+
+
+def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
+    """A source that begins anew, or would go on from positions of another place."""
+    if new.kind is not StateKind.POSITIONS or new.name not in {*declared.moved, *declared.restarted}:
+        return
+    for old in left:
+        if old.kind is StateKind.POSITIONS and old.name == new.name:
+            if new.name in declared.restarted:
+                yield OperatorMigration(Keep.BEGINS, old, new, "it is to begin anew")
+            yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 
 
 def _carried(new: StateSpec, left: Sequence[StateSpec], *, any_columns: Set[str]) -> Iterator[OperatorMigration]:

@@ -124,3 +124,20 @@ def test_other_windows_are_refused_and_the_job_goes_on(
         migrated(local_flink, target, ledger, other)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert ledger.head() == entry
+
+
+def test_a_source_begins_anew_elsewhere_and_the_open_window_keeps_its_sum(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    first(target, ledger, files)
+    other = files.root / "elsewhere"
+    other.mkdir()
+    (other / "1.csv").write_text("ann,7,2026-01-01 00:01:20\nann,1,2026-01-01 00:02:10\n")
+    moved = script(files, **NEW)
+    moved = replace(moved, script=moved.script.replace(files.source.as_uri(), other.as_uri()))
+    with pytest.raises(DeployRefused, match="path changed, so that it may read another place"):
+        migrated(local_flink, target, ledger, moved)
+    migrated(local_flink, target, ledger, moved, at_least=Kept.PARTIAL, restarted=("orders",))
+    files.arrive("2.csv", [("ann", 1000, "01:20")])  # where nobody reads any more
+    wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
+    assert files.rows() == [MINUTE_0, MINUTE_1_NEW]

@@ -1,0 +1,86 @@
+"""Whether stored positions are still those of a source, told from its declaration: compiled plans hold no options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.compat import InputError, Side
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.migration import Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.model import StateKind
+
+CASE = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
+KAFKA = {
+    "connector": "kafka",
+    "topic": "orders",
+    "properties.bootstrap.servers": "a:9092,b:9092",
+    "scan.startup.mode": "earliest-offset",
+    "format": "csv",
+}
+
+
+def migrated(old: Mapping[str, str], new: Mapping[str, str], *restarted: str) -> Migration:
+    """The fixture's change, its source declared with these options."""
+    sides, plans = [], []
+    for side, options in (("old", old), ("new", new)):
+        declared = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        text = (CASE / f"{side}.sql").read_text("utf-8")
+        head, rest = text.split(") WITH (\n", 1)
+        script = f"{head}) WITH ({declared}{rest[rest.index(chr(10) + ');') :]}"
+        sides.append(Side(script, engine="flink"))
+        plans.append((read_plan((CASE / f"{side}.json").read_text("utf-8")),))
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), restarted)
+    return made
+
+
+def source(made: Migration) -> OperatorMigration:
+    (line,) = (each for each in made.operators if (each.new or each.old).kind is StateKind.POSITIONS)  # type: ignore[union-attr]
+    return line
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scan.startup.mode": "latest-offset"},
+        {"properties.group.id": "another"},
+        {"properties.bootstrap.servers": "b:9092"},
+        {"csv.ignore-parse-errors": "true"},
+        {},
+    ],
+)
+def test_positions_are_kept_of_the_same_place(other: Mapping[str, str]) -> None:
+    made = migrated(KAFKA, {**KAFKA, **other})
+    assert (source(made).keep, made.kept) == (Keep.CARRIED, Kept.PARTIAL)
+
+
+@pytest.mark.parametrize(
+    ("old", "other", "says"),
+    [
+        (KAFKA, {"topic": "clicks"}, "topic changed, so that it may read another place"),
+        (KAFKA, {"topic": "orders;clicks"}, "topic changed"),
+        (KAFKA, {"properties.bootstrap.servers": "c:9092"}, "properties.bootstrap.servers changed"),
+        (KAFKA, {"nobody.knows": "1"}, "nobody.knows changed"),
+        (KAFKA, {"connector": "pulsar"}, "connector changed"),
+        ({"connector": "filesystem", "path": "/a", "format": "csv"}, {"path": "/b"}, "path changed"),
+        ({"connector": "mine", "place": "a"}, {"place": "b"}, "place changed"),
+    ],
+)
+def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: Mapping[str, str], says: str) -> None:
+    """Flink would read the old topic on, and a new one from its beginning, without a word."""
+    new = {**old, **other}
+    made = migrated(old, new)
+    line = source(made)
+    assert (line.keep, made.kept, made.refused) == (Keep.IMPOSSIBLE, Kept.NONE, True)
+    assert line.reason.startswith(says)
+    assert line.reason.endswith("begin it anew with --restart-source orders")
+    anew = migrated(old, new, "orders")
+    assert (source(anew).keep, anew.kept, anew.refused) == (Keep.BEGINS, Kept.PARTIAL, False)
+
+
+def test_a_source_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="no source is named order; sources that keep positions: orders"):
+        migrated(KAFKA, KAFKA, "order")
