@@ -75,6 +75,8 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
     [
         ((), "name --savepoint and --to; or ask with --dry-run what would be kept"),
         (("--savepoint", "s"), "name --savepoint and --to"),
+        (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
+        (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),

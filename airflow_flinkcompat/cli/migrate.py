@@ -15,7 +15,7 @@ from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import Keep, Migration
@@ -40,6 +40,9 @@ DROPPED = "dropped"
 @click.option(
     "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; the rest is kept."
 )
+@click.option(
+    "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
+)
 @click.option("--engine-version", help="Version of Flink, for instance 2.3.")
 @click.option("--old-engine-version", help="Version that took the savepoint (default: the same).")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
@@ -62,6 +65,7 @@ def migrate_command(
     dry_run: bool,
     accepted: tuple[str, ...],
     restarted: tuple[str, ...],
+    renamed: tuple[str, ...],
     engine_version: str | None,
     old_engine_version: str | None,
     settings: tuple[str, ...],
@@ -108,7 +112,7 @@ def migrate_command(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
             "or name scripts of one job each"
         )
-    (made,) = migrations(before, after, plans, restarted)
+    (made,) = migrations(before, after, plans, SourcesAsked(restarted, dict(map(_renamed, renamed))))
     _show(made, before, after, style)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
     if dropped and not made.refused and DROPPED not in accepted:
@@ -117,6 +121,14 @@ def migrate_command(
         sys.exit(1)
     if savepoint and to and not dry_run:
         _write(savepoint, template or template_of(after, savepoint, place_of(target, gateway, jobmanager)), to, made)
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    """``OLD=NEW`` → the new name and the old one."""
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise InputError(f"--source-renamed {text}: write OLD=NEW")
+    return new, old
 
 
 def _show(migration: Migration, old: Side, new: Side, style: str) -> None:

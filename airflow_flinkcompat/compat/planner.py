@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.compiled import QUERY_SINK, PlanDifference, compare_plans, job_states, sinks_of
+from airflow_flinkcompat.compat.compiled import (
+    QUERY_SINK,
+    PlanDifference,
+    compare_plans,
+    job_states,
+    sinks_of,
+    sources_of,
+)
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
@@ -26,7 +33,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.state.migration import Declarations, Migration, migration
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
@@ -79,22 +86,36 @@ EQUAL = Rule(
 RULES = (DIFFERS, EQUAL)
 
 
-def migrations(old: Side, new: Side, plans: Plans, restarted: Collection[str] = ()) -> tuple[Migration, ...]:
+@dataclass(frozen=True)
+class SourcesAsked:
+    """What is asked for of sources, by the names of their tables.
+
+    Attributes:
+        restarted: Those that are to begin anew.
+        renamed: By the new name of one its old name.
+    """
+
+    restarted: Collection[str] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def migrations(old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = None) -> tuple[Migration, ...]:
     """What of the state of each job a rewritten savepoint could keep.
 
     Args:
         old: What is deployed.
         new: What is proposed.
         plans: The compiled plans of both sides.
-        restarted: Sources that are to begin anew, by the names of their tables.
+        asked: What is asked for of sources; None: nothing.
 
     Returns:
         One for each job that both sides have.
 
     Raises:
-        InputError: A plan is not as the measured versions write it, or no job reads a source that is to begin anew.
+        InputError: A plan is not as the measured versions write it, or no job reads a source of which something is
+            asked.
     """
-    return Explained(Change(old, new), plans, tuple(restarted)).migrations
+    return Explained(Change(old, new), plans, asked or SourcesAsked()).migrations
 
 
 def example_plans(code: str) -> Plans | None:
@@ -105,6 +126,19 @@ def example_plans(code: str) -> Plans | None:
         return None
     old, new = (read_plan(json.dumps(plan)) for plan in examples[code])
     return (old,), (new,)
+
+
+def _positions(state: JobState) -> list[StateSpec]:
+    return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]
+
+
+def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
+    """Raises InputError: something is asked of a table that is no source of that side."""
+    known = sorted({_last(name) for name in sources})
+    if unknown := sorted(set(wanted) - set(known)):
+        raise InputError(
+            f"no source is named {', '.join(unknown)}; sources that keep positions: {', '.join(known) or 'none'}"
+        )
 
 
 _STAYS = (Effect.TUNES, Effect.BEGINNING, Effect.CREDENTIALS, Effect.DECODING, Effect.IGNORED)
@@ -136,7 +170,7 @@ class Explained:
 
     change: Change
     plans: Plans
-    restarted: tuple[str, ...] = ()
+    asked: SourcesAsked = field(default_factory=SourcesAsked)
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
@@ -153,32 +187,49 @@ class Explained:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            states = job_states(*self.plans, self._stateless_sinks)
+            states = job_states(*self.plans, self._stateless_sinks, self._renamed())
         except PlanError as error:
             raise InputError(str(error)) from None
-        sources = {spec.name for _, new in states for spec in new.specs if spec.kind is StateKind.POSITIONS}
-        if unknown := set(self.restarted) - set(map(_last, sources)):
-            known = ", ".join(sorted(map(_last, sources))) or "none"
-            raise InputError(f"no source is named {', '.join(sorted(unknown))}; sources that keep positions: {known}")
+        sources = [
+            (spec.name, next((each.name for each in _positions(old) if each.meaning == spec.meaning), None))
+            for old, new in states
+            for spec in _positions(new)
+        ]
+        _require(self.asked.restarted, [name for name, _ in sources])
         declared = Declarations(
             any_columns=self._sinks(_outlives_columns),
-            moved={name: why for name in sources if (why := self._moved(_last(name)))},
-            restarted=frozenset(name for name in sources if _last(name) in self.restarted),
+            moved={new: why for new, old in sources if old and (why := self._moved(_last(old), _last(new)))},
+            restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
         )
         return tuple(migration(old, new, declared) for old, new in states)
 
-    def _moved(self, name: str) -> str:
-        """Why stored positions may not be those of a source as it is declared now, "" where they are."""
-        old, new = ([each for each in side.tables if _last(each.name) == name] for side in self.change.programs)
-        anew = f"begin it anew with --restart-source {name}"
+    def _renamed(self) -> Mapping[str, str]:
+        """By the new identifier of each source that got another name its old one."""
+        old, new = (sources_of(side) for side in self.plans)
+        _require(self.asked.renamed.values(), old)
+        _require(self.asked.renamed, new)
+        by_name = {_last(name): name for name in old}
+        return {name: by_name[self.asked.renamed[_last(name)]] for name in new if _last(name) in self.asked.renamed}
+
+    def _moved(self, before: str, after: str) -> str:
+        """Why positions that were stored of one table may not be those of another, "" where they are."""
+        names = before, after
+        old, new = (
+            [each for each in side.tables if _last(each.name) == name]
+            for side, name in zip(self.change.programs, names, strict=True)
+        )
+        ways = f"begin it anew with --restart-source {after}"
+        if before != after and not (old and new) and self.asked.renamed.get(after) != before:
+            same = f"where it is the same, say --source-renamed {before}={after}"
+            return f"it is another table than {before}; {same}, or {ways}"
         if len(old) != len(new) or len(old) > 1:
-            return "" if old == new else f"its declaration is not the one of before; {anew}"
-        for before, after in zip(old, new, strict=True):
-            changed = _changed(before.options, after.options)
-            if moved := [key for key in changed if not _keeps_its_place(before, after, key)]:
+            return "" if old == new else f"its declaration is not the one of before; {ways}"
+        for one, other in zip(old, new, strict=True):
+            changed = _changed(one.options, other.options)
+            if moved := [key for key in changed if not _keeps_its_place(one, other, key)]:
                 return (
                     f"{', '.join(moved)} changed, so that it may read another place, and stored positions are those of "
-                    f"the old one; {anew}"
+                    f"the old one; {ways}"
                 )
         return ""
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
@@ -150,7 +150,7 @@ class SavepointMigration:
         plans = explain_plans(self._old, self._new, self._cluster.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
-        (made,) = migrations(self._old, self._new, plans, self._restarted)
+        (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted))
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"

@@ -196,7 +196,7 @@ def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations)
     if new.kind is not StateKind.POSITIONS or new.name not in {*declared.moved, *declared.restarted}:
         return
     for old in left:
-        if old.kind is StateKind.POSITIONS and old.name == new.name:
+        if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
             if new.name in declared.restarted:
                 yield OperatorMigration(Keep.BEGINS, old, new, "it is to begin anew")
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Keep, Kept, Migration, OperatorMigration
 from airflow_flinkcompat.state.model import StateKind
@@ -16,24 +16,33 @@ from airflow_flinkcompat.state.model import StateKind
 CASE = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
 KAFKA = {
     "connector": "kafka",
-    "topic": "orders",
+    "topic": "shop",
     "properties.bootstrap.servers": "a:9092,b:9092",
     "scan.startup.mode": "earliest-offset",
     "format": "csv",
 }
 
 
-def migrated(old: Mapping[str, str], new: Mapping[str, str], *restarted: str) -> Migration:
-    """The fixture's change, its source declared with these options."""
+def migrated(
+    old: Mapping[str, str] | None,
+    new: Mapping[str, str] | None,
+    *restarted: str,
+    name: str = "orders",
+    renamed: Mapping[str, str] | None = None,
+) -> Migration:
+    """The fixture's change, its source declared with these options, or nowhere, and named so by the new script."""
     sides, plans = [], []
     for side, options in (("old", old), ("new", new)):
-        declared = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
-        text = (CASE / f"{side}.sql").read_text("utf-8")
+        declared = ", ".join(f"'{key}' = '{value}'" for key, value in (options or {}).items())
+        text, plan = ((CASE / f"{side}.{kind}").read_text("utf-8") for kind in ("sql", "json"))
         head, rest = text.split(") WITH (\n", 1)
-        script = f"{head}) WITH ({declared}{rest[rest.index(chr(10) + ');') :]}"
+        behind = rest[rest.index("\n);") :]
+        script = behind[3:] if options is None else f"{head}) WITH ({declared}{behind}"
+        if side == "new":
+            script, plan = script.replace("orders", name), plan.replace("`orders`", f"`{name}`")
         sides.append(Side(script, engine="flink"))
-        plans.append((read_plan((CASE / f"{side}.json").read_text("utf-8")),))
-    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), restarted)
+        plans.append((read_plan(plan),))
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourcesAsked(restarted, renamed or {}))
     return made
 
 
@@ -61,7 +70,7 @@ def test_positions_are_kept_of_the_same_place(other: Mapping[str, str]) -> None:
     ("old", "other", "says"),
     [
         (KAFKA, {"topic": "clicks"}, "topic changed, so that it may read another place"),
-        (KAFKA, {"topic": "orders;clicks"}, "topic changed"),
+        (KAFKA, {"topic": "shop;clicks"}, "topic changed"),
         (KAFKA, {"properties.bootstrap.servers": "c:9092"}, "properties.bootstrap.servers changed"),
         (KAFKA, {"nobody.knows": "1"}, "nobody.knows changed"),
         (KAFKA, {"connector": "pulsar"}, "connector changed"),
@@ -84,3 +93,29 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
 def test_a_source_that_is_not_there() -> None:
     with pytest.raises(InputError, match="no source is named order; sources that keep positions: orders"):
         migrated(KAFKA, KAFKA, "order")
+
+
+def test_a_source_of_another_name_is_the_same_by_its_options() -> None:
+    assert source(migrated(KAFKA, KAFKA, name="purchases")).keep is Keep.CARRIED
+    moved = source(migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases"))
+    assert (moved.keep, moved.reason.partition(",")[0]) == (Keep.IMPOSSIBLE, "topic changed")
+    told = migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases", renamed={"purchases": "orders"})
+    assert source(told).keep is Keep.IMPOSSIBLE, "its name is not what changed"
+
+
+def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
+    assert source(migrated(None, None)).keep is Keep.CARRIED
+    line = source(migrated(None, None, name="purchases"))
+    assert line.keep is Keep.IMPOSSIBLE
+    assert line.reason == (
+        "it is another table than orders; where it is the same, say --source-renamed orders=purchases, or begin it "
+        "anew with --restart-source purchases"
+    )
+    told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
+    assert source(told).keep is Keep.CARRIED
+
+
+@pytest.mark.parametrize("renamed", [{"purchases": "order"}, {"purchase": "orders"}])
+def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
+    with pytest.raises(InputError, match=r"no source is named (order|purchase); sources that keep positions: "):
+        migrated(KAFKA, KAFKA, name="purchases", renamed=renamed)

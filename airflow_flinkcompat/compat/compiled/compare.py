@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
@@ -51,7 +51,10 @@ def compare_plans(
 
 
 def job_states(
-    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], stateless_sinks: frozenset[str] = frozenset()
+    old: Sequence[CompiledPlan],
+    new: Sequence[CompiledPlan],
+    stateless_sinks: frozenset[str] = frozenset(),
+    renamed: Mapping[str, str] | None = None,
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -59,6 +62,8 @@ def job_states(
         old: The plans of the deployed script, one for each job, in order.
         new: The plans of the proposed script, likewise.
         stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+        renamed: By a source of the new plans the one of the old plans that it is, as they stand there; other sources
+            that only one side knows are paired in their order.
 
     Returns:
         The jobs that both sides have.
@@ -67,7 +72,8 @@ def job_states(
         PlanError: An operator is not written as the measured versions write it.
     """
     jobs = _jobs(old, new)
-    tables = _names([one for one, _ in jobs], [other for _, other in jobs])
+    known = {name: f"renamed from {of}" for new, of in (renamed or {}).items() for name in (new, of)}
+    tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
     def state(plan: CompiledPlan, symbols: Symbols) -> JobState:
         return job_state(compiled_state(plan, symbols, tables, stateless_sinks), symbols)
@@ -99,16 +105,24 @@ def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind == "sink"))
 
 
-def _identifiers(plans: Iterable[CompiledPlan]) -> list[str]:
+def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
+    """The tables that jobs read by scans, as their plans name them.
+
+    Args:
+        plans: Those of the jobs.
+
+    Returns:
+        Their identifiers, each once.
+    """
     scans = (node for plan in plans for node in plan.nodes if node.kind == "table-source-scan")
     return list(dict.fromkeys(node.config["scanTableSource"]["table"]["identifier"] for node in scans))
 
 
-def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> dict[str, str]:
+def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str] = ()) -> dict[str, str]:
     """Source tables that only one side knows, by their order: a renamed table is judged where it is declared."""
-    left, right = _identifiers(old), _identifiers(new)
-    gone = [each for each in left if each not in right]
-    come = [each for each in right if each not in left]
+    left, right = sources_of(old), sources_of(new)
+    gone = [each for each in left if each not in {*right, *known}]
+    come = [each for each in right if each not in {*left, *known}]
     return {name: f"renamed {i}" for side in (gone, come) for i, name in enumerate(side)}
 
 
