@@ -13,10 +13,11 @@ from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
-from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import Keep, Migration
 
@@ -114,6 +115,9 @@ def migrate_command(
         )
     (made,) = migrations(before, after, plans, SourcesAsked(restarted, dict(map(_renamed, renamed))))
     _show(made, before, after, style)
+    for each in check(before, after, plans=plans).unseen:
+        told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
+        click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
     if dropped and not made.refused and DROPPED not in accepted:
         click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)

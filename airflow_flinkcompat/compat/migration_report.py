@@ -17,6 +17,20 @@ _HEADLINES = {
     Kept.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
 }
 _KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
+SEEN_RULES = frozenset(
+    {
+        "aggregate-added", "aggregate-added-and-deleted", "aggregate-deleted", "aggregate-input-changed",
+        "aggregate-modified", "aggregate-reordered", "aggregates-replaced", "all-aggregates-deleted",
+        "distinct-aggregate-changed", "first-aggregate-added", "group-key-changed", "group-key-reordered",
+        "insert-added-or-removed", "insert-columns-changed", "insert-order-changed", "metric-written-twice",
+        "no-aggregates", "only-aggregate-changed", "operators-added-or-removed", "output-changed", "over-changed",
+        "plan-differs", "rank-order-changed", "rank-range-changed", "ranked-row-changed", "ranked-window-key-reordered",
+        "shared-operator-changed", "sink-table-changed", "source-renamed", "source-table-changed", "union-changed",
+        "unread-metric-changed", "view-rewritten", "window-changed", "window-key-reordered",
+    }
+)  # fmt: skip
+"""Rules about what a migration sees by itself, in plans or declarations. It knows nothing of functions, settings and
+whatever nobody read."""
 _DEFAULT = "`default_catalog`.`default_database`."
 
 

@@ -8,7 +8,7 @@ with state, functions, other tables and versions do not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
@@ -160,10 +160,6 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
     return fact.effect in _STAYS
 
 
-def _outlives_columns(connector: str | None) -> bool:
-    return sink(connector).outlives_columns
-
-
 @dataclass(frozen=True)
 class Explained:
     """A change with the compiled plans of both sides."""
@@ -197,7 +193,8 @@ class Explained:
         ]
         _require(self.asked.restarted, [name for name, _ in sources])
         declared = Declarations(
-            any_columns=self._sinks(_outlives_columns),
+            any_columns=self._sinks(lambda found: all(sink(each).outlives_columns for each in found)),
+            replaced=self._sinks(lambda found: len(found) > 1),
             moved={new: why for new, old in sources if old and (why := self._moved(_last(old), _last(new)))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
         )
@@ -235,15 +232,15 @@ class Explained:
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:
-        return self._sinks(STATELESS_SINKS.__contains__)
+        return self._sinks(frozenset(STATELESS_SINKS).issuperset)
 
-    def _sinks(self, wanted: Callable[[str | None], bool]) -> frozenset[str]:
-        """Sinks all of whose connectors are such, by the names the plans have for them."""
+    def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
+        """Sinks with such connectors on both sides together, by the names the plans have for them."""
         connectors: dict[str, set[str | None]] = {QUERY_SINK: {STATELESS_SINKS[0]}}
         for program in self.change.programs:
             for table in program.tables:
                 connectors.setdefault(_last(table.name), set()).add(table.option("connector"))
-        names = {name for name, found in connectors.items() if all(map(wanted, found))}
+        names = {name for name, found in connectors.items() if wanted(found)}
         every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
         return frozenset(identifier for identifier in every if _last(identifier) in names)
 

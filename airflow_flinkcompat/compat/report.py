@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.migration_report import SEEN_RULES, MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 from airflow_flinkcompat.quick_init import quick_init
@@ -248,6 +248,13 @@ class Report:
     def deciding(self) -> tuple[Finding, ...]:
         """Findings nothing decides over."""
         return tuple(finding for finding in self.findings if not finding.overruled_by)
+
+    @property
+    def unseen(self) -> tuple[Finding, ...]:
+        """What a migration does not see, whatever decides over it: state may go on under another function, say."""
+        return tuple(
+            each for each in self.findings if each.outcome is not Outcome.COMPATIBLE and each.rule not in SEEN_RULES
+        )
 
     @property
     def is_refused(self) -> bool:

@@ -322,7 +322,11 @@ def _may_compile(engine: str) -> bool:
 
 
 def _kept(report: Report) -> str | None:
-    return None if report.migration is None else str(report.migration.kept)
+    """How much a migration keeps; what it does not see is for a person to judge, so that nothing is whole then."""
+    if report.migration is None:
+        return None
+    kept = str(report.migration.kept)
+    return "partial" if kept == "whole" and report.unseen else kept
 
 
 def _is_unchanged(report: Report) -> bool:

@@ -103,11 +103,13 @@ class Declarations:
 
     Attributes:
         any_columns: Sinks whose state goes on under other columns of their table.
+        replaced: Sinks of another connector now, which does not know what the former one has stored.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin anew.
     """
 
     any_columns: Set[str] = frozenset()
+    replaced: Set[str] = frozenset()
     moved: Mapping[str, str] = field(default_factory=dict)
     restarted: Set[str] = frozenset()
 
@@ -176,7 +178,7 @@ def migration(old: JobState, new: JobState, declared: Declarations | None = None
     declared, left = declared or Declarations(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    told = partial(_moved, declared=declared), partial(_carried, any_columns=declared.any_columns)
+    told = partial(_moved, declared=declared), partial(_carried, declared=declared)
     for step in (*told, _rewritten, _impossible):
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
@@ -202,8 +204,10 @@ def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations)
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 
 
-def _carried(new: StateSpec, left: Sequence[StateSpec], *, any_columns: Set[str]) -> Iterator[OperatorMigration]:
-    written = new.kind is StateKind.SINK and new.layout is None and new.name in any_columns
+def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
+    if new.kind is StateKind.SINK and new.name in declared.replaced:
+        return
+    written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
     for old in left:
         if old.kind is not new.kind or _family(old) != _family(new) or isinstance(old.layout, LayoutUnknown):
             continue

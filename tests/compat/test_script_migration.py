@@ -110,3 +110,12 @@ def test_what_a_sink_keeps_under_other_columns(connector: str, kept: Kept) -> No
     )
     assert report.migration is not None
     assert report.migration.kept is kept
+
+
+def test_what_a_migration_does_not_see() -> None:
+    """A setting that no plan shows is for a person to judge; what plans and declarations show is not."""
+    seen = check(*sides(TABLE + OLD, TABLE + NEW))
+    assert seen.unseen == ()
+    setting = "SET 'table.exec.nobody-knows-it' = '{}';\n"
+    report = check(*sides(setting.format(1) + TABLE + OLD, setting.format(2) + TABLE + NEW))
+    assert [each.rule for each in report.unseen] == ["setting-changed"]

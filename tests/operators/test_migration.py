@@ -148,3 +148,16 @@ def test_what_nobody_was_told_is_not_migrated(running: Site) -> None:
 def test_what_a_migration_does_not_take(name: str) -> None:
     with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: a migrated job goes on from where"):
         FlinkStateMigrationOperator(task_id="m", deployment="orders", script="o.sql", **{name: "savepoint"})
+
+
+def test_what_a_migration_does_not_see_is_for_a_person(site: Site) -> None:
+    """Another function computes what is added to the same sums from now on: state that is kept whole proves nothing."""
+    declared = "CREATE FUNCTION taxed AS '{name}';\n"
+    taxed = [text.replace("price)", "taxed(price))") for text in (BOTH, SWAPPED)]
+    site.deploy(declared.format(name="org.example.Taxed") + taxed[0])
+    site.propose(declared.format(name="org.example.Other") + taxed[1])
+    run = Run()
+    run.execute(gate(site).get_task("check"))
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["outcome"]) == ("approve", "incompatible")
+    assert "function-changed" in {row["rule"] for row in summary["findings"]}

@@ -1,4 +1,4 @@
-"""Whether stored positions are still those of a source, told from its declaration: compiled plans hold no options."""
+"""What declarations say of stored positions and of what sinks have not committed: compiled plans hold no options."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ def migrated(
     *restarted: str,
     name: str = "orders",
     renamed: Mapping[str, str] | None = None,
+    sinks: tuple[str, str] = ("print", "print"),
 ) -> Migration:
     """The fixture's change, its source declared with these options, or nowhere, and named so by the new script."""
     sides, plans = [], []
-    for side, options in (("old", old), ("new", new)):
+    for side, options, sink in (("old", old, sinks[0]), ("new", new, sinks[1])):
         declared = ", ".join(f"'{key}' = '{value}'" for key, value in (options or {}).items())
         text, plan = ((CASE / f"{side}.{kind}").read_text("utf-8") for kind in ("sql", "json"))
         head, rest = text.split(") WITH (\n", 1)
         behind = rest[rest.index("\n);") :]
         script = behind[3:] if options is None else f"{head}) WITH ({declared}{behind}"
+        script = script.replace("'connector' = 'print'", f"'connector' = '{sink}'")
         if side == "new":
             script, plan = script.replace("orders", name), plan.replace("`orders`", f"`{name}`")
         sides.append(Side(script, engine="flink"))
@@ -119,3 +121,21 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
 def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
     with pytest.raises(InputError, match=r"no source is named (order|purchase); sources that keep positions: "):
         migrated(KAFKA, KAFKA, name="purchases", renamed=renamed)
+
+
+@pytest.mark.parametrize(
+    ("connectors", "kept", "refused"),
+    [
+        (("filesystem", "filesystem"), Keep.CARRIED, False),
+        (("kafka", "kafka"), Keep.CARRIED, False),
+        (("filesystem", "kafka"), Keep.BEGINS, True),
+        (("print", "filesystem"), Keep.BEGINS, True),
+    ],
+)
+def test_what_a_sink_has_not_committed_is_its_own_connectors(
+    connectors: tuple[str, str], kept: Keep, refused: bool
+) -> None:
+    """Another connector would pass over what the former one has stored, and its rows would be lost."""
+    made = migrated(KAFKA, KAFKA, sinks=connectors)
+    (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
+    assert (line.keep, made.refused) == (kept, refused)
