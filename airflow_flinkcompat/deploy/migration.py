@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.migration import Keep, Kept, Migration
 
@@ -97,6 +98,10 @@ class SavepointMigration:
             )
         except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
             raise DeployError(str(error)) from None
+        except DeployError:
+            raise
+        except Exception as error:  # a store raises whatever its own library does
+            raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
         entries = {each.made.new.name: dict(each.entries) for each in written if each.made.new and each.entries}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
         return {**MigrationReport.of(self._migration).to_dict(), "entries": entries}
@@ -150,7 +155,10 @@ class SavepointMigration:
         plans = explain_plans(self._old, self._new, self._cluster.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
-        (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted))
+        try:
+            (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted))
+        except InputError as error:
+            raise DeployRefused(str(error)) from None
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"

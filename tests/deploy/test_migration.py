@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy import migration as module
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Kept
@@ -76,3 +77,22 @@ def test_a_savepoint_that_cannot_be_read_is_no_migration(tmp_path: Path, monkeyp
     with pytest.raises(DeployError, match=r"nowhere/_metadata cannot be read from here"):
         made.write(str(tmp_path / "nowhere"), f"{tmp_path}/new")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The former job has stopped by then, and goes on where this is told as an error of the deployment."""
+    made, _ = of(monkeypatch)
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(DeployError, match=r"file/new cannot be written from here \(NotADirectoryError"):
+        made.write(str(ADDED / "old"), f"{tmp_path}/file/new")
+
+
+def test_a_plan_that_is_not_understood_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch)
+
+    def unknown(*_: object) -> None:
+        raise InputError("written in an unknown way")
+
+    monkeypatch.setattr(module, "migrations", unknown)
+    with pytest.raises(DeployRefused, match="written in an unknown way"):
+        made.prepare()
