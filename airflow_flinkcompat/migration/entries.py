@@ -20,7 +20,8 @@ from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, group_contents, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
-from airflow_flinkcompat.state.migration import ROWS, OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.migration import OperatorMigration
+from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _ONE_BYTE = 128

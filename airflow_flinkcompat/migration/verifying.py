@@ -14,7 +14,8 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState
-from airflow_flinkcompat.state.migration import ROWS, Keep, Migration, OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
+from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _STAMP = 8
 

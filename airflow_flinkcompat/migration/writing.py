@@ -32,8 +32,9 @@ from airflow_flinkcompat.savepoint.metadata import (
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_of
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration, StateRewrite
+from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
 from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
 _INLINE = 20 * 1024
 _COMPRESSED = 4

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, words
+from airflow_flinkcompat.state.rewrites.rows import row_states
 
-ROWS = frozenset({"row", "List<row>"})
-"""Forms of values that are rewritten field by field."""
 _HOLD_ROWS = frozenset({"deduplicate", "rank"})
 
 
@@ -29,21 +30,6 @@ class Keep(StrEnum):
     BEGINS = "begins empty"
     DROPPED = "dropped"
     IMPOSSIBLE = "cannot be kept"
-
-
-@dataclass(frozen=True)
-class StateRewrite:
-    """Where the parts of one named state come from.
-
-    Attributes:
-        new: The state as the new operator stores it.
-        old: The state of the old operator that it is made of; None: it begins empty.
-        fields: For each field of a stored value the place of the old field; None: it begins as Flink begins it.
-    """
-
-    new: NamedState
-    old: NamedState | None
-    fields: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,25 +62,12 @@ class OperatorMigration:
     @property
     def begun(self) -> tuple[str, ...]:
         """The metrics that begin now, in SQL's words."""
-        fields = (
-            state.new.value.fields[place].words
-            for state in self.states
-            for place, source in enumerate(state.fields)
-            if source is None
-        )
-        return tuple(dict.fromkeys(fields))
+        return words(begun(self.states))
 
     @property
     def lost(self) -> tuple[str, ...]:
         """The metrics that nothing of the new job keeps, in SQL's words."""
-        fields = (
-            field.words
-            for state in self.states
-            if state.old is not None
-            for place, field in enumerate(state.old.value.fields)
-            if place not in state.fields
-        )
-        return tuple(dict.fromkeys(fields))
+        return words(field for state in self.states for field in state.lost)
 
 
 @dataclass(frozen=True)
@@ -245,7 +218,7 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
             return layout.reason
     if old.meaning != new.meaning:
         return "it is over other rows, windows or conditions"
-    if Counter(_means(_layout(old).key)) != Counter(_means(_layout(new).key)):
+    if Counter(means(_layout(old).key)) != Counter(means(_layout(new).key)):
         return "its keys are others"
     return "what it stores is laid out otherwise"
 
@@ -256,8 +229,8 @@ def _alike(new: StateSpec, left: Iterable[StateSpec]) -> list[StateSpec]:
         return []
     found = [old for old in left if _family(old) == _family(new) and old.meaning == new.meaning]
     found = [old for old in found if _aggregates(old) or (_holds_rows(old) and old.unmeasured == new.unmeasured)]
-    found = [old for old in found if Counter(_means(_layout(old).key)) == Counter(_means(_layout(new).key))]
-    return sorted(found, key=lambda old: -len(set(_fields(_layout(old))) & set(_fields(_layout(new)))))
+    found = [old for old in found if Counter(means(_layout(old).key)) == Counter(means(_layout(new).key))]
+    return sorted(found, key=lambda old: -len(set(stored_fields(_layout(old))) & set(stored_fields(_layout(new)))))
 
 
 def _family(spec: StateSpec) -> str:
@@ -281,72 +254,14 @@ def _layout(spec: StateSpec) -> StateLayout:
     return spec.layout
 
 
-def _means(fields: Iterable[StateField]) -> list[object]:
-    return [field.meaning for field in fields]
-
-
-def _fields(layout: StateLayout) -> list[StateField]:
-    return [field for state in layout.states for field in state.value.fields]
-
-
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How the states of one operator become those of the other, or why they cannot."""
     before, after = _layout(old), _layout(new)
-    old_key = _means(before.key)
+    old_key = means(before.key)
     key = tuple(old_key.index(field.meaning) for field in after.key)
     if any(before.key[place].type != field.type for place, field in zip(key, after.key, strict=True)):
         return "its keys are of other types"
-    states = tuple(_state(state, before) for state in after.states)
-    made = OperatorMigration(Keep.REWRITTEN, old, new, "it is over the same rows, windows and keys", key, states)
-    refused = _rows_refused(made, before) if _holds_rows(new) else _refused(made, before, after)
-    return refused or made
-
-
-def _state(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rows by their fields; a map or list beside a row of accumulators by what it is of."""
-    if new.value.form in ROWS:
-        alike = (state for state in before.states if (state.value.form, state.kind) == (new.value.form, new.kind))
-        old = next((state for state in alike if state.map_key == new.map_key), None)
-        if old is None:
-            return StateRewrite(new, None, (None,) * len(new.value.fields))
-        known = {field: place for place, field in enumerate(old.value.fields)}
-        return StateRewrite(new, old, tuple(known.get(field) for field in new.value.fields))
-    same = (state for state in before.states if (state.value, state.map_key) == (new.value, new.map_key))
-    if new.value.fields:
-        old_view = next((state for state in same if state.kind is new.kind), None)
-    else:  # the windows that sessions are merged from
-        old_view = next((state for state in before.states if state.name == new.name), None)
-    places = range(len(new.value.fields))
-    return StateRewrite(new, old_view, tuple(place if old_view else None for place in places))
-
-
-def _rows_refused(made: OperatorMigration, before: StateLayout) -> str:
-    """Why rewritten rows would be read wrong, "" where they would not."""
-    if any(state.old is None for state in made.states) or len(made.states) != len(before.states):
-        return "what it stores is laid out otherwise"
-    begun = [
-        field
-        for state in made.states
-        for field, place in zip(state.new.value.fields, state.fields, strict=True)
-        if place is None
-    ]
-    if retyped := {field.meaning for field in begun} & set(_means(_fields(before))):
-        return f"{', '.join(field.words for field in begun if field.meaning in retyped)} is of another type"
-    if begun and before.retracting:
-        return f"rows that are taken back have {', '.join(made.begun)}, which the stored ones have not"
-    if needed := [field.words for field in begun if field.begins is None]:
-        return f"{', '.join(needed)} takes no NULL, and stored rows have nothing else there"
-    return ""
-
-
-def _refused(made: OperatorMigration, before: StateLayout, after: StateLayout) -> str:
-    """Why a rewriting would be read wrong, "" where it would not."""
-    if not made.begun:
-        return ""
-    if after.retracting:
-        return f"{', '.join(made.begun)} would count rows as taken back that it never saw"
-    if any(field.shared for field in (*_fields(before), *_fields(after))):
-        return "a metric may be computed of fields that are kept and fields that begin now"
-    kept = {field.words for field in _fields(before)}
-    distinct = [words for words in made.begun if words in kept and words.startswith("distinct values")]
-    return f"other metrics share the {distinct[0]}" if distinct else ""
+    states = (row_states if _holds_rows(new) else accumulator_states)(before, after)
+    if isinstance(states, str):
+        return states
+    return OperatorMigration(Keep.REWRITTEN, old, new, "it is over the same rows, windows and keys", key, states)

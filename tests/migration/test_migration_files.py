@@ -36,8 +36,9 @@ from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.migration import ROWS, Keep, Migration, migration
+from airflow_flinkcompat.state.migration import Keep, Migration, migration
 from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.rewrites.parts import ROWS
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.savepoint.savepoints import TAKEN
