@@ -2,58 +2,26 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
-from airflow_flinkcompat.savepoint.binary_row import (
-    EMPTY_VIEW,
-    NULL,
-    Field,
-    FieldForm,
-    field_form,
-    read_row,
-    write_row,
-    zero,
-)
-from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, group_contents, read_entries
+from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, NULL, Field, FieldForm, field_form, zero
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
 from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _ONE_BYTE = 128
+_SIZE = struct.Struct(">I")
 
 
 class NotMigratable(Exception):
     """A state cannot be rewritten so that the new job reads it right; says which and why."""
-
-
-@dataclass(frozen=True)
-class StoredKeys:
-    """The keyed state of one subtask: its header, the first of its key groups, where they begin, and the file."""
-
-    header: KeyedHeader
-    first: int
-    begins: tuple[int, ...]
-    content: bytes
-
-    def entries(self) -> Iterator[Entry]:
-        """Every entry, in the order of the file.
-
-        Yields:
-            Each, with its key group in front of the key.
-
-        Raises:
-            SavepointUnreadable: The file is damaged.
-        """
-        for _, group in group_contents(self.content, self.begins, self.header.compressed):
-            for entry in read_entries(group):
-                if entry.state >= len(self.header.states):
-                    raise SavepointUnreadable(f"an entry is of state {entry.state}, which its header does not name")
-                yield entry
 
 
 def prefix_length(max_parallelism: int) -> int:
@@ -103,62 +71,71 @@ class StoredKey:
         return self.moment + write_int(len(self.row)) + self.row + self.rest
 
 
-def rewritten(
-    stored: Iterable[StoredKeys], made: OperatorMigration, header: KeyedHeader, widths: tuple[int, int], now: int
-) -> Iterator[tuple[int, Entry]]:
-    """The entries of an operator as the new one reads them.
+GroupChange = Callable[[list[Entry]], list[Entry]]
+"""What is written of all entries that come to one key group of the new operator."""
+
+
+def united(made: OperatorMigration) -> GroupChange | None:
+    """How entries that come to have one key become one.
 
     Args:
-        stored: What the old operator keeps, of all its subtasks.
         made: Where the parts of each state come from.
-        header: Of the new operator, from a savepoint of its own.
-        widths: The numbers of key groups of the old and of the new operator.
+
+    Returns:
+        What is written of the entries of a key group; None: each goes on alone.
+    """
+    return None
+
+
+def key_change(made: OperatorMigration) -> RowChange | None:
+    """What becomes of the keys of an operator.
+
+    Args:
+        made: A rewriting.
+
+    Returns:
+        A function over a key row; None: they stay as they are.
+    """
+    if made.key == tuple(range(len(made.key))):
+        return None
+    return row_mapping(key_forms(made), made.key)
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where the entries of an old state go: the number of a new one, and what becomes of a value, None: nothing."""
+
+    number: int
+    value: Callable[[bytes], bytes] | None
+
+
+def ways(made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int) -> tuple[tuple[Way, ...], ...]:
+    """Where the entries of each old state go.
+
+    Args:
+        made: Where the parts of each state come from.
+        old: The header of a file of the old operator.
+        new: That of the new operator, from a savepoint of its own.
         now: Milliseconds since 1970, for values that are to carry when they were last used and did not.
 
-    Yields:
-        The key group of each entry, and the entry with that group in front of its key.
+    Returns:
+        For each state of the old header, in order; none where it is dropped.
 
     Raises:
-        NotMigratable: A timer finds no timers of its kind, or a field begins in a way that was not measured.
+        NotMigratable: A field begins in a way that was not measured.
     """
-    numbers = {state.name: number for number, state in enumerate(header.states)}
-    key = _key_change(made)
-    for each in stored:
-        ways = [list(_ways(state.name, state.kind, made.states, numbers, now)) for state in each.header.states]
-        timers = [state.kind is KeyedStateKind.TIMERS for state in each.header.states]
-        for entry in each.entries():
-            parts = StoredKey.read(entry.key[prefix_length(widths[0]) :], timers[entry.state])
-            if timers[entry.state] and not ways[entry.state]:
-                name = each.header.states[entry.state].name
-                raise NotMigratable(f"the new operator sets no timers {name.removeprefix('_timer_state/')}")
-            if not ways[entry.state]:
-                continue
-            moved = StoredKey(parts.moment, key(parts.row), parts.rest)
-            group = key_group(moved.row, widths[1])
-            stored_key = group.to_bytes(prefix_length(widths[1]), "big") + moved.to_bytes()
-            for number, value in ways[entry.state]:
-                yield group, Entry(number, stored_key, value(entry.value))
+    numbers = {state.name: number for number, state in enumerate(new.states)}
+    return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
 
 
-def _ways(
-    name: str, kind: KeyedStateKind, states: Sequence[StateRewrite], numbers: Mapping[str, int], now: int
-) -> Iterator[tuple[int, Callable[[bytes], bytes]]]:
-    """Where the entries of an old state go: numbers of new states, and what becomes of a value."""
-    if kind is KeyedStateKind.TIMERS:
-        if name in numbers:
-            yield numbers[name], lambda value: value
+def _ways(state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[str, int], now: int) -> Iterator[Way]:
+    if state.kind is KeyedStateKind.TIMERS:
+        if state.name in numbers:
+            yield Way(numbers[state.name], None)
         return
-    for state in states:
-        if state.old is not None and state.old.name == name:
-            yield numbers[state.new.name], value_change(state, now)
-
-
-def _key_change(made: OperatorMigration) -> Callable[[bytes], bytes]:
-    if made.key == tuple(range(len(made.key))):
-        return lambda row: row
-    assert made.old is not None
-    forms = key_forms(made)
-    return lambda row: write_row([read_row(row, forms)[place] for place in made.key], row[0])
+    for each in states:
+        if each.old is not None and each.old.name == state.name:
+            yield Way(numbers[each.new.name], value_change(each, now))
 
 
 def key_forms(made: OperatorMigration) -> tuple[FieldForm, ...]:
@@ -175,7 +152,7 @@ def key_forms(made: OperatorMigration) -> tuple[FieldForm, ...]:
     return tuple(field_form(types[place]) for place in range(len(types)))
 
 
-def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes]:
+def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
     """What becomes of the values of a state.
 
     Args:
@@ -183,42 +160,61 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes]:
         now: Milliseconds since 1970.
 
     Returns:
-        A function over a value as it is stored.
+        A function over a value as it is stored; None: it stays as it is.
 
     Raises:
         NotMigratable: A field begins in a way that was not measured, or a list gains or loses its time to live.
     """
     old, new = state.old, state.new
     assert old is not None
-    row = _row_change(old.value.fields, new, state.fields)
+    rows = _rows_change(old.value.fields, new, state.fields)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
         raise NotMigratable(f"a time to live that comes to or leaves the list {new.name} was not measured")
     flag = 1 if new.kind is KeyedStateKind.MAP else 0  # of a map: whether the value is missing
+    if before == after:
+        skip = flag + (_STAMP if before else 0)
+        if rows is None or not skip:
+            return rows
+        return lambda value: value[:skip] + rows(value[skip:])
     stamp = write_long(now)
 
     def change(value: bytes) -> bytes:
-        head, rest = value[:flag], value[flag:]
-        used, rest = (rest[:_STAMP], rest[_STAMP:]) if before else (stamp, rest)
-        return head + (used if after else b"") + row(rest)
+        rest = value[flag + (_STAMP if before else 0) :]
+        return value[:flag] + (stamp if after else b"") + (rows(rest) if rows is not None else rest)
 
     return change
 
 
-def _row_change(old: Sequence[StateField], new: NamedState, places: Sequence[int | None]) -> Callable[[bytes], bytes]:
+def _rows_change(
+    old: Sequence[StateField], new: NamedState, places: Sequence[int | None]
+) -> Callable[[bytes], bytes] | None:
     if new.value.form not in ROWS or (tuple(places) == tuple(range(len(old)))):
-        return lambda value: value
-    forms = [field_form(field.type) for field in old]
-    begun = [None if place is not None else begin(field) for place, field in zip(places, new.value.fields, strict=True)]
+        return None
+    taken = [begin(field) if place is None else place for place, field in zip(places, new.value.fields, strict=True)]
+    return each_row(row_mapping([field_form(field.type) for field in old], taken), new.value.form)
 
-    def change(row: bytes) -> bytes:
-        fields = read_row(row, forms)
-        taken = [
-            fields[place] if place is not None else made or NULL for place, made in zip(places, begun, strict=True)
-        ]
-        return write_row(taken, row[0])
 
-    return lambda value: write_rows(map(change, stored_rows(value, new.value.form)), new.value.form)
+def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:
+    """A change of rows as one of the values that hold them.
+
+    Args:
+        change: Of a row.
+        form: Of the value, one of ``ROWS``.
+
+    Returns:
+        A function over a value as it is stored, without a stamp.
+    """
+    if form != "row":
+        return lambda value: write_rows(map(change, stored_rows(value, form)), form)
+
+    def of_one(value: bytes) -> bytes:
+        if _SIZE.unpack_from(value)[0] != len(value) - _LENGTH:
+            raise SavepointUnreadable("a value of the form row holds something beside its row")
+        row = change(value[_LENGTH:])
+        return _SIZE.pack(len(row)) + row
+
+    return of_one
 
 
 def stored_rows(value: bytes, form: str) -> list[bytes]:

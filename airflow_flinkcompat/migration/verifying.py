@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from airflow_flinkcompat.migration.entries import StoredKey, StoredKeys, begin, key_forms, prefix_length, stored_rows
-from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
+import mmh3
+
+from airflow_flinkcompat.migration.entries import StoredKey, begin, each_row, key_change, key_forms, prefix_length
+from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_state import first_group, read_header
+from airflow_flinkcompat.savepoint.keyed_file import named, open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
+from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState
 from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _STAMP = 8
+_SUM = (1 << 128) - 1
+Kept = Callable[[bytes], bytes]
 
 
 class MigrationUnsound(Exception):
     """A written savepoint does not hold what it should; says of which state, and what."""
 
 
-def verify(source: str, target: str, migration: Migration) -> None:
+def verify(
+    source: str,
+    target: str,
+    migration: Migration,
+    written: SavepointMetadata | None = None,
+    workers: Workers | None = None,
+) -> None:
     """Compares a written savepoint with the one that it was made of.
 
     Of each operator that was rewritten: every key stands in its own key group, every state and its timers have as many
-    entries as before, and all kept fields of all entries are equal. Of each that was carried: its bytes are.
+    entries as before, and all kept fields of all entries are equal. Of each that was carried: its entries are.
 
     Args:
         source: Path or URI of the old savepoint.
         target: The same of the written one.
         migration: What was to become of each state.
+        written: The metadata of the written one, where it is not published yet; None: it is read.
+        workers: Who reads; None: this process.
 
     Raises:
         MigrationUnsound: Something differs. No job may start from the savepoint.
         SavepointUnreadable: It cannot be read back.
     """
+    workers = workers or ThisProcess()
     old = {each.id: each for each in read_metadata(source).operators}
-    new = {each.id: each for each in read_metadata(target).operators}
+    new = {each.id: each for each in (written or read_metadata(target)).operators}
+    seed = secrets.randbits(32)
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
         if line.old is None or line.new is None or line.keep in (Keep.IMPOSSIBLE, Keep.BEGINS):
             continue
@@ -49,27 +68,16 @@ def verify(source: str, target: str, migration: Migration) -> None:
             raise MigrationUnsound(f"{line.new.name} is missing")
         if _lists(source, before) != _lists(target, after):
             raise MigrationUnsound(f"{line.new.name}: what it keeps beside its keys differs")
-        _compare(line, list(stored_keys(source, before)), list(stored_keys(target, after)), before, after)
-
-
-def stored_keys(path: str, operator: OperatorState) -> Iterator[StoredKeys]:
-    """The keyed state of an operator.
-
-    Args:
-        path: Path or URI of the savepoint.
-        operator: Of its metadata.
-
-    Yields:
-        That of each subtask.
-
-    Raises:
-        SavepointUnreadable: A file of it cannot be read.
-    """
-    for subtask in operator.subtasks or ():
-        if subtask.keyed is not None:
-            content = read_handle(subtask.keyed.handle, path)
-            header = read_header(content, first_group(subtask.keyed.begins))
-            yield StoredKeys(header, subtask.keyed.first, subtask.keyed.begins, content)
+        kept = line if line.keep is Keep.REWRITTEN else None
+        in_groups = kept is not None or before.max_parallelism != after.max_parallelism
+        sides = (
+            _Side(source, before.max_parallelism, kept, False, in_groups, seed),
+            _Side(target, after.max_parallelism, kept, True, in_groups, seed),
+        )
+        found = [_totals(side, operator, workers) for side, operator in zip(sides, (before, after), strict=True)]
+        for name in sorted({*found[0], *found[1]}):
+            if found[0].get(name, _Total()) != found[1].get(name, _Total()):
+                raise MigrationUnsound(f"{line.new.name}: what is kept of its state {name} differs")
 
 
 def _lists(path: str, operator: OperatorState) -> object:
@@ -77,107 +85,148 @@ def _lists(path: str, operator: OperatorState) -> object:
     return coordinator, [(each.lists, read_handle(each.handle, path)) for each in operator.lists]
 
 
-def _compare(
-    line: OperatorMigration,
-    before: Sequence[StoredKeys],
-    after: Sequence[StoredKeys],
-    old: OperatorState,
-    new: OperatorState,
+@dataclass
+class _Total:
+    """The number of entries of a state, and a sum over what is kept of each, which no order changes."""
+
+    entries: int = 0
+    sum: int = 0
+
+
+@dataclass(frozen=True)
+class _Side:
+    """How one of both savepoints is read.
+
+    Attributes:
+        path: Path or URI of its folder.
+        groups: The number of key groups of the operator.
+        line: What was to become of the operator; None: nothing but its place changed.
+        new: Whether it is the written one.
+        in_groups: Whether keys are rows, each of which must stand in its group.
+        seed: Of the hashes, the same of both.
+    """
+
+    path: str
+    groups: int
+    line: OperatorMigration | None
+    new: bool
+    in_groups: bool
+    seed: int
+
+
+def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:
+    totals: dict[str, _Total] = {}
+    keyed = [subtask.keyed for subtask in operator.subtasks or () if subtask.keyed is not None]
+    for found in workers.each(partial(_of_part, side), read_parts(keyed, workers)):
+        for name, total in found.items():
+            both = totals.setdefault(name, _Total())
+            both.entries += total.entries
+            both.sum = (both.sum + total.sum) & _SUM
+    return totals
+
+
+def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]:
+    """The totals of some key groups of a file, by the name of the new state."""
+    stored, groups = part
+    totals: dict[str, _Total] = {}
+    with open_keyed(stored, side.path) as file:
+        counted = [
+            [(totals.setdefault(name, _Total()), kept) for name, kept in _kept_of(side, state)]
+            for state in file.header.states
+        ]
+        timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
+        for number, group in file.groups(groups):
+            with named(file.content.name):
+                _count(side, number, group, counted, timers)
+    return totals
+
+
+def _count(
+    side: _Side,
+    number: int,
+    group: bytes,
+    counted: Sequence[Sequence[tuple[_Total, Kept]]],
+    timers: Sequence[bool],
 ) -> None:
-    name = line.new.name if line.new is not None else ""
-    if line.keep is not Keep.REWRITTEN:
-        if Counter(_plain(before, old)) != Counter(_plain(after, new)):
-            raise MigrationUnsound(f"{name}: its entries differ")
+    key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
+    for state, key, value in read_entries(group):
+        if state >= len(counted):
+            raise SavepointUnreadable(f"an entry is of state {state}, which its header does not name")
+        if not counted[state]:
+            continue
+        told = key[prefix:]
+        if side.in_groups:
+            parts = StoredKey.read(told, timers[state])
+            if not key_group(parts.row, side.groups) == number == int.from_bytes(key[:prefix], "big"):
+                found = "a key stands in another key group than Flink looks for it in"
+                raise MigrationUnsound(found) if side.new else SavepointUnreadable(found)
+            if key_of is not None:
+                told = StoredKey(parts.moment, key_of(parts.row), parts.rest).to_bytes()
+        told = write_int(len(told)) + told
+        for total, kept in counted[state]:
+            total.entries += 1
+            total.sum += hashed(told + kept(value), side.seed)
+
+
+def _key(side: _Side) -> RowChange | None:
+    """What brings the fields of a key into the order of the old one."""
+    if side.line is None or not side.new or key_change(side.line) is None:
+        return None
+    forms, order = key_forms(side.line), side.line.key
+    return row_mapping([forms[place] for place in order], [order.index(place) for place in range(len(forms))])
+
+
+def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, Kept]]:
+    """The new states that an old or new one counts for, and what of its values is compared."""
+    if side.line is None or state.kind is KeyedStateKind.TIMERS:
+        yield state.name, _whole
         return
-    _in_their_groups(name, after, new)
-    for state in line.states:
-        if state.old is not None and _sums(line, state, before, old, False) != _sums(line, state, after, new, True):
-            raise MigrationUnsound(f"{name}: kept fields of its state {state.new.name} differ")
-    if _timers(line, before, old, False) != _timers(line, after, new, True):
-        raise MigrationUnsound(f"{name}: its timers differ")
+    made = [each for each in side.line.states if each.old is not None]
+    for each in made:
+        stored = each.new if side.new else each.old
+        if stored is not None and stored.name == state.name:
+            yield each.new.name, _kept(each, side.new)
+    if side.new and state.name not in {each.new.name for each in made}:
+        yield state.name, _whole  # it should hold nothing
 
 
-def _plain(stored: Sequence[StoredKeys], operator: OperatorState) -> Iterator[tuple[str, bytes, bytes]]:
-    for each in stored:
-        for entry in each.entries():
-            key = entry.key[prefix_length(operator.max_parallelism) :]
-            yield each.header.states[entry.state].name, key, entry.value
+def _whole(value: bytes) -> bytes:
+    return value
 
 
-def _in_their_groups(name: str, stored: Sequence[StoredKeys], operator: OperatorState) -> None:
-    length = prefix_length(operator.max_parallelism)
-    for each in stored:
-        for entry in each.entries():
-            timer = each.header.states[entry.state].kind is KeyedStateKind.TIMERS
-            row = StoredKey.read(entry.key[length:], timer).row
-            if key_group(row, operator.max_parallelism) != int.from_bytes(entry.key[:length], "big"):
-                raise MigrationUnsound(f"{name}: a key stands in another key group than Flink looks for it in")
-
-
-def _sums(
-    line: OperatorMigration, state: StateRewrite, stored: Sequence[StoredKeys], operator: OperatorState, new: bool
-) -> tuple[int, int]:
-    """How many entries a state has, and a sum over what is kept of each, which no order changes."""
-    named = state.new if new else state.old
-    assert named is not None
-    kept = [(place, number) for number, place in enumerate(state.fields) if place is not None]
-    # A row in the order of the old fields, whichever side it is of.
-    places = [number if new else place for place, number in sorted(kept)]
-    begun = {n: begin(state.new.value.fields[n]) for n, place in enumerate(state.fields) if new and place is None}
-    entries = total = 0
-    for each in stored:
-        for entry in each.entries():
-            if each.header.states[entry.state].name != named.name:
-                continue
-            key = StoredKey.read(entry.key[prefix_length(operator.max_parallelism) :], False)
-            value = _kept(entry.value, named, places, begun)
-            total += _digest(_key(line, key.row, new), key.rest, value)
-            entries += 1
-    return entries, total
-
-
-def _timers(
-    line: OperatorMigration, stored: Sequence[StoredKeys], operator: OperatorState, new: bool
-) -> Counter[tuple[str, bytes, object, bytes]]:
-    found: Counter[tuple[str, bytes, object, bytes]] = Counter()
-    for each in stored:
-        for entry in each.entries():
-            state = each.header.states[entry.state]
-            if state.kind is KeyedStateKind.TIMERS:
-                key = StoredKey.read(entry.key[prefix_length(operator.max_parallelism) :], True)
-                found[state.name, key.moment, _key(line, key.row, new), key.rest] += 1
-    return found
-
-
-def _key(line: OperatorMigration, row: bytes, new: bool) -> tuple[Field, ...]:
-    """The fields of a key in the order of the old one."""
-    forms = key_forms(line)
-    order = line.key if new else range(len(forms))
-    fields = read_row(row, [forms[place] for place in order])
-    if write_row(fields, row[0]) != row:
-        raise MigrationUnsound("a key holds something beside its fields")
-    if not new:
-        return fields
-    return tuple(fields[line.key.index(place)] for place in range(len(fields)))
-
-
-def _kept(value: bytes, state: NamedState, places: Sequence[int], begun: Mapping[int, Field]) -> object:
+def _kept(state: StateRewrite, new: bool) -> Kept:
     """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields."""
-    flag = 1 if state.kind is KeyedStateKind.MAP else 0
-    head, rest = value[:flag], value[flag + (_STAMP if state.time_to_live else 0) :]
-    if state.value.form not in ROWS:
-        return head, rest
-    kept = []
-    for row in stored_rows(rest, state.value.form):
-        fields = read_row(row, [field_form(field.type) for field in state.value.fields])
-        if write_row(fields, row[0]) != row:
-            raise MigrationUnsound(f"a row of the state {state.name} holds something beside its fields")
-        for place, field in begun.items():
-            if fields[place] != field:
-                raise MigrationUnsound(f"{state.value.fields[place].words} does not begin as it should")
-        kept.append((row[0], tuple(fields[place] for place in places)))
-    return head, kept
+    stored, other = (state.new, state.old) if new else (state.old, state.new)
+    assert stored is not None
+    assert other is not None
+    begin_of_rows = 1 if stored.kind is KeyedStateKind.MAP else 0
+    end_of_head = begin_of_rows
+    if stored.time_to_live:
+        begin_of_rows += _STAMP
+        end_of_head += _STAMP if other.time_to_live else 0
+    rows = _kept_rows(state, stored, new)
+    return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
-def _digest(*parts: object) -> int:
-    return int.from_bytes(blake2b(repr(parts).encode(), digest_size=16).digest(), "big")
+def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> Kept:
+    """The kept fields of rows in the order of the old ones, whichever side they are of."""
+    form = stored.value.form
+    forms = [field_form(field.type) for field in stored.value.fields]
+    if form not in ROWS or state.fields == tuple(range(len(forms))):
+        return _whole
+    pairs = sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
+    places = [number if new else place for place, number in pairs]
+    taken = each_row(row_mapping(forms, places), form)
+    whole = [
+        (places.index(place) if place in places else begin(field)) if new else place
+        for place, field in enumerate(stored.value.fields)
+    ]
+    again = each_row(row_mapping([forms[place] for place in places] if new else forms, whole), form)
+
+    def kept(value: bytes) -> bytes:
+        found = taken(value)
+        if again(found if new else value) != value:
+            raise MigrationUnsound(f"a row of the state {stored.name} holds something beside its fields")
+        return found
+
+    return kept

@@ -8,35 +8,35 @@ not written whole is none.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 from upath import UPath
 
-from airflow_flinkcompat.migration.entries import NotMigratable, StoredKeys, rewritten
-from airflow_flinkcompat.migration.verifying import MigrationUnsound, verify
+from airflow_flinkcompat.migration.entries import NotMigratable
+from airflow_flinkcompat.migration.rewriting import OperatorRewriting
+from airflow_flinkcompat.migration.target_folder import TargetFolder
+from airflow_flinkcompat.migration.verifying import verify
+from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.key_groups import group_ranges
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, first_group, read_header, write_entries
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
-    Inline,
-    KeyedForm,
-    KeyGroups,
     OperatorLists,
     OperatorState,
     SavepointMetadata,
     StateFile,
     SubtaskState,
 )
-from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.savepoint.store import open_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_of
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
-_INLINE = 20 * 1024
 _COMPRESSED = 4
 """Where a header says whether key groups are compressed."""
 
@@ -55,41 +55,41 @@ class WrittenState:
 
 
 def migrate_savepoint(
-    source: str, template: str, target: str, migration: Migration, now: int
+    source: str, template: str, target: str, migration: Migration, now: int, workers: Workers | None = None
 ) -> tuple[WrittenState, ...]:
-    """Writes the savepoint that the new job goes on from, and reads it back.
+    """Writes the savepoint that the new job goes on from; it is one only when it was read back.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write, which must not hold anything.
+        target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
         migration: What becomes of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
+        workers: Who reads and writes keyed state; None: this process.
 
     Returns:
         What was written of each operator that goes on.
 
     Raises:
         NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
-        MigrationUnsound: What was written is not what was read; it is no savepoint any more.
-        SavepointUnreadable: A savepoint cannot be had from here, or is of a form that is not known.
+        MigrationUnsound: What was written is not what was read; it is no savepoint.
+        SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
-    written = write_migrated(source, template, target, migration, now)
-    try:
-        verify(source, target, migration)
-    except MigrationUnsound:
-        (UPath(_plain(target)) / "_metadata").unlink()
-        raise
+    run = _Writing(source, template, target, now, workers)
+    with run.target:
+        metadata, written = run.write(migration)
+        verify(source, target, migration, metadata, run.workers)
+        run.target.publish(metadata.to_bytes())
     return written
 
 
 def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:
-    """Writes the savepoint that the new job goes on from.
+    """Writes the savepoint that the new job goes on from, without reading it back.
 
     Args:
         source: Path or URI of the old job's canonical savepoint, which is only read.
         template: The same of a savepoint that the new job took before it had read anything.
-        target: Path or URI of the folder to write, which must not hold anything.
+        target: Path or URI of the folder to write. It must not hold anything but what a run left that was killed.
         migration: What becomes of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
 
@@ -98,25 +98,28 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
 
     Raises:
         NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
-        SavepointUnreadable: A savepoint cannot be had from here, or is of a form that is not known.
+        SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
-    run = _Writing(source, template, UPath(_plain(target)), now)
-    return run.write(migration)
+    run = _Writing(source, template, target, now)
+    with run.target:
+        metadata, written = run.write(migration)
+        run.target.publish(metadata.to_bytes())
+    return written
 
 
 class _Writing:
-    def __init__(self, source: str, template: str, target: UPath, now: int) -> None:
-        self._source, self._template, self._target, self._now = source, template, target, now
+    def __init__(self, source: str, template: str, target: str, now: int, workers: Workers | None = None) -> None:
+        self._source, self._template, self._now = source, template, now
+        self.target = TargetFolder(UPath(_plain(target)))
+        self.workers = workers or ThisProcess(self.target.disk)
         self._old = {each.id: each for each in read_metadata(source).operators}
         self._head = read_metadata(source)
         self._new = read_metadata(template)
         self._copied: dict[str, StateFile] = {}
 
-    def write(self, migration: Migration) -> tuple[WrittenState, ...]:
+    def write(self, migration: Migration) -> tuple[SavepointMetadata, tuple[WrittenState, ...]]:
         taken = self._matched(migration)
-        if self._target.exists() and any(self._target.iterdir()):
-            raise NotMigratable(f"{self._target} holds something: name a folder that does not exist")
-        self._target.mkdir(parents=True, exist_ok=True)
+        self.target.begin()
         written: list[WrittenState] = []
         operators = []
         for operator in (*self._new.operators, *self._beside(taken)):
@@ -131,8 +134,7 @@ class _Writing:
         metadata = SavepointMetadata(
             self._new.format, head.checkpoint_id, head.masters, tuple(operators), head.properties
         )
-        self._publish(metadata.to_bytes())
-        return tuple(written)
+        return metadata, tuple(written)
 
     def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
         """The lines by the identity of the new operator. Every state of the old savepoint is in one of them."""
@@ -182,54 +184,54 @@ class _Writing:
     ) -> tuple[OperatorState, Mapping[str, int]]:
         subtasks = old.subtasks and tuple(self._lists(each) for each in old.subtasks)
         state = replace(new, parallelism=old.parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
-        keyed = [each for each in old.subtasks or () if each.keyed is not None]
+        keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
         if not keyed:
             return state, {}
         if made.keep is not Keep.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
             return replace(state, subtasks=carried), {}
-        header = self._header(new, made)
-        entries: dict[int, list[Entry]] = {}
-        counts: dict[str, int] = {}
+        for each in keyed:
+            with open_keyed(each, self._source) as file:
+                _agree(file.header, made.old and made.old.layout, f"the savepoint's {_name(made)}")
         widths = old.max_parallelism, new.max_parallelism
-        for group, entry in rewritten(self._stored(keyed, made), _in_full(made), header, widths, self._now):
-            entries.setdefault(group, []).append(entry)
-            name = header.states[entry.state].name
-            counts[name] = counts.get(name, 0) + 1
-        ranges = group_ranges(new.max_parallelism, old.parallelism)
-        files = {index: self._file(header, groups, entries) for index, groups in enumerate(ranges)}
-        return replace(state, subtasks=tuple(replace(s, keyed=files[s.index]) for s in subtasks or ())), counts
+        header = self._header(new, made)
+        work = OperatorRewriting(self._source, keyed, _in_full(made), header, widths, self.target.path, self._now)
+        return self._rewritten(state, work, old.parallelism)
+
+    def _rewritten(
+        self, state: OperatorState, work: OperatorRewriting, parallelism: int
+    ) -> tuple[OperatorState, Mapping[str, int]]:
+        """Each file is a subtask of its own, whatever the job's parallelism was or will be: Flink hands them out."""
+        size = sum(each.handle.size for each in work.stored if each.handle is not None)
+        if any(each.index < 0 for each in state.subtasks or ()):
+            raise NotMigratable(f"a subtask of {_name(work.made)} has finished")
+        parts = max(parallelism, self.workers.parts(size, work.widths[1]))
+        ranges = group_ranges(work.widths[1], parts)
+        if work.in_place:
+            written = self.workers.each(work.copied, ranges)
+        else:
+            written = self.workers.regrouped(
+                work.scattered, read_parts(work.stored, self.workers), work.gathered, ranges
+            )
+        counts: Counter[str] = Counter()
+        for part in written:
+            counts.update(part.entries)
+        lists = {each.index: each for each in state.subtasks or ()}
+        subtasks = tuple(
+            replace(lists.get(index, SubtaskState(index)), keyed=part.groups) for index, part in enumerate(written)
+        )
+        return replace(state, parallelism=parts, subtasks=subtasks), counts
 
     def _header(self, new: OperatorState, made: OperatorMigration) -> KeyedHeader:
         """The header of the new operator, its key groups not compressed."""
         for subtask in new.subtasks or ():
             if subtask.keyed is not None:
-                content = read_handle(subtask.keyed.handle, self._template)
-                header = read_header(content, first_group(subtask.keyed.begins))
+                with open_keyed(subtask.keyed, self._template) as file:
+                    header = file.header
                 _agree(header, made.new and made.new.layout, f"the template of {_name(made)}")
                 plain = header.stored[:_COMPRESSED] + b"\0" + header.stored[_COMPRESSED + 1 :]
                 return replace(header, compressed=False, stored=plain)
         raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
-
-    def _stored(self, keyed: list[SubtaskState], made: OperatorMigration) -> Iterator[StoredKeys]:
-        for subtask in keyed:
-            assert subtask.keyed is not None
-            content = read_handle(subtask.keyed.handle, self._source)
-            header = read_header(content, first_group(subtask.keyed.begins))
-            _agree(header, made.old and made.old.layout, f"the savepoint's {_name(made)}")
-            yield StoredKeys(header, subtask.keyed.first, subtask.keyed.begins, content)
-
-    def _file(self, header: KeyedHeader, groups: range, entries: Mapping[int, list[Entry]]) -> KeyGroups:
-        parts, begins, at = [header.stored], [], len(header.stored)
-        for group in groups:
-            if group not in entries:
-                begins.append(0)
-                continue
-            part = write_entries(sorted(entries[group], key=lambda entry: entry.state))
-            begins.append(at)
-            parts.append(part)
-            at += len(part)
-        return KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, groups.start, tuple(begins), self._put(b"".join(parts)))
 
     def _lists(self, subtask: SubtaskState) -> SubtaskState:
         if subtask.raw is not None or subtask.raw_keyed is not None:
@@ -247,26 +249,9 @@ class _Writing:
         if not isinstance(handle, StateFile):
             return handle
         if handle.path not in self._copied:
-            made = self._put(read_handle(handle, self._source), always=True)
-            assert isinstance(made, StateFile)
-            self._copied[handle.path] = made
+            with open_handle(handle, self._source) as content:
+                self._copied[handle.path] = self.target.copy(content)
         return self._copied[handle.path]
-
-    def _put(self, content: bytes, *, always: bool = False) -> Handle:
-        name = str(uuid4())
-        if len(content) < _INLINE and not always:
-            return Inline(name, content)
-        (self._target / name).write_bytes(content)
-        return StateFile(name, len(content), relative=True)
-
-    def _publish(self, metadata: bytes) -> None:
-        """The file that makes it a savepoint, whole at once: an object store shows no half-written object."""
-        if self._target.protocol not in ("", "file"):
-            (self._target / "_metadata").write_bytes(metadata)
-            return
-        part = self._target / f".{uuid4()}"
-        part.write_bytes(metadata)
-        part.rename(self._target / "_metadata")
 
 
 def _empty(operator: OperatorState) -> OperatorState:

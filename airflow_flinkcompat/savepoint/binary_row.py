@@ -16,7 +16,7 @@ _IN_ITS_WORD = frozenset(
 )
 _TEXTS = frozenset({"CHAR", "VARCHAR", "STRING", "BINARY", "VARBINARY", "BYTES"})
 _COMPACT_DECIMAL, _COMPACT_TIMESTAMP = 18, 3
-_DECIMAL_ROOM, _TIMESTAMP_ROOM = 16, 8
+DECIMAL_ROOM, TIMESTAMP_ROOM = 16, 8
 _WORD = 8
 _INLINE = 1 << 63
 _LOW = 0xFFFFFFFF
@@ -84,7 +84,7 @@ def zero(type: str) -> Field:
         The field.
     """
     if field_form(type) is FieldForm.DECIMAL:
-        return Field(False, struct.pack("<II", 1, 0), bytes(_DECIMAL_ROOM))
+        return Field(False, struct.pack("<II", 1, 0), bytes(DECIMAL_ROOM))
     return Field(False, bytes(_WORD))
 
 
@@ -105,7 +105,7 @@ def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
     Raises:
         SavepointUnreadable: The row is shorter than its fields say.
     """
-    begin = _null_bytes(len(forms))
+    begin = null_bytes(len(forms))
     if len(row) < begin + _WORD * len(forms):
         raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {len(forms)} fields")
     return tuple(_read(row, begin + _WORD * place, place + 8, form) for place, form in enumerate(forms))
@@ -118,7 +118,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
     place, low = number >> 32, number & _LOW
     if form is FieldForm.WORD or (form is FieldForm.TEXT and number & _INLINE):
         return NULL if null else Field(False, word)
-    room = {FieldForm.DECIMAL: _DECIMAL_ROOM, FieldForm.TIMESTAMP: _TIMESTAMP_ROOM}.get(form)
+    room = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}.get(form)
     if room is None:
         if null:
             return NULL
@@ -142,7 +142,7 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
     Returns:
         The row as it is stored, without its length.
     """
-    nulls = bytearray(_null_bytes(len(fields)))
+    nulls = bytearray(null_bytes(len(fields)))
     nulls[0] = head
     words, behind = [], b""
     begin = len(nulls) + _WORD * len(fields)
@@ -158,5 +158,13 @@ def write_row(fields: Sequence[Field], head: int = 0) -> bytes:
     return b"".join([bytes(nulls), *words, behind])
 
 
-def _null_bytes(arity: int) -> int:
+def null_bytes(arity: int) -> int:
+    """How many bytes the kind of a row's change and its null bits take.
+
+    Args:
+        arity: The number of its fields.
+
+    Returns:
+        The number of bytes.
+    """
     return (arity + 71) // 64 * _WORD

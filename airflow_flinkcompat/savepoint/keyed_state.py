@@ -5,12 +5,10 @@ The heap backend and RocksDB write and read the same form; measured on files of 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
-
-import cramjam
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -20,8 +18,9 @@ _VERSIONS = (5, 6)
 _TIMERS = 3
 _KIND = "KEYED_STATE_TYPE"
 _KEY, _NAMESPACE, _VALUE = "KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
-_END_OF_GROUP = 0xFFFF
-_LAST_OF_RUN = 0x80
+END_OF_GROUP = 0xFFFF
+LAST_OF_RUN = 0x80
+_NUMBER, _LENGTH = struct.Struct(">H").unpack_from, struct.Struct(">I").unpack_from
 
 
 @dataclass(frozen=True)
@@ -115,31 +114,6 @@ def first_group(begins: tuple[int, ...]) -> int | None:
     return min((begin for begin in begins if begin > 0), default=None)
 
 
-def group_contents(content: bytes, begins: tuple[int, ...], compressed: bool) -> Iterator[tuple[int, bytes]]:
-    """The key groups of a file that hold anything.
-
-    Args:
-        content: The file.
-        begins: Where each key group begins, 0 where it holds nothing.
-        compressed: As the header says.
-
-    Yields:
-        The place of each group among ``begins``, and its content, not compressed any more.
-
-    Raises:
-        SavepointUnreadable: A group begins behind the file, or is damaged.
-    """
-    places = sorted((begin, place) for place, begin in enumerate(begins) if begin > 0)
-    for (begin, place), (end, _) in pairwise([*places, (len(content), -1)]):
-        if begin >= end:
-            raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, behind the end of its file")
-        group = content[begin:end]
-        try:
-            yield place, bytes(cramjam.snappy.decompress(group)) if compressed else group
-        except cramjam.DecompressionError as error:
-            raise SavepointUnreadable(f"the key group at byte {begin} cannot be decompressed: {error}") from None
-
-
 def read_entries(group: bytes) -> Iterator[Entry]:
     """The entries of a key group.
 
@@ -152,18 +126,24 @@ def read_entries(group: bytes) -> Iterator[Entry]:
     Raises:
         SavepointUnreadable: The group is damaged.
     """
-    reader = DataReader(group)
-    while (state := reader.uint16()) != _END_OF_GROUP:
-        last = False
-        while not last:
-            key = reader.take(reader.int32())
-            value = reader.take(reader.int32())
-            if not key:
-                raise SavepointUnreadable("an entry of a key group has no key")
-            # The first bit of a key tells that another state follows; key groups leave it free.
-            last = bool(key[0] & _LAST_OF_RUN)
-            yield Entry(state, bytes([key[0] & ~_LAST_OF_RUN]) + key[1:] if last else key, value)
-    if reader.rest():
+    at = 0
+    try:
+        while (state := _NUMBER(group, at)[0]) != END_OF_GROUP:
+            at += 2
+            last = 0
+            while not last:
+                begin = at + 4
+                end = begin + _LENGTH(group, at)[0]
+                at = end + 4 + _LENGTH(group, end)[0]
+                if begin == end:
+                    raise SavepointUnreadable("an entry of a key group has no key")
+                key = group[begin:end]
+                # The first bit of a key tells that another state follows; key groups leave it free.
+                last = key[0] & LAST_OF_RUN
+                yield Entry(state, bytes([key[0] & ~LAST_OF_RUN]) + key[1:] if last else key, group[end + 4 : at])
+    except struct.error:
+        raise SavepointUnreadable("a key group ends early") from None
+    if at + 2 != len(group):
         raise SavepointUnreadable("something follows behind a key group")
 
 
@@ -181,6 +161,6 @@ def write_entries(entries: list[Entry]) -> bytes:
         if place == 0 or entries[place - 1].state != state:
             out.append(state.to_bytes(2, "big"))
         last = place + 1 == len(entries) or entries[place + 1].state != state
-        marked = bytes([key[0] | _LAST_OF_RUN]) + key[1:] if last else key
+        marked = bytes([key[0] | LAST_OF_RUN]) + key[1:] if last else key
         out += [write_int(len(key)), marked, write_int(len(value)), value]
-    return b"".join([*out, _END_OF_GROUP.to_bytes(2, "big")])
+    return b"".join([*out, END_OF_GROUP.to_bytes(2, "big")])

@@ -34,6 +34,11 @@ class Inline:
     name: str
     content: bytes
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.content)
+
     def to_bytes(self) -> bytes:
         """As it is stored."""
         return bytes([_HandleKind.INLINE]) + write_text(self.name) + write_int(len(self.content)) + self.content

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 from upath import UPath
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.metadata import Handle, Inline, SavepointMetadata, parse_metadata
+from airflow_flinkcompat.savepoint.metadata import Handle, SavepointMetadata, StateFile, parse_metadata
 
 METADATA = "_metadata"
-_LARGEST = 256 * 2**20
 
 
 def read_metadata(path: str) -> SavepointMetadata:
@@ -44,13 +47,90 @@ def read_handle(handle: Handle | None, path: str) -> bytes:
     """
     if handle is None:
         return b""
-    if isinstance(handle, Inline):
-        return handle.content
-    file = f"{path}/{handle.path}" if handle.relative else handle.path
-    content = _read(file)
-    if len(content) != handle.size:
-        raise SavepointUnreadable(f"{file} holds {len(content)} bytes, not {handle.size} as its metadata says")
-    return content
+    with open_handle(handle, path) as content:
+        return content.read(0, content.size)
+
+
+class StoredContent:
+    """Content of a savepoint of which ranges are read, however large it is.
+
+    Args:
+        name: What it is called in errors.
+        size: In bytes.
+        file: It, open.
+    """
+
+    def __init__(self, name: str, size: int, file: BinaryIO) -> None:
+        self.name, self.size = name, size
+        self._file = file
+
+    def read(self, begin: int, end: int) -> bytes:
+        """A range of bytes.
+
+        Args:
+            begin: Its first byte.
+            end: The byte behind it.
+
+        Returns:
+            The bytes.
+
+        Raises:
+            SavepointUnreadable: The content cannot be had from here, or ends before.
+        """
+        with reading(self.name):
+            self._file.seek(begin)
+            content = self._file.read(end - begin)
+        if len(content) != end - begin:
+            raise SavepointUnreadable(f"{self.name} ends at byte {begin + len(content)}, {end} are wanted")
+        return content
+
+
+@contextmanager
+def open_handle(handle: Handle | None, path: str) -> Iterator[StoredContent]:
+    """The content that a handle of the metadata stands for, open for as long as the block lasts.
+
+    Args:
+        handle: Of a state; None: there is nothing.
+        path: Path or URI of the savepoint's folder.
+
+    Yields:
+        The content.
+
+    Raises:
+        SavepointUnreadable: Its file cannot be had from here, or is shorter or longer than the metadata says.
+    """
+    if not isinstance(handle, StateFile):
+        inline = handle.content if handle is not None else b""
+        yield StoredContent(f"{path}/{METADATA}", len(inline), BytesIO(inline))
+        return
+    name = f"{path}/{handle.path}" if handle.relative else handle.path
+    with reading(name):
+        file = _place(name)
+        size = file.stat().st_size
+        opened = file.open("rb")
+    with opened:
+        if size != handle.size:
+            raise SavepointUnreadable(f"{name} holds {size} bytes, not {handle.size} as its metadata says")
+        yield StoredContent(name, size, opened)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Whatever a store raises in the block becomes an error that names the file.
+
+    Args:
+        name: Of the file.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here.
+    """
+    try:
+        yield
+    except Exception as error:  # a store raises whatever its own library does
+        raise SavepointUnreadable(f"{name} cannot be read from here ({type(error).__name__})") from None
 
 
 def copy_savepoint(source: str, folder: Path) -> None:
@@ -73,16 +153,9 @@ def copy_savepoint(source: str, folder: Path) -> None:
 
 
 def _read(path: str) -> bytes:
-    try:
-        file = _place(path)
-        if file.stat().st_size > _LARGEST:
-            raise SavepointUnreadable(f"{path} is larger than {_LARGEST >> 20} MiB")
-        content: bytes = file.read_bytes()
+    with reading(path):
+        content: bytes = _place(path).read_bytes()
         return content
-    except SavepointUnreadable:
-        raise
-    except Exception as error:  # a store raises whatever its own library does
-        raise SavepointUnreadable(f"{path} cannot be read from here ({type(error).__name__})") from None
 
 
 def _place(path: str) -> UPath:

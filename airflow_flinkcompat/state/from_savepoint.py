@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState, first_group, read_header
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.serializers import Serializer
-from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
+from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, StateNamespace, Stored
 
 _NAMESPACES = {
@@ -35,8 +36,8 @@ def stored_layouts(path: str) -> Mapping[str, StateLayout]:
     for operator in read_metadata(path).operators:
         for subtask in operator.subtasks or ():
             if subtask.keyed is not None:
-                content = read_handle(subtask.keyed.handle, path)
-                layouts[operator.id] = layout_of(read_header(content, first_group(subtask.keyed.begins)))
+                with open_keyed(subtask.keyed, path) as file:
+                    layouts[operator.id] = layout_of(file.header)
     return layouts
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from io import BytesIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +12,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_state import Entry, group_contents, read_entries, read_header, write_entries
+from airflow_flinkcompat.savepoint.keyed_file import KeyedFile
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, read_entries, read_header, write_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.metadata import KeyGroups
+from airflow_flinkcompat.savepoint.store import StoredContent
 from tests.savepoint.savepoints import TAKEN, keyed
 
 _ENTRIES = st.lists(
@@ -22,6 +28,10 @@ _ENTRIES = st.lists(
     ),
     max_size=8,
 ).map(lambda entries: sorted(entries, key=lambda entry: entry.state))
+
+
+def in_memory(groups: KeyGroups, header: KeyedHeader, content: bytes) -> KeyedFile:
+    return KeyedFile(header, groups, StoredContent("file", len(content), BytesIO(content)))
 
 
 def test_states_are_told_with_their_types(snapshot: SnapshotAssertion) -> None:
@@ -41,7 +51,7 @@ def test_entries_are_read_and_written_again_the_same_and_lie_in_the_group_of_the
     for operator, groups, header, content in keyed(name):
         prefix = 1 if operator.max_parallelism <= 128 else 2
         entries = 0
-        for place, group in group_contents(content, groups.begins, header.compressed):
+        for number, group in in_memory(groups, header, content).groups():
             read = list(read_entries(group))
             assert write_entries(read) == group
             for entry in read:
@@ -49,7 +59,7 @@ def test_entries_are_read_and_written_again_the_same_and_lie_in_the_group_of_the
                 begin = prefix + 8 * (header.states[entry.state].kind is KeyedStateKind.TIMERS)
                 row = begin + 4
                 size = int.from_bytes(entry.key[begin:row], "big")
-                assert key_group(entry.key[row : row + size], operator.max_parallelism) == groups.first + place
+                assert key_group(entry.key[row : row + size], operator.max_parallelism) == number
             entries += len(read)
         assert entries or not any(groups.begins)
 
@@ -70,7 +80,7 @@ def test_a_damaged_file_is_unreadable_or_read(data: st.DataObject) -> None:
     whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     try:
         read_header(bytes(whole), len(header.stored))
-        for _, group in group_contents(bytes(whole), groups.begins, header.compressed):
+        for _, group in in_memory(groups, header, bytes(whole)).groups():
             list(read_entries(group))
     except SavepointUnreadable:
         pass
@@ -84,6 +94,10 @@ def test_a_header_that_ends_elsewhere_is_refused() -> None:
         read_header(content, len(header.stored) - 1)
 
 
-def test_a_group_behind_the_end_is_refused() -> None:
-    with pytest.raises(SavepointUnreadable, match="behind the end of its file"):
-        list(group_contents(b"12345", (0, 9), compressed=False))
+@pytest.mark.parametrize(
+    ("begins", "reason"), [((0, 9), "behind the end of its file"), ((3, 3), "two key groups are said to begin")]
+)
+def test_groups_that_are_not_in_the_file_are_refused(begins: tuple[int, ...], reason: str) -> None:
+    _, groups, header, _ = next(iter(keyed("2.3/group")))
+    with pytest.raises(SavepointUnreadable, match=f"^file: .*{reason}"):
+        list(in_memory(replace(groups, begins=begins), header, b"12345").groups())

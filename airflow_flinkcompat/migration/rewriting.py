@@ -1,0 +1,284 @@
+"""The keyed state of one operator, rewritten a key group at a time: what memory holds is one group, whatever the size.
+
+Entries whose keys stay in their groups are copied in place, in stretches. Where a key changes, or the number of key
+groups, entries are first scattered to where they belong and then written group by group. Each part of the work is a
+range of key groups, reads and writes files of its own, and can run in any process that sees both folders.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from upath import UPath
+
+from airflow_flinkcompat.migration.entries import (
+    NotMigratable,
+    StoredKey,
+    Way,
+    key_change,
+    prefix_length,
+    united,
+    ways,
+)
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.key_groups import key_group
+from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, named, open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import (
+    END_OF_GROUP,
+    LAST_OF_RUN,
+    Entry,
+    KeyedHeader,
+    read_entries,
+    write_entries,
+)
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.metadata import KeyGroups
+from airflow_flinkcompat.savepoint.row_mapping import RowChange
+from airflow_flinkcompat.state.migration import OperatorMigration
+
+_HELD = 16 << 20
+"""How many bytes of scattered entries are held before they are handed on."""
+_PIECES = 1 << 13
+_NUMBER, _SIZE = struct.Struct(">H"), struct.Struct(">I")
+_END = _NUMBER.pack(END_OF_GROUP)
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """A file that was written: its key groups, and the number of entries by state."""
+
+    groups: KeyGroups
+    entries: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class OperatorRewriting:
+    """How the keyed state of one operator is rewritten.
+
+    Attributes:
+        source: Path or URI of the old savepoint.
+        stored: What it holds of the operator, of each subtask.
+        made: Where the parts of each state come from.
+        header: Of the new operator, its key groups not compressed.
+        widths: The numbers of key groups of the old and of the new operator.
+        target: Path of the folder to write into.
+        now: Milliseconds since 1970, for values that are to carry when they were last used.
+    """
+
+    source: str
+    stored: tuple[KeyGroups, ...]
+    made: OperatorMigration
+    header: KeyedHeader
+    widths: tuple[int, int]
+    target: str
+    now: int
+
+    @property
+    def in_place(self) -> bool:
+        """Whether every entry stays in its key group, and alone."""
+        return self.widths[0] == self.widths[1] and key_change(self.made) is None and united(self.made) is None
+
+    def copied(self, groups: range) -> WrittenPart:
+        """A range of key groups, whose entries stay where they are, written to one file.
+
+        Args:
+            groups: Their numbers.
+
+        Returns:
+            What was written.
+
+        Raises:
+            NotMigratable: A timer finds no timers of its kind, or a field begins in a way that was not measured.
+            SavepointUnreadable: A file cannot be had from here or is damaged.
+        """
+        counts = [0] * len(self.header.states)
+        with KeyedFileWriter(UPath(self.target), self.header, groups.start) as writer:
+            for each in self.stored:
+                if not _overlap(each, groups):
+                    continue
+                with open_keyed(each, self.source) as file:
+                    change = ways(self.made, file.header, self.header, self.now)
+                    for number, group in file.groups(groups):
+                        with named(file.content.name):
+                            writer.group(number, rewritten_group(group, change, file.header, counts))
+            return WrittenPart(writer.finish(len(groups)), self._named(counts))
+
+    def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
+        """The entries of a range of old key groups, to be gathered by new ones.
+
+        Args:
+            part: One of the old subtasks, and the numbers of some of its key groups.
+
+        Yields:
+            The number of a new group, and some of its entries, one behind the other.
+
+        Raises:
+            NotMigratable: A timer finds no timers of its kind, or a field begins in a way that was not measured.
+            SavepointUnreadable: A file cannot be had from here or is damaged.
+        """
+        keyed, groups = part
+        held: dict[int, bytearray] = {}
+        key, size = key_change(self.made), 0
+        with open_keyed(keyed, self.source) as file:
+            change = ways(self.made, file.header, self.header, self.now)
+            for _, group in file.groups(groups):
+                with named(file.content.name):
+                    for number, entry in self._moved(group, change, file.header, key):
+                        content = held.setdefault(number, bytearray())
+                        before = len(content)
+                        content += _NUMBER.pack(entry.state) + write_int(len(entry.key)) + entry.key
+                        content += write_int(len(entry.value)) + entry.value
+                        size += len(content) - before
+                        if size > _HELD:
+                            yield from ((each, bytes(some)) for each, some in held.items())
+                            held.clear()
+                            size = 0
+        yield from ((each, bytes(some)) for each, some in held.items())
+
+    def gathered(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
+        """A range of new key groups written to one file.
+
+        Args:
+            groups: Their numbers.
+            entries: Of each group that has any, in order, all that was scattered to it.
+
+        Returns:
+            What was written.
+
+        Raises:
+            NotMigratable: Entries of one key cannot become one.
+        """
+        unite = united(self.made)
+        counts = [0] * len(self.header.states)
+        with KeyedFileWriter(UPath(self.target), self.header, groups.start) as writer:
+            for number, content in entries:
+                group = list(_scattered_entries(content))
+                group = sorted(unite(group) if unite is not None else group, key=lambda entry: entry.state)
+                for entry in group:
+                    counts[entry.state] += 1
+                writer.group(number, [write_entries(group)])
+            return WrittenPart(writer.finish(len(groups)), self._named(counts))
+
+    def _moved(
+        self, group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, key: RowChange | None
+    ) -> Iterator[tuple[int, Entry]]:
+        """The entries of an old key group as the new operator reads them, with the new groups of their keys."""
+        old, new = map(prefix_length, self.widths)
+        states = header.states
+        timers = [state.kind is KeyedStateKind.TIMERS for state in states]
+        for state, stored_key, value in read_entries(group):
+            if state >= len(states):
+                raise _unknown_state(state)
+            if not change[state]:
+                _none_lost(header, state)
+                continue
+            parts = StoredKey.read(stored_key[old:], timers[state])
+            moved = parts if key is None else StoredKey(parts.moment, key(parts.row), parts.rest)
+            number = key_group(moved.row, self.widths[1])
+            stored = number.to_bytes(new, "big") + moved.to_bytes()
+            for way in change[state]:
+                yield number, Entry(way.number, stored, value if way.value is None else way.value(value))
+
+    def _named(self, counts: Sequence[int]) -> Mapping[str, int]:
+        named = zip(self.header.states, counts, strict=True)
+        return {state.name: count for state, count in named if count}
+
+
+def rewritten_group(
+    group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, counts: list[int]
+) -> Iterator[bytes]:
+    """A key group whose keys stay as they are; stretches that do not change are copied whole.
+
+    Args:
+        group: Its content.
+        change: Where the entries of each old state go.
+        header: Of the old file.
+        counts: The number of entries of each new state, counted up here.
+
+    Yields:
+        The new content in pieces; nothing, where it holds no entry.
+
+    Raises:
+        NotMigratable: A timer finds no timers of its kind.
+        SavepointUnreadable: The group is damaged.
+    """
+    at, anything = 0, False
+    try:
+        while (state := _NUMBER.unpack_from(group, at)[0]) != END_OF_GROUP:
+            if state >= len(change):
+                raise _unknown_state(state)
+            if not change[state]:
+                _none_lost(header, state)
+            begin = at + 2
+            at, entries = _end_of_run(group, begin)
+            for way in change[state]:
+                anything = True
+                counts[way.number] += entries
+                yield _NUMBER.pack(way.number)
+                if way.value is None:
+                    yield group[begin:at]
+                else:
+                    yield from _changed_run(group, begin, at, way.value)
+    except (struct.error, IndexError):
+        raise SavepointUnreadable("a key group ends early") from None
+    if at + 2 != len(group):
+        raise SavepointUnreadable("something follows behind a key group")
+    if anything:
+        yield _END
+
+
+def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
+    """Where the entries of a state end that begin there, and how many they are."""
+    length = _SIZE.unpack_from
+    entries = last = 0
+    while not last:
+        end = at + 4 + length(group, at)[0]
+        last = group[at + 4] & LAST_OF_RUN
+        if end == at + 4:
+            raise SavepointUnreadable("an entry of a key group has no key")
+        at = end + 4 + length(group, end)[0]
+        entries += 1
+    return at, entries
+
+
+def _changed_run(group: bytes, at: int, stop: int, value: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Entries of a state with other values, in blocks."""
+    length, pack = _SIZE.unpack_from, _SIZE.pack
+    out: list[bytes] = []
+    while at < stop:
+        end = at + 4 + length(group, at)[0]
+        after = end + 4 + length(group, end)[0]
+        made = value(group[end + 4 : after])
+        out += (group[at:end], pack(len(made)), made)
+        at = after
+        if len(out) > _PIECES:
+            yield b"".join(out)
+            out.clear()
+    yield b"".join(out)
+
+
+def _unknown_state(state: int) -> SavepointUnreadable:
+    return SavepointUnreadable(f"an entry is of state {state}, which its header does not name")
+
+
+def _none_lost(header: KeyedHeader, state: int) -> None:
+    """Entries of a state that goes are dropped, which is said beforehand; a timer that nothing takes is not."""
+    stored = header.states[state]
+    if stored.kind is KeyedStateKind.TIMERS:
+        raise NotMigratable(f"the new operator sets no timers {stored.name.removeprefix('_timer_state/')}")
+
+
+def _overlap(stored: KeyGroups, groups: range) -> bool:
+    return stored.first < groups.stop and groups.start < stored.first + len(stored.begins)
+
+
+def _scattered_entries(content: bytes) -> Iterator[Entry]:
+    at = 0
+    while at < len(content):
+        begin = at + 6
+        end = begin + _SIZE.unpack_from(content, at + 2)[0]
+        after = end + 4 + _SIZE.unpack_from(content, end)[0]
+        yield Entry(_NUMBER.unpack_from(content, at)[0], content[begin:end], content[end + 4 : after])
+        at = after

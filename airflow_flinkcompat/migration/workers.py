@@ -1,0 +1,205 @@
+"""Who does the parts of a migration: this process, one after the other, or others."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, Protocol, Self, TypeVar
+
+from airflow_flinkcompat.savepoint.metadata import KeyGroups
+
+T = TypeVar("T")
+R = TypeVar("R")
+Scattered = Iterator[tuple[int, bytes]]
+
+_FILES = 128
+"""How many files entries are spilled to; where there are more key groups, several share one."""
+
+
+class Workers(Protocol):
+    """Does parts of the work, in whatever order; they read and write files that all workers see."""
+
+    def parts(self, size: int, groups: int) -> int:
+        """How many parts work is done in.
+
+        Args:
+            size: Of what is read, in bytes.
+            groups: The number of key groups.
+
+        Returns:
+            The number, from 1.
+        """
+
+    def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+        """The same of each part.
+
+        Args:
+            work: What to do.
+            parts: With what.
+
+        Returns:
+            What came of each, in order.
+        """
+
+    def regrouped(
+        self,
+        scatter: Callable[[T], Scattered],
+        parts: Sequence[T],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+    ) -> list[R]:
+        """Content scattered by the number of a key group and gathered by it.
+
+        Args:
+            scatter: What of a part comes to which group.
+            parts: All that is read.
+            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
+            groups: The ranges, all groups together, in order.
+
+        Returns:
+            What came of each range, in order.
+        """
+
+
+def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
+    """What is read of keyed state, in parts.
+
+    Args:
+        stored: Of each subtask.
+        workers: Who read.
+
+    Returns:
+        A subtask and some of its key groups each; no group is left out.
+    """
+    parts = []
+    for each in stored:
+        groups = range(each.first, each.first + len(each.begins))
+        size = each.handle.size if each.handle is not None else 0
+        step = -(-len(groups) // workers.parts(size, len(groups))) or 1
+        parts += [(each, groups[at : at + step]) for at in range(0, len(groups), step)]
+    return parts
+
+
+class ThisProcess:
+    """Does one part after the other here; what is scattered lies in nameless files until it is gathered.
+
+    Args:
+        folder: On whose disk they lie; None: where temporary files do.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    def parts(self, size: int, groups: int) -> int:
+        """One.
+
+        Args:
+            size: Of what is read, in bytes.
+            groups: The number of key groups.
+
+        Returns:
+            The number.
+        """
+        return 1
+
+    def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+        """The same of each part.
+
+        Args:
+            work: What to do.
+            parts: With what.
+
+        Returns:
+            What came of each, in order.
+        """
+        return [work(part) for part in parts]
+
+    def regrouped(
+        self,
+        scatter: Callable[[T], Scattered],
+        parts: Sequence[T],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+    ) -> list[R]:
+        """Content scattered by the number of a key group and gathered by it.
+
+        Args:
+            scatter: What of a part comes to which group.
+            parts: All that is read.
+            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
+            groups: The ranges, all groups together, in order.
+
+        Returns:
+            What came of each range, in order.
+        """
+        with Spill(range(groups[0].start, groups[-1].stop), self._folder) as spill:
+            for part in parts:
+                for group, content in scatter(part):
+                    spill.add(group, content)
+            return [gather(each, spill.groups(each)) for each in groups]
+
+
+class Spill:
+    """Content by key group on disk, in files without a name: nothing is left of them, however the process ends.
+
+    Args:
+        groups: Whose content may come.
+        folder: On whose disk they lie; None: where temporary files do.
+    """
+
+    def __init__(self, groups: range, folder: Path | None = None) -> None:
+        self._groups, self._folder = groups, folder
+        self._share = -(-len(groups) // _FILES) or 1
+        self._files: dict[int, BinaryIO] = {}
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Files are opened when content comes."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """The files are gone."""
+        self._opened.close()
+
+    def add(self, group: int, content: bytes) -> None:
+        """Keep content of a key group.
+
+        Args:
+            group: Its number.
+            content: Behind all that came of this group before.
+        """
+        place = (group - self._groups.start) // self._share
+        if place not in self._files:
+            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed with the others
+            self._files[place] = self._opened.enter_context(file)
+        self._files[place].write(group.to_bytes(4, "big") + len(content).to_bytes(8, "big") + content)
+
+    def groups(self, within: range) -> Iterator[tuple[int, bytes]]:
+        """What was kept, of as many key groups at once as share a file.
+
+        Args:
+            within: The numbers of the groups.
+
+        Yields:
+            The number of each group that has any, in order, and its content.
+        """
+        for place in sorted(self._files):
+            begin = self._groups.start + place * self._share
+            if begin < within.stop and within.start < begin + self._share:
+                found = _by_group(self._files[place], within)
+                for group in sorted(found):
+                    yield group, bytes(found.pop(group))
+
+
+def _by_group(file: BinaryIO, within: range) -> dict[int, bytearray]:
+    found: dict[int, bytearray] = {}
+    file.seek(0)
+    while head := file.read(12):
+        group, size = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
+        if group in within:
+            found.setdefault(group, bytearray()).extend(file.read(size))
+        else:
+            file.seek(size, 1)
+    return found

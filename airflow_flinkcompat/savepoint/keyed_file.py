@@ -1,0 +1,175 @@
+"""A file of keyed state as it lies in a savepoint: read one key group at a time, and written so."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO, Self
+from uuid import uuid4
+
+import cramjam
+from upath import UPath
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, first_group, read_header
+from airflow_flinkcompat.savepoint.metadata import Handle, Inline, KeyedForm, KeyGroups, StateFile
+from airflow_flinkcompat.savepoint.store import StoredContent, open_handle
+
+_INLINE = 20 * 1024
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class KeyedFile:
+    """The keyed state of one subtask.
+
+    Attributes:
+        header: Of the file.
+        stored: Which key groups it has, and where they begin.
+        content: The file, open.
+    """
+
+    header: KeyedHeader
+    stored: KeyGroups
+    content: StoredContent
+
+    def groups(self, within: range | None = None) -> Iterator[tuple[int, bytes]]:
+        """The key groups that hold anything, each read when its turn comes.
+
+        Args:
+            within: Only those of these numbers; None: all.
+
+        Yields:
+            The number of each group, and its content, not compressed any more.
+
+        Raises:
+            SavepointUnreadable: A group begins outside of the file, or is damaged.
+        """
+        begins = sorted(begin for begin in self.stored.begins if begin > 0)
+        if len(set(begins)) != len(begins):
+            raise SavepointUnreadable(f"{self.content.name}: two key groups are said to begin at one place")
+        for group, begin in enumerate(self.stored.begins, self.stored.first):
+            if begin > 0 and (within is None or group in within):
+                after = bisect_right(begins, begin)
+                yield group, self._group(begin, begins[after] if after < len(begins) else self.content.size)
+
+    def _group(self, begin: int, end: int) -> bytes:
+        with named(self.content.name):
+            if begin >= end:
+                raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, behind the end of its file")
+            group = self.content.read(begin, end)
+            try:
+                return bytes(cramjam.snappy.decompress(group)) if self.header.compressed else group
+            except cramjam.DecompressionError as error:
+                raise SavepointUnreadable(f"the key group at byte {begin} cannot be decompressed: {error}") from None
+
+
+@contextmanager
+def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
+    """The keyed state of a subtask, open for as long as the block lasts.
+
+    Args:
+        stored: Of the metadata.
+        path: Path or URI of the savepoint's folder.
+
+    Yields:
+        It, its header read.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here, or its header is damaged or of a form that is not known.
+    """
+    with open_handle(stored.handle, path) as content:
+        end = first_group(stored.begins)
+        with named(content.name):
+            header = read_header(content.read(0, content.size if end is None else end))
+        yield KeyedFile(header, stored, content)
+
+
+@contextmanager
+def named(file: str) -> Iterator[None]:
+    """What is found to be unreadable in the block names the file.
+
+    Args:
+        file: Its name.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        SavepointUnreadable: As in the block.
+    """
+    try:
+        yield
+    except SavepointUnreadable as error:
+        raise error if str(error).startswith(file) else SavepointUnreadable(f"{file}: {error}") from None
+
+
+class KeyedFileWriter:
+    """Writes a file of keyed state, a key group after the other; what is small comes into the metadata itself.
+
+    Args:
+        folder: Of the savepoint.
+        header: Of the operator, its key groups not compressed.
+        first: The first of the key groups.
+    """
+
+    def __init__(self, folder: UPath, header: KeyedHeader, first: int) -> None:
+        self._folder, self._first = folder, first
+        self._name = str(uuid4())
+        self._block = bytearray(header.stored)
+        self._begins: list[int] = []
+        self._written = 0
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing is written before it must be."""
+        return self
+
+    def __exit__(self, *error: tuple[type[BaseException] | None, BaseException | None, TracebackType | None]) -> None:
+        """The file is closed."""
+        if self._file is not None:
+            self._file.close()
+
+    def group(self, number: int, content: Iterable[bytes]) -> None:
+        """Write the next key group.
+
+        Args:
+            number: Of the group, higher than those before.
+            content: In pieces; none: the group holds nothing.
+        """
+        begin = self._written + len(self._block)
+        for piece in content:
+            self._block += piece
+            if len(self._block) >= _BLOCK:
+                self._flush()
+        if self._written + len(self._block) > begin:
+            self._begins += [0] * (number - self._first - len(self._begins))
+            self._begins.append(begin)
+
+    def finish(self, groups: int) -> KeyGroups:
+        """The file as the metadata names it.
+
+        Args:
+            groups: How many key groups it is of.
+
+        Returns:
+            Its key groups and its handle.
+        """
+        handle: Handle
+        if self._written + len(self._block) < _INLINE:
+            handle = Inline(self._name, bytes(self._block))
+        else:
+            self._flush()
+            handle = StateFile(self._name, self._written, relative=True)
+        begins = (*self._begins, *[0] * (groups - len(self._begins)))
+        return KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, self._first, begins, handle)
+
+    def _flush(self) -> None:
+        if self._file is None:
+            self._file = (self._folder / self._name).open("wb")
+        self._file.write(self._block)
+        self._written += len(self._block)
+        self._block.clear()
