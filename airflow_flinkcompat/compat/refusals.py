@@ -44,11 +44,15 @@ _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
 
 @dataclass(frozen=True)
 class Refusal:
-    """What Flink refuses, what to write instead, and what it says in short; and where."""
+    """What Flink refuses, what to write instead, and what it says in short; and where.
+
+    ``of_name``: a name that is taken, or that no table has, which no engine can read otherwise.
+    """
 
     message: str
     span: Span | None
     what: str = "program"
+    of_name: bool = False
 
 
 def refusals(program: Program) -> tuple[Refusal, ...]:
@@ -59,7 +63,7 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
     """
     # What a program's own calls are refused for comes without the text of a statement.
     found = [
-        Refusal(problem.message, problem.span, "script" if problem.text else "program")
+        Refusal(problem.message, problem.span, "script" if problem.text else "program", problem.reason == REFUSED_NAME)
         for problem in program.problems
         if problem.reason in (REFUSED, REFUSED_NAME)
     ]

@@ -12,6 +12,7 @@ DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another p
 ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
 """What Flink refuses, whatever it is."""
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
+NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is made of Flink and has no other columns or tables to find")
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
@@ -23,6 +24,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     for refusal in new:
         said = f"Flink refuses the proposed {refusal.what}: {refusal.message}"
         verdicts = {"flink": OF_SQL} if refusal.what == "script" else {}
+        verdicts |= {"vvr": NAME_ON_VVR} if refusal.of_name else {}
         yield RuleMatch(said, claims, after_span=refusal.span, verdicts=verdicts)
     for refusal in old:
         yield RuleMatch(
@@ -51,5 +53,5 @@ RULE = Rule(
     example=Example(PROGRAM + MINUTE.format("lit(10).minutes"), PROGRAM + MINUTE.format("lit(10)"), language="python"),
     find=find,
     level=Level.REST,
-    case_dependent=("flink",),
+    case_dependent=("flink", "vvr"),
 )

@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.engines.flink import one_aggregation, sinks, stateless
+from airflow_flinkcompat.compat.engines.flink import lookups, one_aggregation, sinks, stateless
 from airflow_flinkcompat.compat.rule import (
     Example,
     Rule,
@@ -22,11 +22,12 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
+from airflow_flinkcompat.compat.rules import lookup_join_changed
 from airflow_flinkcompat.connectors import StoredPositions, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
-from airflow_flinkcompat.plan.operators import JoinForm, operators, sources
+from airflow_flinkcompat.plan.operators import JoinForm, Operator, Source, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -204,6 +205,8 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
     doubted = vvr.outcome is Outcome.UNKNOWN and vvr.basis is Basis.INFERRED
     if doubted and not by_key and all(map(_stores_no_row, readers)):
         vvr = BESIDE_STATE
+    elif doubted:
+        vvr = _looked_up_on_vvr(change, table, readers) or vvr
     flink = together(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
     return {**found, "vvr": vvr, "flink": flink}
 
@@ -213,6 +216,26 @@ def _stores_no_row(pair: PipelinePair) -> bool:
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     keyed = any(table is not None and table.primary_key for table in sinks.tables(pair))
     return not keyed and all(stateless.keeps_no_rows(output, program) for output, program in sides)
+
+
+def _looks_up(operator: Operator, table: str) -> bool:
+    looked_up = operator.segments[1].origin if lookups.is_lookup(operator) else None
+    return isinstance(looked_up, Source) and looked_up.table == table
+
+
+def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
+    """What the page on lookup joins says where rows of the table are looked up alone: the page has any change of it."""
+    if {used.use for used in uses_of(change, table)} != {TableUse.LOOKUP}:
+        return None
+    found = [
+        [
+            lookup_join_changed.on_vvr(operator)
+            for operator in pair.operators
+            if all(_looks_up(side, table) for side in (operator.old, operator.new))
+        ]
+        for pair in readers
+    ]
+    return together(verdict for each in found for verdict in each) if all(found) else None
 
 
 def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:
