@@ -1,8 +1,9 @@
 """Whether what a script's own plan tells to be stored is what Flink's compiled plan tells, over drawn pairs of queries.
 
-``python -m measure.layouts`` draws pairs of aggregations from a seed, has a real Flink compile each side, and compares
-fields, order, types, keys and names of every state. It prints what it came to, and fails where any differs. With
-``--write`` it keeps the result, and a part of the plans for ``tests/state/test_layouts.py``, which needs no Flink.
+``python -m measure.layouts`` draws pairs of aggregations, and of queries whose operator stores rows, from a seed, has a
+real Flink compile each side, and compares fields, order, types, keys and names of every state. It prints what it
+came to, and fails where any differs. With ``--write`` it keeps the result, and a part of the plans for
+``tests/state/test_layouts.py``, which needs no Flink.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from unittest.mock import patch
 
@@ -26,9 +28,10 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state
-from airflow_flinkcompat.state.from_plan import aggregation_layout
+from airflow_flinkcompat.state.from_plan import sole_layout
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.of_plan import layout
+from measure.drawn_rows import DrawnRows, row_pairs
 
 ROOT = Path(__file__).parents[1]
 PLANS = ROOT / "tests" / "fixtures" / "measured" / "drawn-aggregations.json.gz"
@@ -154,13 +157,13 @@ def told(side: Side) -> StateLayout | LayoutUnknown | None:
         side: A script of one query.
 
     Returns:
-        The layout of its aggregation, or why it is not told; None of another query.
+        The layout of its operator, or why it is not told; None of a query with no operator, or several.
     """
     outputs, _ = side.outputs
     program = side.program
     if len(program.pipelines) != 1 or 0 not in outputs:
         return None
-    return aggregation_layout(outputs[0], program.pipelines[0], program)
+    return sole_layout(outputs[0], program.pipelines[0], program, Symbols())
 
 
 def compiled(plan: CompiledPlan) -> list[StateLayout | LayoutUnknown]:
@@ -193,7 +196,7 @@ def verdict(side: Side, plan: CompiledPlan) -> str:
     """
     own, others = told(side), compiled(plan)
     if not isinstance(own, StateLayout):
-        return f"not told: {own.reason if own else 'no aggregation alone'}"
+        return f"not told: {own.reason if own else 'no operator alone'}"
     if len(others) != 1:
         return "different"
     if isinstance(others[0], LayoutUnknown):
@@ -212,6 +215,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m measure.layouts", description=__doc__)
     parser.add_argument("--pairs", type=int, default=1000)
+    parser.add_argument("--row-pairs", type=int, default=1000, help="of queries whose operator stores rows")
     parser.add_argument("--seed", type=int, default=20261123)
     parser.add_argument("--write", action="store_true", help="keep the result, and plans for the tests")
     given = parser.parse_args(arguments)
@@ -223,7 +227,10 @@ def main(arguments: list[str] | None = None) -> int:
         LocalFlink(f"{folder}/client", gateway_only=True) as client,
         SqlGatewayPlanner(client.gateway_url) as planner,
     ):
-        for drawn in (each for pair in pairs(given.pairs, given.seed) for each in pair):
+        every: Iterator[tuple[Drawn, Drawn] | tuple[DrawnRows, DrawnRows]] = chain(
+            pairs(given.pairs, given.seed), row_pairs(given.row_pairs, given.seed)
+        )
+        for drawn in (each for pair in every for each in pair):
             side = Side(drawn.script, drawn.settings, engine="flink", source="drawn.sql")
             if (drawn.script, drawn.time_to_live) in seen:
                 found["drawn before"] += 1
@@ -249,8 +256,9 @@ def main(arguments: list[str] | None = None) -> int:
         PLANS.write_bytes(gzip.compress(json.dumps(kept, separators=(",", ":"), sort_keys=True).encode(), mtime=0))
         today = datetime.now(UTC).date()
         head = (
-            f"# Layouts told by a script and by its compiled plan, {today}\n\n{given.pairs} pairs of aggregations "
-            f"drawn from seed {given.seed}, compiled by Flink 2.3.0 (`python -m measure.layouts --write`).\n\n"
+            f"# Layouts told by a script and by its compiled plan, {today}\n\n{given.pairs} pairs of aggregations and "
+            f"{given.row_pairs} of queries whose operator stores rows, drawn from seed {given.seed}, compiled by "
+            "Flink 2.3.0 (`python -m measure.layouts --write`).\n\n"
         )
         (RESULTS / f"layouts-{today}.md").write_text(f"{head}{text}\n", encoding="utf-8")
     return int(bool(found["different"]))

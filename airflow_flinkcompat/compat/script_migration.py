@@ -7,7 +7,8 @@ from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.planner import EQUAL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.state.from_plan import aggregation_state
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_plan import query_state
 from airflow_flinkcompat.state.migration import Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
@@ -27,7 +28,8 @@ def script_migration(change: Change) -> Migration | None:
     measured = len(versions) == 1 and versions <= set(EQUAL.verdicts["flink"].versions)
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
         return None
-    old, new = _kept(change.old), _kept(change.new)
+    symbols = Symbols()
+    old, new = _kept(change.old, symbols), _kept(change.new, symbols)
     if old is None or new is None or _positions(old) != _positions(new):
         return None
     return migration(old, new)
@@ -39,11 +41,11 @@ def _same_settings(change: Change) -> bool:
     return old == new
 
 
-def _kept(side: Side) -> JobState | None:
+def _kept(side: Side, symbols: Symbols) -> JobState | None:
     outputs, untold = side.outputs
     if side.language != "sql" or side.program.problems or untold or len(side.program.pipelines) != 1:
         return None
-    state = aggregation_state(outputs[0], side.program.pipelines[0], side.program)
+    state = query_state(outputs[0], side.program.pipelines[0], side.program, symbols)
     return state if isinstance(state, JobState) else None
 
 

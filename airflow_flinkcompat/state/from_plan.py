@@ -23,7 +23,9 @@ from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
     JoinOperator,
+    Operator,
     Output,
+    RankOperator,
     Source,
     StatelessSegment,
     operators,
@@ -31,8 +33,10 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceColumn, leaves, window_field
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH, TimeAttribute
+from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.of_operator import operator_layout
+from airflow_flinkcompat.state.layouts.of_rows import JOINS, RANKS
 from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.simplified import at_least, contradictory, decided
@@ -106,50 +110,58 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState 
         return NotPredicted(str(error))
 
 
-def aggregation_layout(output: Output, pipeline: Pipeline, program: Program) -> StateLayout | LayoutUnknown | None:
-    """How the aggregation of one query stores what it keeps.
+def sole_layout(
+    output: Output, pipeline: Pipeline, program: Program, symbols: Symbols
+) -> StateLayout | LayoutUnknown | None:
+    """How the only stateful operator of one query stores what it keeps.
 
     Args:
         output: The query as its operators see it.
         pipeline: The query as it stands in its script.
         program: The script, which declares the tables.
+        symbols: The table of meanings.
 
     Returns:
-        The layout, or why it cannot be told; None of a query with another operator than one aggregation.
+        The layout, or why it cannot be told; None of a query with no such operator, or several.
     """
-    aggregation = _sole_aggregation(output)
-    return None if aggregation is None else _aggregation_layout(_Job(output, pipeline, program), aggregation)
+    found = operators(output)
+    return _operator_layout(_Job(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
 
 
-def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | NotPredicted:
-    """What the job of one aggregation keeps, without the ids: enough to say what a rewritten savepoint would keep.
+def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> JobState | NotPredicted:
+    """What the job of a query with one stateful operator keeps, without the ids.
+
+    That is enough to say what a rewritten savepoint would keep.
 
     Args:
         output: The query as its operators see it.
         pipeline: The query as it stands in its script.
         program: The script, which declares the tables.
+        symbols: The table of meanings, one for both sides of a change.
 
     Returns:
-        The states of the source, the aggregation and the sink, or why they cannot be told.
+        The states of the sources, the operator and the sink, or why they cannot be told.
     """
-    aggregation = _sole_aggregation(output)
-    if aggregation is None or not isinstance(aggregation.segment.origin, Source):
-        return NotPredicted("only one aggregation straight over one table is told")
-    job, segment = _Job(output, pipeline, program), aggregation.segment
-    layout = _aggregation_layout(job, aggregation)
+    found = operators(output)
+    if len(found) != 1:
+        return NotPredicted("only one operator straight over tables is told")
+    job, operator = _Job(output, pipeline, program), found[0]
+    layout = _operator_layout(job, operator, symbols)
     if isinstance(layout, LayoutUnknown):
         return NotPredicted(layout.reason)
     try:
         _bare(output.segment)
-        _readable(job, (*output.columns, *output.segment.filters, *aggregation.expressions, *segment.filters))
-        source = job.table(aggregation.segment.origin.table)
+        conditions = (part for segment in (output.segment, *operator.segments) for part in segment.filters)
+        _readable(job, (*output.columns, *operator.expressions, *conditions))
+        read = [job.table(segment.origin.table) for segment in operator.segments if isinstance(segment.origin, Source)]
         _, sink = _sink(job)
     except _Unsure as error:
         return NotPredicted(str(error))
-    meaning = aggregation.kind, segment, aggregation.window
+    if len({table.name for table in read}) < len(read):
+        return NotPredicted("a table that is read twice may be one source or two")
     specs = [
-        StateSpec(StateKind.POSITIONS, source.name, meaning=source),
-        StateSpec(StateKind.OPERATOR, _FAMILIES[aggregation.kind], layout=layout, meaning=meaning),
+        *(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read),
+        _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, "")),
     ]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
@@ -159,30 +171,48 @@ def aggregation_state(output: Output, pipeline: Pipeline, program: Program) -> J
     return JobState((), tuple(specs))
 
 
-def _sole_aggregation(output: Output) -> AggregateOperator | None:
-    match operators(output):
-        case [AggregateOperator() as aggregation]:
-            return aggregation
-    return None
+def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
+    """The operator with what decides what stands in its fields, and with what may decide it, as compiled plans do."""
+    match operator:
+        case AggregateOperator():
+            name = _FAMILIES[operator.kind]
+            meaning: tuple[object, ...] = operator.segment, operator.window
+            unmeasured: tuple[object, ...] = ()
+        case RankOperator():
+            name = RANKS[operator.kind]
+            meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
+            # Whether the rank is put out changes nothing of what is stored by window (measured).
+            number_read = operator.window is None and operator.number_read
+            unmeasured = operator.first, number_read, time_to_live
+        case JoinOperator():
+            name = JOINS[operator.form]
+            inner = operator.form is not JoinForm.REGULAR or operator.join == "INNER"
+            decides, may_decide = ((), operator.conditions) if inner else (operator.conditions, ())
+            meaning = operator.segments, operator.keys, operator.times, decides
+            unmeasured = operator.join, operator.bounds, may_decide, time_to_live
+        case _:
+            raise AssertionError(f"a layout of {operator.kind} was told")
+    return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unmeasured=unmeasured)
 
 
-def _aggregation_layout(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:
+def _operator_layout(job: _Job, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
     try:
         _sure_of_planning(job)
-        if isinstance(aggregation.segment.origin, Source):
-            _source(job, aggregation.segment.origin)
+        for segment in operator.segments:
+            if isinstance(segment.origin, Source):
+                _source(job, segment.origin)
     except _Unsure as error:
         return LayoutUnknown(str(error))
-    return _stored(job, aggregation)
+    return _stored(job, operator, symbols)
 
 
-def _stored(job: _Job, aggregation: AggregateOperator) -> StateLayout | LayoutUnknown:
-    if aggregation.segment.hints or job.output.segment.hints:
+def _stored(job: _Job, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    if any(segment.hints for segment in (job.output.segment, *operator.segments)):
         return LayoutUnknown("a hint may say how long what is kept lives")
     lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
     if lives is None:
         return LayoutUnknown(f"{_TIME_TO_LIVE} is not read")
-    return operator_layout(aggregation, time_to_live=int(lives[1]) > 0)
+    return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
 
 
 def _job_state(job: _Job) -> JobState:
@@ -204,7 +234,7 @@ def _job_state(job: _Job) -> JobState:
     specs = [StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN))]
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in _STATEFUL)
-        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), _stored(job, aggregation)))
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), _stored(job, aggregation, Symbols())))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
     return JobState(graphs, tuple(specs))

@@ -1,197 +1,41 @@
-"""The layout of an aggregation that a script's own plan tells, without Flink's.
+"""The layout of an operator that a script's own plan tells, without Flink's.
 
-Told is a GROUP BY or a window aggregation straight over one table whose rows are only added; of any other it says why
-not. Wherever it tells one, it is what Flink 2.3.0's compiled plan tells (``python -m measure.layouts``, and stored
-plans in ``tests/state/test_layouts_of_scripts.py``).
+Told is an operator straight over tables whose rows are only added; of any other it says why not. Wherever it tells a
+layout, it is what Flink 2.3.0's compiled plan tells (``python -m measure.layouts``, and stored plans in
+``tests/state/test_layouts_of_scripts.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-
-from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
-from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source
-from airflow_flinkcompat.plan.origins import describe
-from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import (
-    Begins,
-    LayoutUnknown,
-    NamedState,
-    StateField,
-    StateLayout,
-    StateNamespace,
-    Stored,
-)
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, accumulator, begins
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, distinct_states, view_state
-from airflow_flinkcompat.state.layouts.columns import nullable
-
-_LONGEST = 2147483647
-_WIDE = {"STRING": f"VARCHAR({_LONGEST})", "BYTES": f"VARBINARY({_LONGEST})"}
-_PLAIN = frozenset(
-    {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
-     "TIMESTAMP_LTZ", "CHAR", "VARCHAR", "STRING", "BYTES"}
-)  # fmt: skip
-_NAMESPACES = {
-    AggregateKind.GROUP: StateNamespace.NONE,
-    AggregateKind.WINDOW: StateNamespace.WINDOW_END,
-    AggregateKind.GROUP_WINDOW: StateNamespace.WINDOW,
-}
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Operator, RankOperator, Source
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layouts.of_aggregation import told_aggregation
+from airflow_flinkcompat.state.layouts.of_rows import told_join, told_rank
+from airflow_flinkcompat.state.layouts.plan_types import Untold
 
 
-class _Untold(Exception):
-    """The layout cannot be told; says why."""
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call with the types of what it is over."""
-
-    call: AggregateCall
-    arguments: tuple[DataType, ...]
-
-    @property
-    def words(self) -> str:
-        """For a reader, such as ``COUNT(DISTINCT c)``."""
-        return describe(self.call)
-
-    @property
-    def over_values(self) -> tuple[Expression, ...]:
-        """Its arguments, but that COUNT of a constant, or of a column that is never NULL, counts rows."""
-        args = self.call.args
-        never_null = all(isinstance(each, Literal) or not type.nullable for each, type in self.typed)
-        return () if self.call.function == "COUNT" and never_null and not self.call.distinct else args
-
-    @property
-    def typed(self) -> Iterable[tuple[Expression, DataType]]:
-        """Its arguments with their types."""
-        return zip(self.call.args, self.arguments, strict=True)
-
-
-_ROWS = _Call(AggregateCall("COUNT", (), BIGINT), ())
-
-
-def operator_layout(operator: AggregateOperator, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
-    """The state of an aggregation over rows that are only added, one by one.
+def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
+    """How an operator stores what it keeps.
 
     Args:
-        operator: The aggregation.
+        operator: Over rows that are only added.
+        symbols: The table of meanings.
         time_to_live: Whether the job's state has one; that of windows lives as long as they do.
 
     Returns:
         Its layout, or why it is not told.
     """
     try:
-        return _layout(operator, time_to_live)
-    except _Untold as error:
+        if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
+            raise Untold("only operators straight over tables are told")
+        match operator:
+            case AggregateOperator():
+                return told_aggregation(operator, time_to_live)
+            case RankOperator():
+                return told_rank(operator, symbols, time_to_live)
+            case JoinOperator():
+                return told_join(operator, symbols, time_to_live)
+        raise Untold(f"what {operator.kind} keeps is told by compiled plans alone")
+    except Untold as error:
         return LayoutUnknown(str(error))
-
-
-def _layout(operator: AggregateOperator, time_to_live: bool) -> StateLayout:
-    namespace = _namespace(operator)
-    fields, beside = _accumulated(_calls(operator))
-    grouped = namespace is StateNamespace.NONE
-    accumulators = NamedState(
-        "accState" if grouped else "window-aggs", KeyedStateKind.VALUE, Stored("row", fields), namespace=namespace
-    )
-    lives = grouped and time_to_live
-    states = tuple(replace(each, namespace=namespace, time_to_live=lives) for each in (accumulators, *beside))
-    key = tuple(
-        StateField(_type(type), ("key", key), describe(key))
-        for key, type in zip(operator.keys, operator.key_types, strict=True)
-    )
-    timers = "user-timers" if grouped else "window-timers"
-    return StateLayout(key, (*states, MERGED_SESSIONS) if _in_sessions(operator) else states, timers)
-
-
-def _calls(operator: AggregateOperator) -> list[_Call]:
-    """The calls as Flink plans them, each once; hopping windows count their rows."""
-    calls = [
-        _Call(replace(call, distinct=False) if call.function in ("MIN", "MAX") else call, types)
-        for call, types in zip(operator.aggregates, operator.argument_types, strict=True)
-    ]
-    hops = operator.window is not None and operator.window.window.kind is WindowKind.HOP
-    if hops and operator.kind is AggregateKind.WINDOW and all(_meaning(each) != _meaning(_ROWS) for each in calls):
-        calls.append(_ROWS)
-    return list({_meaning(each): each for each in calls}.values())
-
-
-def _namespace(operator: AggregateOperator) -> StateNamespace:
-    if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-        raise _Untold("only aggregations straight over a table are told")
-    odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
-    if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise _Untold("this form of an aggregation is planned with further operators")
-    on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
-    certain = operator.kind is AggregateKind.WINDOW and on_event_time
-    if operator.segment.filters and len(operator.keys) > 1 and not certain:
-        raise _Untold("the order of the keys may be that of the table's columns, or of what is put out")
-    if operator.segment.filters and operator.kind is AggregateKind.WINDOW and _in_sessions(operator):
-        raise _Untold("a condition on its keys may have sessions assigned by an operator of its own")
-    read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
-    if read & set(operator.keys):
-        raise _Untold("what is computed of a key alone is planned away")
-    averaged = any(call.function == "AVG" for call in operator.aggregates)
-    if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
-        raise _Untold("an average beside DISTINCT, without a key, may be planned as a sum and a count")
-    if operator.kind not in _NAMESPACES:
-        raise _Untold(f"what a {operator.kind} keeps is not told")
-    return StateNamespace.WINDOW if _in_sessions(operator) else _NAMESPACES[operator.kind]
-
-
-def _in_sessions(operator: AggregateOperator) -> bool:
-    return operator.window is not None and operator.window.window.kind is WindowKind.SESSION
-
-
-def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
-    """The row of accumulators, and the states that stand beside it."""
-    fields: list[StateField] = []
-    beside: list[NamedState] = []
-    for number, each in enumerate(calls):
-        call = each.call
-        if call.language != "builtin" or call.order_by:
-            raise _Untold("what an aggregate function of one's own keeps is not told")
-        argument = nullable(_type(each.arguments[0])) if each.over_values else ""
-        made = accumulator(call.function, nullable(_type(_result(each))), argument, retracting=False)
-        if isinstance(made, LayoutUnknown):
-            raise _Untold(made.reason)
-        meaning = _meaning(each)
-        fields += [
-            StateField(type, (meaning, part), each.words, begins=begins(call.function, part, type))
-            for part, type in made.fields
-        ]
-        beside += [
-            view_state(f"agg{number}${view.name}", view, (meaning, view.name), each.words) for view in made.views
-        ]
-    distinct = dict.fromkeys(each.over_values for each in calls if each.call.distinct)
-    for number, values in enumerate(distinct):
-        if len(values) != 1:
-            raise _Untold("what DISTINCT over several columns keeps was not measured")
-        over = [each for each in calls if each.call.distinct and each.over_values == values]
-        meaning, words = ("distinct", frozenset(map(_meaning, over))), f"distinct values of {describe(values[0])}"
-        fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
-        beside += distinct_states(number, _type(over[0].arguments[0]), (meaning, "values"), words)
-    return tuple(fields), tuple(beside)
-
-
-def _result(each: _Call) -> DataType:
-    spec = functions.lookup(each.call.function)
-    if spec is None:
-        raise _Untold(f"what {each.call.function} keeps is not told")
-    return spec.result_type(each.arguments)
-
-
-def _meaning(each: _Call) -> Hashable:
-    return each.call.function, each.over_values, each.call.distinct, each.call.filter
-
-
-def _type(type: DataType) -> str:
-    if type.name not in _PLAIN or not type.is_known:
-        raise _Untold(f"how a {type} is stored is not told")
-    text = str(type)
-    word = text.partition(" ")[0]
-    return text.replace(word, _WIDE[word], 1) if word in _WIDE else text
