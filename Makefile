@@ -49,7 +49,7 @@ CORPUS ?= ../shared/corpus
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime measure-flink measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench-downtime: setup ## Time how long a redeployed job stands still, beside raw
 # The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
 measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], or from one line to another [FLINK_OLD=1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
+
+measure-migrations: setup ## Migrate the state of changes on a real Flink, compare with runs from scratch [FLINK=2.3|1.20] [FLINK_OLD=1.20]; goes on where it was left
+	@$(WITH_JAVA) python -m measure.migrating --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
 
 measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
 	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)

@@ -6,27 +6,22 @@ Exit status: 0 nothing measured refused or wrong was called compatible, 1 someth
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.local_flink import LocalFlink
 from measure import evidence, results
-from measure.bench import CLUSTER, Bench
+from measure.bench import Measured
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import CACHE, RELEASES, home
+from measure.flinks import CACHE, RELEASES
 from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_pairs
 from measure.pyflink import PyFlink
-from measure.services import Services
+from measure.running import add_arguments, bench_of, deadline, say
 from tests.sections import FixtureError
-
-SLOTS = 16
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,12 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__)
-    parser.add_argument("--flink", choices=sorted(RELEASES), default="2.3", help="the line of Flink (default: 2.3)")
-    parser.add_argument(
-        "--flink-old",
-        choices=sorted(RELEASES),
-        help="the line that takes the savepoints, where it is another: the pairs of measure/upgrades are run",
-    )
+    add_arguments(parser)
     parser.add_argument(
         "--programs", action="store_true", help="the pairs of PyFlink programs; needs `make pyflink`, and Flink 2.3"
     )
@@ -69,9 +59,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the pairs over Kafka and PostgreSQL, both started here, on Flink 2.3; those with a result are left out",
     )
-    parser.add_argument("--minutes", type=float, default=0, help="begin no pair after so many (default: no limit)")
-    parser.add_argument("--only", type=_pattern, default="", metavar="REGEX", help="only pairs whose id matches")
-    parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
     parser.add_argument(
         "--predict-only", action="store_true", help="renew the predictions of all committed results; needs no Flink"
@@ -80,14 +67,6 @@ def _parser() -> argparse.ArgumentParser:
         "--evidence", action="store_true", help="make the table of evidence anew of the committed results, and no more"
     )
     return parser
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
-    return text
 
 
 def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
@@ -111,10 +90,13 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     keep = path.exists() and bool(options.only or options.connectors)
     if not pairs:
         return [path], []
-    writer = results.Writer(path, RELEASES[options.flink], today, keep, RELEASES.get(options.flink_old, ""))
+    writer = results.Writer(
+        path, results.Run(RELEASES[options.flink], today, RELEASES.get(options.flink_old, "")), keep
+    )
     run = CACHE / f"run-{name}-{lines}"
     shutil.rmtree(run, ignore_errors=True)
-    failures = (_upgraded if options.flink_old else _measured)(options, run, pairs, writer)
+    measure = _upgraded if options.flink_old else _measured
+    failures = measure(options, run, pairs, lambda measured: writer.add(results.entry_of(measured)))
     return [path] if path.exists() else [], failures
 
 
@@ -127,22 +109,26 @@ def _set(options: argparse.Namespace) -> tuple[str, Path]:
     return ("connectors" if options.connectors else "flink"), FOLDER
 
 
-def _upgraded(options: argparse.Namespace, folder: Path, pairs: list[Pair], writer: results.Writer) -> list[str]:
+def _upgraded(
+    options: argparse.Namespace, folder: Path, pairs: list[Pair], add: Callable[[Measured], None]
+) -> list[str]:
     """Take every savepoint on the old line, then restore each on the new one: two clusters are never up at once."""
-    late = _deadline(options)
-    with _bench(options.flink_old, folder / "old") as bench:
-        taken, failures = bench.take(pairs, options.threads, _say)
+    late = deadline(options.minutes)
+    with bench_of(options.flink_old, folder / "old") as bench:
+        taken, failures = bench.take(pairs, options.threads, say)
     left = [pair for pair in pairs if pair.id in taken]
-    with _bench(options.flink, folder / "new") as bench:
+    with bench_of(options.flink, folder / "new") as bench:
         restored = bench.measure(
-            left, options.threads, _say, late, writer.add, lambda pair: bench.restore(pair, taken[pair.id])
+            left, options.threads, say, late, add, lambda pair: bench.restore(pair, taken[pair.id])
         )
     return [*failures, *restored]
 
 
-def _measured(options: argparse.Namespace, folder: Path, pairs: list[Pair], writer: results.Writer) -> list[str]:
+def _measured(
+    options: argparse.Namespace, folder: Path, pairs: list[Pair], add: Callable[[Measured], None]
+) -> list[str]:
     """Measure, and write each result as it comes; what is wrong with pairs that could not be run."""
-    late = _deadline(options)
+    late = deadline(options.minutes)
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
@@ -154,32 +140,8 @@ def _measured(options: argparse.Namespace, folder: Path, pairs: list[Pair], writ
             from measure.services import services
 
             beside, jars = stack.enter_context(services(folder / "services")), connector_jars()
-        bench = stack.enter_context(_bench(options.flink, folder, jars, pyflink, beside))
-        return bench.measure(pairs, options.threads, _say, late, writer.add)
-
-
-@contextmanager
-def _bench(
-    line: str,
-    folder: Path,
-    jars: tuple[Path, ...] = (),
-    pyflink: PyFlink | None = None,
-    beside: Services | None = None,
-) -> Iterator[Bench]:
-    """A Flink of that line, for as long as the block lasts."""
-    flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print)
-    with flink, closing(Bench(flink, folder / "data", pyflink, beside)) as bench:
-        yield bench
-
-
-def _deadline(options: argparse.Namespace) -> Callable[[], bool]:
-    """Whether no pair is to be begun any more."""
-    last = time.monotonic() + options.minutes * 60
-    return (lambda: time.monotonic() > last) if options.minutes else (lambda: False)
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
+        bench = stack.enter_context(bench_of(options.flink, folder, jars, pyflink, beside))
+        return bench.measure(pairs, options.threads, say, late, add, bench.run)
 
 
 if __name__ == "__main__":

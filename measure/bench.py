@@ -9,10 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
@@ -40,6 +40,7 @@ from measure.progress import (
     Ended,
     Feed,
     MeasureError,
+    ReadRows,
     arrival,
     checkpoint,
     ends_by_itself,
@@ -85,6 +86,16 @@ _TIME_ATTRIBUTE = re.compile(r" \*(ROWTIME|PROCTIME)\*$")
 _Made = TypeVar("_Made")
 
 
+class HasOutcome(Protocol):
+    """How a pair ended, in a word."""
+
+    @property
+    def outcome(self) -> str: ...
+
+
+_Ended = TypeVar("_Ended", bound=HasOutcome)
+
+
 @dataclass(frozen=True)
 class Savepoint:
     """What an old side left: its savepoint, the folder its tables read from, what it had printed and written.
@@ -97,6 +108,20 @@ class Savepoint:
     printed: tuple[str, ...]
     written: tuple[str, ...]
     old: Side
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a restore ended: ``outcome`` where Flink did not go on, else the rows; what was read and was there to read.
+
+    ``read`` and ``due`` are numbers of rows by table, of those that came after the savepoint.
+    """
+
+    outcome: str | None = None
+    exception: str | None = None
+    rows: tuple[str, ...] | None = None
+    read: Mapping[str, int] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,17 +172,17 @@ class Bench:
         pairs: Iterable[Pair],
         threads: int,
         log: Callable[[str], None],
-        until: Callable[[], bool] = lambda: False,
-        done: Callable[[Measured], None] = lambda measured: None,
-        run: Callable[[Pair], Measured] | None = None,
+        until: Callable[[], bool],
+        done: Callable[[_Ended], None],
+        run: Callable[[Pair], _Ended],
     ) -> list[str]:
         """Run all pairs, ``threads`` at a time: what is wrong with those that could not be run.
 
         No pair is begun once ``until`` holds; ``done`` is told of each that was run, as ``run`` does it.
         """
 
-        def one(pair: Pair) -> Measured:
-            measured = (run or self.run)(pair)
+        def one(pair: Pair) -> _Ended:
+            measured = run(pair)
             log(f"{pair.id}: {measured.outcome}")
             with self._lock:
                 done(measured)
@@ -169,7 +194,7 @@ class Bench:
         self, pairs: Iterable[Pair], threads: int, log: Callable[[str], None]
     ) -> tuple[dict[str, Savepoint], list[str]]:
         """The savepoints of the old sides, by id of the pair, and what is wrong with those that left none."""
-        found = self._each(self._taken, pairs, threads, log)
+        found = self._each(self.taken, pairs, threads, log)
         return {name: each for name, each in found.items() if isinstance(each, Savepoint)}, _failures(found)
 
     def _each(
@@ -196,7 +221,7 @@ class Bench:
 
     def run(self, pair: Pair) -> Measured:
         """Run one pair. Raises MeasureError or another DeployError where it cannot be run."""
-        return self._restored(pair, self._taken)
+        return self._restored(pair, self.taken)
 
     def restore(self, pair: Pair, savepoint: Savepoint) -> Measured:
         """Restore what another line of Flink left, which planned the old side: that this one does not is a result.
@@ -210,7 +235,8 @@ class Bench:
                 raise
             return Measured(pair, savepoint.old.script, pair.new.script, outcomes.NOT_PLANNED, _lasting(error))
 
-    def _taken(self, pair: Pair) -> Savepoint:
+    def taken(self, pair: Pair) -> Savepoint:
+        """The savepoint of the old side, shared with other pairs where that does no harm."""
         old = self.complete(pair.old)
         # What one restore brings or writes must not stand there before the next: then the savepoint is not shared.
         alone = pair.id if _fillers(pair.new) or _leaves_rows(old) or _leaves_rows(pair.new) else ""
@@ -219,17 +245,18 @@ class Bench:
     def _restored(self, pair: Pair, taken: Callable[[Pair], Savepoint]) -> Measured:
         new = self.complete(pair.new)
         reference = self.complete(pair.reference) if pair.reference else new
-        before, expected = self._once(("from scratch", reference), lambda: self._from_scratch(reference))
+        before, expected = self.from_scratch(reference)
         if pair.elsewhere:
             before, expected = (), (*before, *expected)
         savepoint = taken(pair)
-        outcome, exception, restored = self._restore(new, savepoint)
+        restored = self.attempt(new, savepoint)
+        outcome = restored.outcome
         if outcome is None:
             printed = () if pair.elsewhere else savepoint.printed
-            outcome = outcomes.judge(restored or (), expected, printed, before)
+            outcome = outcomes.judge(restored.rows or (), expected, printed, before)
         if outcome == outcomes.RIGHT and pair.caveat:
             outcome = outcomes.ON_THIS_DATA
-        return Measured(pair, savepoint.old.script, new.script, outcome, exception, restored, expected)
+        return Measured(pair, savepoint.old.script, new.script, outcome, restored.exception, restored.rows, expected)
 
     def complete(self, side: Side) -> Side:
         """The side with a print sink of its own schema where it ends in a bare query."""
@@ -282,6 +309,9 @@ class Bench:
 
     def template(self, new: Side) -> str:
         """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
+        return self._once(("template", new), lambda: self._template(new))
+
+    def _template(self, new: Side) -> str:
         run = next(self._numbers)
         folder = self._made_folder(new, run)
         for feed in _feeds(new):
@@ -292,17 +322,29 @@ class Bench:
 
     def restored(self, new: Side, savepoint: Savepoint) -> tuple[str, ...]:
         """What the side prints for the rows after, from a savepoint. Raises MeasureError where it is refused."""
-        outcome, exception, rows = self._restore(new, savepoint)
-        if outcome is not None:
-            raise MeasureError(f"{outcome}: {exception}")
-        return rows or ()
+        restored = self.attempt(new, savepoint)
+        if restored.outcome is not None:
+            raise MeasureError(f"{restored.outcome}: {restored.exception}")
+        return restored.rows or ()
 
-    def from_scratch(self, new: Side) -> tuple[str, ...]:
-        """What the side prints for the rows after, where it has read those before itself."""
-        return self._from_scratch(new)[1]
+    def from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the side prints for the rows before, and what for those after; all is after where it ends by itself."""
+        return self._once(("from scratch", new), lambda: self._from_scratch(new))
+
+    def after_alone(self, new: Side) -> tuple[str, ...]:
+        """What the side prints where it has never seen the rows before."""
+
+        def made() -> tuple[str, ...]:
+            with self._first_rows(new, "after") as (folder, run, *_):
+                return self._rows(run, folder)
+
+        return self._once(("after", new), made)
 
     def compiled(self, side: Side) -> str:
         """The plan that Flink compiles of the side's last statement, or statement set."""
+        return self._once(("plan", side), lambda: self._compiled(side))
+
+    def _compiled(self, side: Side) -> str:
         *setup, job = parse_script(side.script, "<pair>").statements
         file = self._folder / f"plan-{next(self._numbers)}.json"
 
@@ -316,13 +358,12 @@ class Bench:
         return file.read_text("utf-8").replace(self._folder.as_uri(), "file:///data")
 
     def _from_scratch(self, new: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What it prints for the rows before, and what after; all of it is after where the job ends by itself."""
         if ends_by_itself(new.script):
             return (), self._to_its_end(new)
         with self._first_rows(new) as (folder, run, job_id, read):
             before = self._rows(run, folder)
             self._arrive(_feeds(new), folder, "after")
-            self._wait_read(new, folder, job_id, "after", read)
+            self._wait_read(new, folder, job_id, "after", read.rows)
             return before, _without(self._rows(run, folder), before)
 
     def _to_its_end(self, side: Side) -> tuple[str, ...]:
@@ -346,7 +387,7 @@ class Bench:
 
     def _wait_read(
         self, side: Side, folder: Path, job_id: str, phase: str, read: Mapping[str, int], fresh: Collection[Feed] = ()
-    ) -> Mapping[str, int]:
+    ) -> ReadRows:
         due = arrival(side.script, phase, fresh).beyond(read)
         found = wait_read(self._jobs, job_id, due, self._filling(side, folder, phase))
         if self._services is not None:
@@ -355,20 +396,20 @@ class Bench:
         return found
 
     @contextmanager
-    def _first_rows(self, side: Side) -> Iterator[tuple[Path, int, str, Mapping[str, int]]]:
-        """The side started from nothing, the rows before read: folder, run number, job, rows read of each table."""
+    def _first_rows(self, side: Side, phase: str = "before") -> Iterator[tuple[Path, int, str, ReadRows]]:
+        """The side started from nothing, the rows of a phase read: folder, run number, job, rows read of each table."""
         run = next(self._numbers)
         folder = self._made_folder(side, run)
-        self._arrive(_feeds(side), folder, "before")
+        self._arrive(_feeds(side), folder, phase)
         try:
             with self._job(side, folder, run, Start()) as job_id:
                 wait_running(self._jobs, job_id)
-                yield folder, run, job_id, self._wait_read(side, folder, job_id, "before", {})
+                yield folder, run, job_id, self._wait_read(side, folder, job_id, phase, {})
         except Ended as ended:
             raise MeasureError(f"{_FAILS} {ended}") from None
 
-    def _restore(self, new: Side, old: Savepoint) -> tuple[str | None, str | None, tuple[str, ...] | None]:
-        """Outcome (None: to be told from the rows), the exception, the rows."""
+    def attempt(self, new: Side, old: Savepoint) -> Restored:
+        """The side started from a savepoint, beside the rows after."""
         run = next(self._numbers)
         # Of tables that the old SQL did not declare.
         fresh = _feeds(new) - _feeds(old.old) - self._fed[old.folder]
@@ -376,19 +417,21 @@ class Bench:
             self._arrive(fresh, old.folder, phase)
         try:
             with self._job(new, old.folder, run, Start(Snapshot(old.path))) as job_id:
+                read = ReadRows()
                 if _feeds(new):
                     wait_running(self._jobs, job_id)
-                    self._wait_read(new, old.folder, job_id, "after", {}, fresh)
+                    read = self._wait_read(new, old.folder, job_id, "after", {}, fresh)
                 else:
                     wait_ended(self._jobs, job_id)
-                return None, None, _without(self._rows(run, old.folder), old.written)
+                rows = _without(self._rows(run, old.folder), old.written)
+                return Restored(rows=rows, read=read.rows, due=read.due)
         except StateRefused as error:
             if error.fault is not StateFault.MISFIT:
                 raise
-            return outcomes.REFUSED_AT_SUBMIT, _lasting(error), None
+            return Restored(outcomes.REFUSED_AT_SUBMIT, _lasting(error))
         except Ended as ended:
             at_restore = not ended.ran or "StateMigrationException" in str(ended)
-            return outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended), None
+            return Restored(outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended))
 
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:
@@ -489,6 +532,11 @@ def _feeds(side: Side) -> set[Feed]:
 def _leaves_rows(side: Side) -> bool:
     """Whether it writes where a restore of the same savepoint writes too."""
     return _OUT in side.script or bool(side.database) or writes_topics(side.script)
+
+
+def has_fillers(side: Side) -> bool:
+    """Whether it reads rows that come until every subtask has some."""
+    return bool(_fillers(side))
 
 
 def _fillers(side: Side) -> dict[str, Feed]:

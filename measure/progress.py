@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 
 DATA = Path(__file__).parent / "data"
-SECONDS = 60.0
-EVERY = 0.1
+SECONDS = 120.0
+EVERY = 0.3
 # Kafka's connector names its scans itself.
 _SOURCE_ROWS = re.compile(
     r"Source__(?:KafkaSource-default_catalog_default_database_)?(?P<table>\w+?)(?:\[\d+\])?\.numRecordsIn"
@@ -32,6 +32,7 @@ _ENDS_BY_ITSELF = re.compile(r"'connector' = 'datagen'|'scan\.bounded\.mode'")
 _DELAY = re.compile(r"WATERMARK FOR (\w+) AS \1 - INTERVAL '(?P<seconds>\d+)' SECOND")
 HELD_BACK = "-- the watermark is held back"
 """Stands in a script with an operator, such as an interval join, that hands on older watermarks than it gets."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d ")
 _NO_WATERMARK = -(2**63)
 
 
@@ -86,6 +87,14 @@ class Arrival:
 
 
 @dataclass(frozen=True)
+class ReadRows:
+    """How many rows of each table were read, and how many there were to read, fillers included."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Progress:
     """Rows read of each table that the job reads, and the least watermark (epoch ms) of its sinks."""
 
@@ -127,21 +136,22 @@ def ends_by_itself(script: str) -> bool:
 
 
 def arrival(script: str, phase: str, fresh: Collection[Feed] = ()) -> Arrival:
-    """What reading ``before`` or ``after`` amounts to; the last column of every row is its event time, UTC.
+    """What reading ``before`` or ``after`` amounts to; the last column of a row may be its event time, UTC.
 
     Of ``fresh`` rows all are still to be read.
     """
     rows: dict[str, int] = {}
     ends: dict[str, int] = {}
+    waited_for = "WATERMARK FOR" in script and HELD_BACK not in script
     delays = {match["table"]: int(delay["seconds"])
               for match in _PLACE.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
     for table, feeds in tables_read(script).items():
         rows[table] = sum(len(feed.lines(each)) for feed in feeds for each in (phase, *_before(phase, feed, fresh)))
         latest = min(max(line.rpartition(",")[2] for line in feed.lines(phase)) for feed in feeds)
         # A watermark of the time itself stands one millisecond before the latest row.
-        ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1
-    waited_for = "WATERMARK FOR" in script and HELD_BACK not in script
-    return Arrival(rows, ends if waited_for else {})
+        if waited_for and _TIME.match(latest):
+            ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1
+    return Arrival(rows, ends)
 
 
 def _before(phase: str, feed: Feed, fresh: Collection[Feed]) -> tuple[str, ...]:
@@ -165,9 +175,7 @@ def wait_running(jobs: JobManager, job_id: str) -> None:
     _until(look, lambda status: not status.tasks_running, f"job {job_id} does not come up")
 
 
-def wait_read(
-    jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Mapping[str, int]] = dict
-) -> Mapping[str, int]:
+def wait_read(jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Mapping[str, int]] = dict) -> ReadRows:
     """Until all that is due was read and has passed the sinks; the rows read of each table.
 
     ``fill`` is called, as often as it takes, when all was read and the watermark still waits for a subtask that was
@@ -193,7 +201,7 @@ def wait_read(
             look, lambda now: wanted.is_unread(now) or wanted.is_late(now), f"job {job_id} has not read {due}"
         )
         if seen.rows == read:
-            return read
+            return ReadRows(read, wanted.rows)
         read = seen.rows
         checkpoint(jobs, job_id)
 

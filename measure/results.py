@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,26 +32,36 @@ Entry = Mapping[str, Any]
 """One pair of a results file."""
 
 
-def document(measured: Iterable[Measured], version: str, date: str, old: str = "") -> dict[str, Any]:
-    """The results file of one run on Flink ``version``, made on ``date`` (ISO), without predictions.
+@dataclass(frozen=True)
+class Run:
+    """One run on Flink ``version``, on ``date`` (ISO): what its results file says of it.
 
     ``old`` is the version that took the savepoints, where that is another one.
     """
-    taken = {"flink_old": old} if old else {}
-    pairs = [{**_entry(each), **taken, "date": date} for each in measured]
-    return {"flink": version, "date": date, "how": HOW, "outcomes": rows.OUTCOMES, "tables": {}, "pairs": pairs}
+
+    version: str
+    date: str
+    old: str = ""
+    how: str = HOW
+    outcomes: Mapping[str, str] = field(default_factory=lambda: rows.OUTCOMES)
+
+    def document(self, entries: Iterable[Entry]) -> dict[str, Any]:
+        """The results file, without predictions."""
+        taken = {"flink_old": self.old} if self.old else {}
+        pairs = [{**each, **taken, "date": self.date} for each in entries]
+        head = {"flink": self.version, "date": self.date, "how": self.how, "outcomes": self.outcomes}
+        return {**head, "tables": {}, "pairs": pairs}
 
 
 class Writer:
     """Adds results to a file as they come, so that a run that ends early has lost nothing."""
 
-    def __init__(self, path: Path, version: str, date: str, keep: bool, old: str = "") -> None:
+    def __init__(self, path: Path, run: Run, keep: bool) -> None:
         """``keep``: results of other pairs that the file holds stay."""
-        self._path, self._version, self._date, self._old = path, version, date, old
-        self._keep = keep
+        self._path, self._run, self._keep = path, run, keep
 
-    def add(self, measured: Measured) -> None:
-        data = document([measured], self._version, self._date, self._old)
+    def add(self, entry: Entry) -> None:
+        data = self._run.document([entry])
         write(merge(read(self._path), data) if self._keep else data, self._path)
         self._keep = True
 
@@ -58,19 +69,19 @@ class Writer:
 def holds(path: Path, pair: Pair) -> bool:
     """Whether a file has a result of a pair as it is written now."""
     entries = read(path)["pairs"] if path.exists() else []
-    wanted = {"id": pair.id, **_sides(pair.old.script, pair.new.script), **_settings(pair)}
+    wanted = {"id": pair.id, **texts(pair.old.script, pair.new.script), **settings(pair)}
     return any(all(entry[key] == value for key, value in wanted.items()) for entry in entries)
 
 
-def _sides(old: str, new: str) -> dict[str, str]:
+def texts(old: str, new: str) -> dict[str, str]:
     return {"old": old.strip().removesuffix(";"), "new": new.strip().removesuffix(";")}
 
 
-def _settings(pair: Pair) -> dict[str, dict[str, str]]:
+def settings(pair: Pair) -> dict[str, dict[str, str]]:
     return {"settings_old": dict(pair.old.settings), "settings_new": dict(pair.new.settings)}
 
 
-def _entry(measured: Measured) -> dict[str, Any]:
+def entry_of(measured: Measured) -> dict[str, Any]:
     pair = measured.pair
     return {
         "id": pair.id,
@@ -78,10 +89,10 @@ def _entry(measured: Measured) -> dict[str, Any]:
         "description": pair.about,
         "outcome": measured.outcome,
         "statements_are_dml": True,
-        **_sides(measured.old, measured.new),
+        **texts(measured.old, measured.new),
         "language_old": pair.old.language,
         "language_new": pair.new.language,
-        **_settings(pair),
+        **settings(pair),
         "exception": measured.exception,
         "restored_rows": None if measured.restored_rows is None else list(measured.restored_rows),
         "expected_rows": list(measured.expected_rows),
@@ -113,8 +124,7 @@ def sides(entry: Entry, version: str) -> tuple[Side, Side]:
 def _side(entry: Entry, name: str, version: str) -> Side:
     language = entry.get(f"language_{name}", "sql")
     text, file = (entry[name] + ";\n", f"{name}.sql") if language == "sql" else (entry[name], f"{name}.py")
-    settings = entry[f"settings_{name}"]
-    return Side(text, settings, engine="flink", engine_version=version, source=file, language=language)
+    return Side(text, entry[f"settings_{name}"], engine="flink", engine_version=version, source=file, language=language)
 
 
 def stated_consequence(report: Report) -> Consequence | None:

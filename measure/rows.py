@@ -43,16 +43,16 @@ def net(rows: Iterable[str]) -> dict[str, int]:
     """How often each row stands in the end: +I and +U count up, -U and -D down; what cancels out is left out."""
     counts: Counter[str] = Counter()
     for row in rows:
-        sink, kind, values = _parts(row)
+        sink, kind, values = parts(row)
         counts[f"{sink} {values}"] += 1 if kind.startswith("+") else -1
     return {row: count for row, count in counts.items() if count}
 
 
 def _upserts(rows: Iterable[str]) -> Counter[tuple[str, str]]:
-    return Counter((sink, values) for sink, kind, values in map(_parts, rows) if kind.startswith("+"))
+    return Counter((sink, values) for sink, kind, values in map(parts, rows) if kind.startswith("+"))
 
 
-def _parts(row: str) -> tuple[str, str, str]:
+def parts(row: str) -> tuple[str, str, str]:
     """``sink``, ``+I`` and ``[…]``."""
     sink, _, change = row.partition(" ")
     return sink, change[:2], change[2:]

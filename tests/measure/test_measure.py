@@ -251,7 +251,8 @@ def test_a_pair_run_again_replaces_itself_only() -> None:
 def test_results_name_the_line_that_took_the_savepoints(tmp_path: Path) -> None:
     (pair,) = parse_pairs(GOOD, "cumulate.sql")
     path = tmp_path / "upgrade-1.20-to-2.3-2026-01-01.json"
-    results.Writer(path, "2.3.0", "2026-01-01", False, "1.20.3").add(Measured(pair, "SELECT 1", "SELECT 2", rows.WRONG))
+    run = results.Run("2.3.0", "2026-01-01", "1.20.3")
+    results.Writer(path, run, False).add(results.entry_of(Measured(pair, "SELECT 1", "SELECT 2", rows.WRONG)))
     (restore,) = load(str(path))
     assert (restore.old_version, restore.version) == ("1.20.3", "2.3.0")
     said = results.judged(results.read(path)["pairs"][0], "2.3.0")

@@ -1,0 +1,231 @@
+"""What a job restored from a rewritten savepoint printed, beside what the new SQL prints from scratch.
+
+Which columns go on is told by the scripts alone: a column of the new query that the old one had too, resolved to
+columns of sources, goes on. So what a migration claims is not asked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, walk
+from airflow_flinkcompat.plan.operators import Output, sources
+from airflow_flinkcompat.plan.origins import OperatorColumn
+from measure.rows import net, parts
+
+_NOTHING = frozenset({"null", "NULL", "", "None", "0"})
+"""How a metric is shown that has seen no row."""
+_FILLER = "f"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What becomes of the columns that one sink takes.
+
+    Attributes:
+        kept: Places of those that go on, in the old rows and in the new ones.
+        keys: Of these, places in the new rows of those that are no metrics.
+        metrics: Places of the metrics that begin now.
+        values: Places of columns that stored rows have not.
+    """
+
+    kept: tuple[tuple[int, int], ...]
+    keys: tuple[int, ...]
+    metrics: tuple[int, ...]
+    values: tuple[int, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the new rows go on."""
+        return not (self.metrics or self.values)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What each run printed: before the savepoint and after it.
+
+    Attributes:
+        printed: The old SQL, before.
+        restored: The new SQL from the rewritten savepoint, after.
+        before: The new SQL from scratch, before.
+        expected: The same, after.
+        alone: The new SQL that has seen the rows after alone.
+    """
+
+    printed: Sequence[str]
+    restored: Sequence[str]
+    before: Sequence[str]
+    expected: Sequence[str]
+    alone: Sequence[str]
+
+    def of(self, sink: str) -> Runs:
+        """Those of one sink."""
+        return self._only(lambda row: parts(row)[0] == sink)
+
+    def without_fillers(self) -> Runs:
+        """Those of other keys than that of fillers, of which as many come as it takes for each subtask to have one."""
+        return self._only(lambda row: _FILLER not in _read(row)[1])
+
+    def _only(self, wanted: Callable[[str], bool]) -> Runs:
+        return Runs(*([row for row in rows if wanted(row)] for rows in vars(self).values()))
+
+
+def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
+    """What becomes of the columns of each sink of the new script; None: the old one has not this sink.
+
+    Several queries into one sink are told only where all of them keep the same columns.
+    """
+    before, after = (list(outputs.values()) for outputs in Change(old, new)._outputs)
+    found: dict[str, Columns | None] = {}
+    for output in after:
+        alike = [each for each in before if each.sink == output.sink]
+        told = {_columns(each, output) for each in alike}
+        found[_place(new, output.sink)] = max(told, key=lambda columns: len(columns.kept)) if told else None
+    return found
+
+
+def begins_with(old: Side, new: Side, place: str) -> bool:
+    """Whether a sink that is new takes rows of a source that is read already, and so those after the switch alone."""
+    change = Change(old, new)
+    before, after = change._outputs
+    known = {source.table for output in before.values() for source in sources(output)}
+    wanted = {s.table for output in after.values() if _place(new, output.sink) == place for s in sources(output)}
+    return bool(wanted & known)
+
+
+def _place(side: Side, sink: str) -> str:
+    """What rows of a sink are called: by its table, its topic or its folder."""
+    table = next((each for each in side.program.tables if each.name == sink), None)
+    if table is None:
+        return sink
+    named = table.option("topic") or table.option("table-name")
+    folder = table.option("path", "") if table.option("connector") == "filesystem" else ""
+    return named or (folder or sink).rstrip("/").rpartition("/")[2]
+
+
+def _columns(old: Output, new: Output) -> Columns:
+    kept = tuple(
+        (old.columns.index(column), place) for place, column in enumerate(new.columns) if column in old.columns
+    )
+    places = {place for _, place in kept}
+    metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
+    begun = set(range(len(new.columns))) - places
+    return Columns(
+        kept, tuple(sorted(places - metrics)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
+    )
+
+
+def _is_metric(column: Expression) -> bool:
+    return any(isinstance(part, OperatorColumn) and isinstance(part.output, AggregateCall) for part in walk(column))
+
+
+def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:
+    """What is wrong with the rows of one sink, "" where nothing is.
+
+    Args:
+        runs: What was printed into it.
+        columns: What becomes of its columns; None: the old SQL had no such sink.
+        later_rows_alone: Of such a new sink, whether it takes the rows after the switch alone.
+
+    Returns:
+        A clause.
+    """
+    if columns is None:
+        wanted = [*runs.alone] if later_rows_alone else [*runs.before, *runs.expected]
+        return "" if net(runs.restored) == net(wanted) else "a new sink holds other rows"
+    old, new = zip(*columns.kept, strict=True) if columns.kept else ((), ())
+    restored, expected = (_shown(rows, new) for rows in (runs.restored, runs.expected))
+    if restored != expected:
+        # Where one of both fires early only all rows together tell what the sink holds in the end.
+        held = _shown(runs.printed, old) + restored, _shown(runs.before, new) + expected
+        if _left(held[0]) != _left(held[1]):
+            return "what goes on differs from a run over all rows"
+    return _metrics_fault(runs, columns) or _values_fault(runs, columns, new)
+
+
+def matters(runs: Runs, columns: Columns | None) -> bool:
+    """Whether what goes on is told from a start without state: else the rows prove nothing of it."""
+    if columns is None:
+        return False
+    places = [new for _, new in columns.kept]
+    return _shown(runs.expected, places) != _shown(runs.alone, places)
+
+
+def keys(runs: Runs, columns: Columns | None) -> int:
+    """How many keys, or rows, came out of the restored job."""
+    places = range(99) if columns is None else columns.keys
+    return len({tuple(_taken(values, places)) for _, values in map(_read, runs.restored)})
+
+
+def _metrics_fault(runs: Runs, columns: Columns) -> str:
+    """Metrics that begin now equal those of a run over the rows after the switch; nothing where a key has none."""
+    restored, alone = (_last(rows, columns) for rows in (runs.restored, runs.alone))
+    for key, found in restored.items():
+        right = found == alone[key] if key in alone else _NOTHING.issuperset(found)
+        if not right:
+            return f"metrics of {', '.join(key)} begin as {found}, and not as {alone.get(key, 'nothing')}"
+    return ""
+
+
+def _last(rows: Iterable[str], columns: Columns) -> dict[tuple[str, ...], list[str]]:
+    """The last value of the metrics that begin now, by key."""
+    found = {}
+    for kind, values in map(_read, rows):
+        if kind.startswith("+") and columns.metrics:
+            found[tuple(_taken(values, columns.keys))] = _taken(values, columns.metrics)
+    return found
+
+
+def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
+    """A column that stored rows have not is right in each row, or NULL in one that was stored before the switch."""
+    if not columns.values:
+        return ""
+    right, later = (
+        {(tuple(_taken(values, kept)), tuple(_taken(values, columns.values))) for _, values in map(_read, rows)}
+        for rows in ((*runs.before, *runs.expected), runs.alone)
+    )
+    known = {key for key, _ in later}
+    for kind, values in map(_read, runs.restored):
+        key, found = tuple(_taken(values, kept)), tuple(_taken(values, columns.values))
+        stored_before = key not in known and _NOTHING.issuperset(found)
+        if kind.startswith("+") and (key, found) not in right and not stored_before:
+            return f"columns that come to {', '.join(key)} are {', '.join(found)}"
+    return ""
+
+
+def _shown(rows: Iterable[str], places: Sequence[int]) -> Counter[tuple[str, ...]]:
+    """How often these columns stand in the end; what cancels out is left out."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for kind, values in map(_read, rows):
+        found[tuple(_taken(values, places))] += 1 if kind.startswith("+") else -1
+    return Counter({row: count for row, count in found.items() if count})
+
+
+def _left(counts: Mapping[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
+    return {row: count for row, count in counts.items() if count}
+
+
+def _taken(values: Sequence[str], places: Iterable[int]) -> list[str]:
+    return [values[place] for place in places if place < len(values)]
+
+
+def _read(row: str) -> tuple[str, list[str]]:
+    """The kind of a change and its values."""
+    _, kind, values = parts(row)
+    return kind, list(_values(values[1:-1]))
+
+
+def _values(text: str) -> Iterator[str]:
+    """The values of a printed row, a line of CSV, a record of JSON or a row of a table."""
+    if record := re.search(r"(?:.*: )?(\{.*\})", text):
+        yield from map(str, json.loads(record[1]).values())
+    elif ", " in text:
+        yield from text.split(", ")
+    else:
+        yield from text.removeprefix("(").removesuffix(")").split(",")

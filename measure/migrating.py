@@ -1,0 +1,262 @@
+"""Migrate the state of changes on a real Flink, and compare what the new job makes of it with runs from scratch.
+
+Each change: the old SQL runs over ``before.csv`` and is stopped with a canonical savepoint; the savepoint is rewritten
+for the new SQL as the plans that Flink compiles of both tell, read back, and the new SQL starts from it beside
+``after.csv``. Columns that the old SQL had too must equal those of the new SQL over all rows, others those of the new
+SQL over the rows after alone.
+
+Exit status: 0 all rows are right, 1 some are not or no savepoint was written, 2 a change could not be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from airflow_flinkcompat.compat import Side as Script
+from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from airflow_flinkcompat.state.model import StateKind
+from measure import results
+from measure.bench import Bench, Restored, Savepoint, has_fillers
+from measure.flinks import CACHE, RELEASES
+from measure.migrated_rows import Runs, begins_with, columns_of, fault, keys, matters
+from measure.migration_pairs import Migrated, load
+from measure.pairs import Pair, Side
+from measure.progress import MeasureError
+from measure.running import add_arguments, bench_of, deadline, say
+from tests.measured import AS_RUN
+from tests.sections import FixtureError
+
+RIGHT = "kept_right"
+WRONG = "kept_WRONG"
+NOT_READ_EXACTLY = "rows_read_WRONG"
+REFUSED = "savepoint_refused"
+NOT_WRITTEN = "not_written"
+NOT_MIGRATABLE = "not_migratable"
+OUTCOMES = {
+    RIGHT: "what was kept equals the new SQL over all rows, what begins now equals it over the rows after the switch",
+    WRONG: "RUNNING, rows of the one or the other are wrong",
+    NOT_READ_EXACTLY: "RUNNING, rows were lost or read twice by a source that goes on",
+    REFUSED: "Flink did not go on from the rewritten savepoint",
+    NOT_WRITTEN: "the migration was promised, and then no savepoint was written or it did not pass reading back",
+    NOT_MIGRATABLE: "the compiled plans say that nothing can be kept: nothing was run",
+}
+HOW = (
+    "As measure-flink; the savepoint is rewritten by what the plans tell that this Flink compiles of both sides, with "
+    "a template that it took of the new side. kept: what was promised; alone: what Flink made of the savepoint as it "
+    "was; restored_rows: what the new SQL printed from the rewritten savepoint, expected_rows: from scratch over all "
+    "rows, both of the rows after the savepoint; alone_rows: from scratch over the rows after alone. keys: how many "
+    "came out; told: whether rows of a start without state would have differed."
+)
+NAMES = ("migrations/flink", f"migrations/{results.UPGRADE}")
+"""What the results on one line of Flink are called, and those from one line to another."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the migration of one change ended."""
+
+    pair: Pair
+    alone: str
+    outcome: str
+    kept: Kept
+    states: Mapping[str, Keep]
+    fault: str = ""
+    runs: Runs = field(default_factory=lambda: Runs((), (), (), (), ()))
+    entries: int = 0
+    keys: int = 0
+    told: bool = False
+
+    def entry(self) -> dict[str, Any]:
+        """It as an entry of a results file."""
+        return {
+            "id": self.pair.id,
+            "area": self.pair.area,
+            "description": self.pair.about,
+            "kept": self.kept.value,
+            "states": {name: keep.value for name, keep in self.states.items()},
+            "alone": self.alone,
+            "outcome": self.outcome,
+            "fault": self.fault or None,
+            "entries": self.entries,
+            "keys": self.keys,
+            "told": self.told,
+            **results.texts(self.pair.old.script, self.pair.new.script),
+            **results.settings(self.pair),
+            "restored_rows": list(self.runs.restored),
+            "expected_rows": list(self.runs.expected),
+            "alone_rows": list(self.runs.alone),
+        }
+
+
+def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint]) -> Ending:
+    """Migrate the state of one change. Raises MeasureError or another DeployError where it cannot be run."""
+    pair = change.pair
+    old, new = bench.complete(pair.old), bench.complete(pair.new)
+    made, scripts = _migration(bench, old, new)
+    states = {name: line.keep for line, name in zip(made.operators, _names(made), strict=True)}
+    alone = change.alone
+    ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
+    if made.kept is Kept.NONE:
+        why = [line.reason for line in made.operators if line.keep is Keep.IMPOSSIBLE]
+        return replace(ending, fault="; ".join(why))
+    if not alone:
+        ending = replace(ending, alone=bench.restore(pair, taken(pair)).outcome)
+    savepoint = taken(replace(pair, id=f"{pair.id} migrated"))
+    target = str(savepoint.folder / f"migrated-{uuid4().hex}")
+    try:
+        now = int(time.time() * 1000)
+        written = migrate_savepoint(savepoint.path, bench.template(new), target, made, now)
+    except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
+        return replace(ending, outcome=NOT_WRITTEN, fault=f"{type(error).__name__}: {error}")
+    entries = sum(count for each in written for count in each.entries.values())
+    restored = bench.attempt(new, replace(savepoint, path=f"file:{target}"))
+    if restored.outcome is not None:
+        return replace(ending, outcome=REFUSED, fault=f"{restored.outcome}: {restored.exception}", entries=entries)
+    reference = bench.complete(pair.reference) if pair.reference else new
+    before, expected = bench.from_scratch(reference)
+    runs = Runs(savepoint.printed, restored.rows or (), before, expected, bench.after_alone(reference))
+    if has_fillers(pair.new):
+        runs = runs.without_fillers()
+    return _judged(replace(ending, entries=entries, runs=runs), scripts, restored, made)
+
+
+def _migration(bench: Bench, old: Side, new: Side) -> tuple[Migration, tuple[Script, Script]]:
+    def script(side: Side, name: str) -> Script:
+        return Script(side.script, {**AS_RUN, **dict(side.settings)}, engine="flink", source=name)
+
+    scripts = script(old, "old.sql"), script(new, "new.sql")
+    try:
+        plans = (read_plan(bench.compiled(old)),), (read_plan(bench.compiled(new)),)
+        (made,) = migrations(*scripts, plans)
+    except InputError as error:
+        raise MeasureError(str(error)) from None
+    return made, scripts
+
+
+def _names(made: Migration) -> list[str]:
+    """The operators, told apart where several have one name."""
+    seen: Counter[str] = Counter()
+    found = []
+    for each in MigrationReport.of(made).operators:
+        seen[each.operator] += 1
+        found.append(each.operator + (f" ({seen[each.operator]})" if seen[each.operator] > 1 else ""))
+    return found
+
+
+def _judged(ending: Ending, scripts: tuple[Script, Script], restored: Restored, made: Migration) -> Ending:
+    faults, told, count = [], False, 0
+    for sink, columns in columns_of(*scripts).items():
+        own = ending.runs.of(sink)
+        later_alone = columns is not None or begins_with(*scripts, sink)
+        if wrong := fault(own, columns, later_alone):
+            faults.append(f"{sink}: {wrong}")
+        told = told or matters(own, columns)
+        count += keys(own, columns)
+    ending = replace(ending, told=told, keys=count)
+    if faults:
+        return replace(ending, outcome=WRONG, fault="; ".join(faults))
+    if wrong := _not_exact(made, restored):
+        return replace(ending, outcome=NOT_READ_EXACTLY, fault=wrong)
+    return replace(ending, outcome=RIGHT)
+
+
+def _not_exact(made: Migration, restored: Restored) -> str:
+    """Which source that goes on has read other rows than those after the savepoint."""
+    goes_on = {
+        line.new.name.rpartition(".")[2].strip("`")
+        for line in made.operators
+        if line.new is not None and line.new.kind is StateKind.POSITIONS and line.keeps
+    }
+    return "; ".join(
+        f"{table}: {rows} rows were read, and there were {restored.due[table]}"
+        for table, rows in restored.read.items()
+        if table in goes_on and rows != restored.due[table]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m measure.migrating", description=__doc__)
+    add_arguments(parser)
+    parser.add_argument("--out", type=Path, help="the results file; by default the newest one in measure/results")
+    parser.add_argument("--again", action="store_true", help="run those that have a result too")
+    options = parser.parse_args(arguments)
+    try:
+        path, failures = _run(options)
+    except (DeployError, FixtureError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    for failure in failures:
+        print(f"error: could not be run: {failure}", file=sys.stderr)
+    if not path.exists():
+        return 2
+    print(f"\n{summary(results.read(path))}\n{path}")
+    return 2 if failures else int(any(entry["outcome"] != RIGHT for entry in results.read(path)["pairs"]))
+
+
+def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
+    """The results file, and what is wrong with changes that could not be run; results of others stay as they are."""
+    today = datetime.now(UTC).date().isoformat()
+    lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
+    name = NAMES[bool(options.flink_old)]
+    path: Path = options.out or results.newest(lines, name) or results.FOLDER / f"{name}-{lines}-{today}.json"
+    changes = load(options.flink, options.only, options.flink_old or "")
+    wanted = {each.pair.id: each for each in changes if options.again or not results.holds(path, each.pair)}
+    if not wanted:
+        return path, []
+    path.parent.mkdir(exist_ok=True)
+    old = RELEASES.get(options.flink_old, "")
+    writer = results.Writer(path, results.Run(RELEASES[options.flink], today, old, HOW, OUTCOMES), path.exists())
+    folder = CACHE / f"migrating-{lines}"
+    shutil.rmtree(folder, ignore_errors=True)
+    failures: list[str] = []
+    pairs = [each.pair for each in wanted.values()]
+    late = deadline(options.minutes)
+    with ExitStack() as stack:
+        if options.flink_old:
+            with bench_of(options.flink_old, folder / "old") as bench:
+                twice = [*pairs, *(replace(pair, id=f"{pair.id} migrated") for pair in pairs)]
+                savepoints, failures = bench.take(twice, options.threads, say)
+            pairs = [pair for pair in pairs if f"{pair.id} migrated" in savepoints and pair.id in savepoints]
+        bench = stack.enter_context(bench_of(options.flink, folder / "new"))
+        taken = (lambda pair: savepoints[pair.id]) if options.flink_old else bench.taken
+
+        def add(ending: Ending) -> None:
+            if ending.fault:
+                say(f"  {ending.pair.id}: {ending.fault}")
+            writer.add(ending.entry())
+
+        failures += bench.measure(
+            pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken)
+        )
+    return path, failures
+
+
+def summary(data: Mapping[str, Any]) -> str:
+    """How many changes ended how, and which not right, in some lines."""
+    entries: Iterable[Mapping[str, Any]] = data["pairs"]
+    ends = Counter(entry["outcome"] for entry in entries)
+    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(ends.items()))
+    wrong = [f"  {entry['id']}: {entry['outcome']}: {entry['fault']}" for entry in entries if entry["outcome"] != RIGHT]
+    return "\n".join([f"Flink {data['flink']}, {data['date']}: {sum(ends.values())} migrated: {told}.", *wrong])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

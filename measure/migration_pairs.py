@@ -1,0 +1,137 @@
+"""The changes whose state is migrated on a real Flink: measured ones that Flink did not take, and cases of our own.
+
+* measured restores that were refused or wrong, of which the compiled plans say that a migration keeps something
+  (``tests/measured_plans.py``): those of ``measure/pairs`` as they are, those measured elsewhere over rows of ours
+* ``tests/migration/cases.sql``, and ``measure/migrations/*.sql`` in the form of ``measure/pairs``
+* variants of these (``measure/migrations/variants.toml``): other settings or rows for every pair that a pattern names
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.state.migration import Kept
+from measure.migratable import ENDINGS
+from measure.pairs import Pair, Side, load_pairs
+from tests.measured import AS_RUN, Restore
+from tests.measured_plans import pairs as measured_pairs
+from tests.measured_plans import planned
+from tests.migration.cases import load_cases
+from tests.sections import FixtureError
+
+FOLDER = Path(__file__).parent / "migrations"
+VARIANTS = FOLDER / "variants.toml"
+_ROWS = {
+    "": "orders", "MyTable": "orders", "MyDelay": "orders", "T1": "orders", "T2": "clicks", "T3": "clicks",
+    "Plain": "untimed", "P1": "untimed", "P2": "untimed_clicks", "P3": "untimed_clicks",
+    "L": "lefts", "R": "rights", "LP": "untimed_lefts", "RP": "untimed_rights", "TP": "untimed_thirds",
+}  # fmt: skip
+"""Which rows of ours stand for those of a table that was measured elsewhere."""
+_PATH = re.compile(r"'path' = 'file:///data(?:/(\w+))?'")
+_ENDLESS = "'connector' = 'datagen', 'rows-per-second' = '1'"
+_INSTEAD = "'connector' = 'filesystem', 'path' = 'file://DATA/counts', 'format' = 'csv'"
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """A change to migrate, and how Flink alone ended where that was measured already."""
+
+    pair: Pair
+    alone: str = ""
+
+
+NOT_RUN = "not_run"
+"""How Flink alone ends under other circumstances than those of a change that was run."""
+
+
+def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
+    """Every change to migrate on a line of Flink whose id matches ``only``, a regular expression.
+
+    ``old_line`` takes the savepoints, where that is another one. Raises FixtureError when nothing matches.
+    """
+    own = list(own_pairs(line))
+    every = [*map(Migrated, own), *variants(own)]
+    # A run that ends early has something of everything.
+    every.sort(key=lambda each: sha256(each.pair.id.encode()).digest())
+    if line == "2.3" and not old_line:
+        every = [*measured(), *every]
+    found = [each for each in every if re.search(only, each.pair.id)]
+    if not found:
+        raise FixtureError(f"no change to migrate{f' matches {only!r}' if only else ''}")
+    return found
+
+
+def own_pairs(line: str) -> Iterator[Pair]:
+    """The cases that are written down to be migrated."""
+    for case in load_cases():
+        id = f"case-{re.sub('[^a-z0-9]+', '-', case.title)}"
+        yield Pair(id, "state migration", case.title, case.old, case.new)
+    yield from load_pairs(line, folder=FOLDER)
+
+
+@cache
+def migratable() -> frozenset[str]:
+    """The measured restores that Flink did not take and that the compiled plans call migratable, whole or in part."""
+    found = set()
+    for name, plans in planned().items():
+        restore = measured_pairs()[name]
+        if restore.outcome in ENDINGS:
+            kept = [each.kept for each in migrations(*restore.sides(), plans)]
+            if len(kept) == 1 and Kept.NONE not in kept:
+                found.add(name)
+    return frozenset(found)
+
+
+def measured() -> list[Migrated]:
+    """Those restores as pairs."""
+    return [_measured(measured_pairs()[name]) for name in sorted(migratable())]
+
+
+def _measured(restore: Restore) -> Migrated:
+    old, new = (
+        Side(_over_our_rows(script), tuple(sorted(settings.items() - AS_RUN.items())))
+        for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
+    )
+    return Migrated(Pair(restore.id, "measured restores", "as measured", old, new), restore.outcome)
+
+
+def _over_our_rows(script: str) -> str:
+    """The script in the spelling of our pairs: options apart from their values, a sink that is no reserved word."""
+    script = re.sub(r"\b(CREATE TABLE|INSERT INTO) Result\b", r"\1 Printed", re.sub(r"'\s*=\s*'", "' = '", script))
+    script = re.sub(r"'print',\s*'print-identifier' = '\w+'", "'print'", script)
+    script = re.sub(r"'datagen',\s*", "'datagen', ", script).replace(_ENDLESS, _INSTEAD)
+    return _PATH.sub(lambda match: f"'path' = 'file://DATA/{_ROWS[match[1] or '']}'", script)
+
+
+def variants(pairs: Iterable[Pair], file: Path = VARIANTS) -> list[Migrated]:
+    """The same changes under other circumstances."""
+    told = tomllib.loads(file.read_text("utf-8"))
+    return [
+        Migrated(_variant(pair, name, variant), NOT_RUN)
+        for name, variant in told.items()
+        for pair in pairs
+        if re.fullmatch(variant["pairs"], pair.id)
+    ]
+
+
+def _variant(pair: Pair, name: str, variant: Mapping[str, Any]) -> Pair:
+    def side(which: str, side: Side) -> Side:
+        script = side.script
+        for rows, others in variant.get("rows", {}).items():
+            script = script.replace(f"file://DATA/{rows}'", f"file://DATA/{others}'")
+        settings = dict(side.settings) | variant.get("both", {}) | variant.get(which, {})
+        return replace(side, script=script, settings=tuple(sorted(settings.items())))
+
+    # What comes out from scratch is the same whatever state lies in, and how many subtasks there are.
+    rows_alone = replace(side("", pair.new), settings=pair.new.settings)
+    old, new = side("old", pair.old), side("new", pair.new)
+    about = f"{pair.about}; {variant['about']}"
+    return replace(pair, id=f"{pair.id}-{name}", about=about, old=old, new=new, reference=rows_alone)

@@ -1,0 +1,61 @@
+"""What every run of pairs has: a Flink for as long as it lasts, an end, and a word now and then."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from airflow_flinkcompat.local_flink import LocalFlink
+from measure.bench import CLUSTER, Bench
+from measure.flinks import RELEASES, home
+from measure.pyflink import PyFlink
+from measure.services import Services
+
+SLOTS = 16
+
+
+@contextmanager
+def bench_of(
+    line: str,
+    folder: Path,
+    jars: tuple[Path, ...] = (),
+    pyflink: PyFlink | None = None,
+    beside: Services | None = None,
+) -> Iterator[Bench]:
+    """A Flink of that line, for as long as the block lasts."""
+    flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print)
+    with flink, closing(Bench(flink, folder / "data", pyflink, beside)) as bench:
+        yield bench
+
+
+def deadline(minutes: float) -> Callable[[], bool]:
+    """Whether no pair is to be begun any more."""
+    last = time.monotonic() + minutes * 60
+    return (lambda: time.monotonic() > last) if minutes else (lambda: False)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that every run takes."""
+    parser.add_argument("--flink", choices=sorted(RELEASES), default="2.3", help="the line of Flink (default: 2.3)")
+    parser.add_argument(
+        "--flink-old", choices=sorted(RELEASES), help="the line that takes the savepoints, where it is another"
+    )
+    parser.add_argument("--minutes", type=float, default=0, help="begin no pair after so many (default: no limit)")
+    parser.add_argument("--only", type=_pattern, default="", metavar="REGEX", help="only pairs whose id matches")
+    parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+    return text
