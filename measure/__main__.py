@@ -20,7 +20,7 @@ from measure.connector_pairs import load_connector_pairs
 from measure.flinks import CACHE, RELEASES
 from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_pairs
 from measure.pyflink import PyFlink
-from measure.running import add_arguments, bench_of, deadline, say
+from measure.running import add_arguments, bench_of, beside_flink, deadline, say
 from tests.sections import FixtureError
 
 
@@ -132,15 +132,8 @@ def _measured(
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
-        beside = None
-        jars: tuple[Path, ...] = ()
-        if options.connectors:
-            # Imported here: they need what the tests of the backfill do.
-            from measure.services import jars as connector_jars
-            from measure.services import services
-
-            beside, jars = stack.enter_context(services(folder / "services")), connector_jars()
-        bench = stack.enter_context(bench_of(options.flink, folder, jars, pyflink, beside))
+        beside = beside_flink(stack, folder, options.connectors)
+        bench = stack.enter_context(bench_of(options.flink, folder, *beside, pyflink))
         return bench.measure(pairs, options.threads, say, late, add, bench.run)
 
 

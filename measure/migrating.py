@@ -37,10 +37,10 @@ from measure import results
 from measure.bench import Bench, Restored, Savepoint, has_fillers
 from measure.flinks import CACHE, RELEASES
 from measure.migrated_rows import Runs, begins_with, columns_of, fault, keys, matters
-from measure.migration_pairs import Migrated, load
+from measure.migration_pairs import Migrated, load, load_over_connectors
 from measure.pairs import Pair, Side
 from measure.progress import MeasureError
-from measure.running import add_arguments, bench_of, deadline, say
+from measure.running import add_arguments, bench_of, beside_flink, deadline, say
 from tests.measured import AS_RUN
 from tests.sections import FixtureError
 
@@ -50,13 +50,13 @@ NOT_READ_EXACTLY = "rows_read_WRONG"
 REFUSED = "savepoint_refused"
 NOT_WRITTEN = "not_written"
 NOT_MIGRATABLE = "not_migratable"
+"""The compiled plans say that nothing can be kept, so nothing was run: this is no result."""
 OUTCOMES = {
     RIGHT: "what was kept equals the new SQL over all rows, what begins now equals it over the rows after the switch",
     WRONG: "RUNNING, rows of the one or the other are wrong",
     NOT_READ_EXACTLY: "RUNNING, rows were lost or read twice by a source that goes on",
     REFUSED: "Flink did not go on from the rewritten savepoint",
     NOT_WRITTEN: "the migration was promised, and then no savepoint was written or it did not pass reading back",
-    NOT_MIGRATABLE: "the compiled plans say that nothing can be kept: nothing was run",
 }
 HOW = (
     "As measure-flink; the savepoint is rewritten by what the plans tell that this Flink compiles of both sides, with "
@@ -65,8 +65,8 @@ HOW = (
     "rows, both of the rows after the savepoint; alone_rows: from scratch over the rows after alone. keys: how many "
     "came out; told: whether rows of a start without state would have differed."
 )
-NAMES = ("migrations/flink", f"migrations/{results.UPGRADE}")
-"""What the results on one line of Flink are called, and those from one line to another."""
+NAMES = ("migrations/flink", f"migrations/{results.UPGRADE}", "migrations/connectors")
+"""What the results on one line of Flink are called, those from one line to another, and those over connectors."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,9 @@ def _not_exact(made: Migration, restored: Restored) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m measure.migrating", description=__doc__)
     add_arguments(parser)
+    parser.add_argument(
+        "--connectors", action="store_true", help="changes over Kafka and PostgreSQL, both started here, on Flink 2.3"
+    )
     parser.add_argument("--out", type=Path, help="the results file; by default the newest one in measure/results")
     parser.add_argument("--again", action="store_true", help="run those that have a result too")
     options = parser.parse_args(arguments)
@@ -215,9 +218,15 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
     """The results file, and what is wrong with changes that could not be run; results of others stay as they are."""
     today = datetime.now(UTC).date().isoformat()
     lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
-    name = NAMES[bool(options.flink_old)]
+    name = NAMES[2 if options.connectors else bool(options.flink_old)]
     path: Path = options.out or results.newest(lines, name) or results.FOLDER / f"{name}-{lines}-{today}.json"
-    changes = load(options.flink, options.only, options.flink_old or "")
+    if options.connectors and (options.flink != "2.3" or options.flink_old):
+        raise FixtureError("connectors are measured on Flink 2.3, the version of what stands beside it")
+    changes = (
+        load_over_connectors(options.only)
+        if options.connectors
+        else load(options.flink, options.only, options.flink_old or "")
+    )
     wanted = {each.pair.id: each for each in changes if options.again or not results.holds(path, each.pair)}
     if not wanted:
         return path, []
@@ -235,13 +244,15 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
                 twice = [*pairs, *(replace(pair, id=f"{pair.id} migrated") for pair in pairs)]
                 savepoints, failures = bench.take(twice, options.threads, say)
             pairs = [pair for pair in pairs if f"{pair.id} migrated" in savepoints and pair.id in savepoints]
-        bench = stack.enter_context(bench_of(options.flink, folder / "new"))
+        beside = beside_flink(stack, folder, options.connectors)
+        bench = stack.enter_context(bench_of(options.flink, folder / "new", *beside))
         taken = (lambda pair: savepoints[pair.id]) if options.flink_old else bench.taken
 
         def add(ending: Ending) -> None:
             if ending.fault:
                 say(f"  {ending.pair.id}: {ending.fault}")
-            writer.add(ending.entry())
+            if ending.outcome != NOT_MIGRATABLE:
+                writer.add(ending.entry())
 
         failures += bench.measure(
             pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken)

@@ -19,6 +19,8 @@ from typing import Any
 
 from airflow_flinkcompat.compat.planner import migrations
 from airflow_flinkcompat.state.migration import Kept
+from measure import results
+from measure.connector_pairs import load_connector_pairs
 from measure.migratable import ENDINGS
 from measure.pairs import Pair, Side, load_pairs
 from tests.measured import AS_RUN, Restore
@@ -28,6 +30,7 @@ from tests.migration.cases import load_cases
 from tests.sections import FixtureError
 
 FOLDER = Path(__file__).parent / "migrations"
+CONNECTORS = FOLDER / "connectors.toml"
 VARIANTS = FOLDER / "variants.toml"
 _ROWS = {
     "": "orders", "MyTable": "orders", "MyDelay": "orders", "T1": "orders", "T2": "clicks", "T3": "clicks",
@@ -67,6 +70,16 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
     if not found:
         raise FixtureError(f"no change to migrate{f' matches {only!r}' if only else ''}")
     return found
+
+
+def load_over_connectors(only: str = "") -> list[Migrated]:
+    """Changes over Kafka and PostgreSQL: measured ones that Flink did not take, and those written down for this."""
+    newest = results.newest("2.3", "connectors")
+    ended = {entry["id"]: entry["outcome"] for entry in results.read(newest)["pairs"]} if newest else {}
+    measured = [Migrated(pair, ended.get(pair.id, "")) for pair in load_connector_pairs()]
+    own = [Migrated(pair) for pair in load_connector_pairs(file=CONNECTORS)]
+    every = [*own, *(each for each in measured if each.alone in ENDINGS and not each.pair.elsewhere)]
+    return [each for each in every if re.search(only, each.pair.id)]
 
 
 def own_pairs(line: str) -> Iterator[Pair]:

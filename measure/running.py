@@ -6,14 +6,14 @@ import argparse
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.bench import CLUSTER, Bench
 from measure.flinks import RELEASES, home
 from measure.pyflink import PyFlink
-from measure.services import Services
+from measure.services import Services, jars, services
 
 SLOTS = 16
 
@@ -22,14 +22,21 @@ SLOTS = 16
 def bench_of(
     line: str,
     folder: Path,
-    jars: tuple[Path, ...] = (),
-    pyflink: PyFlink | None = None,
+    connectors: tuple[Path, ...] = (),
     beside: Services | None = None,
+    pyflink: PyFlink | None = None,
 ) -> Iterator[Bench]:
     """A Flink of that line, for as long as the block lasts."""
-    flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=jars, log=print)
+    flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=connectors, log=print)
     with flink, closing(Bench(flink, folder / "data", pyflink, beside)) as bench:
         yield bench
+
+
+def beside_flink(stack: ExitStack, folder: Path, connectors: bool) -> tuple[tuple[Path, ...], Services | None]:
+    """Flink's jars of connectors, and the servers that they reach; neither where none are measured."""
+    if not connectors:
+        return (), None
+    return jars(), stack.enter_context(services(folder / "services"))
 
 
 def deadline(minutes: float) -> Callable[[], bool]:
