@@ -14,13 +14,14 @@ from airflow_flinkcompat.compat import Side
 from measure import migrating, results
 from measure.migrated_rows import Columns, Runs, columns_of, fault, keys, matters
 from measure.migration_pairs import load, own_pairs, variants
+from measure.migration_table import files, table
 from measure.pairs import Pair
 from measure.pairs import Side as Script
 from tests.sections import FixtureError
 
 TABLE = "CREATE TABLE orders (a STRING, b BIGINT, c STRING) WITH ('connector' = 'filesystem');\n"
 SINK = "CREATE TABLE out ({}) WITH ('connector' = '{}'{});\nINSERT INTO out "
-FILES = sorted((results.FOLDER / "migrations").glob("*.json"))
+PAGE = Path(__file__).parents[2] / "docs" / "state-migration.md"
 
 
 def sides(old: str, new: str) -> tuple[Side, Side]:
@@ -140,12 +141,16 @@ def entries(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_nothing_that_was_run_is_wrong(file: Path) -> None:
     assert {entry["id"]: entry["fault"] for entry in entries(file) if entry["outcome"] != migrating.RIGHT} == {}
     # A rewritten operator whose state makes no difference to these rows would prove nothing.
     untold = [e["id"] for e in entries(file) if "rewritten field by field" in e["states"].values() and not e["told"]]
     assert untold == []
+
+
+def test_the_page_shows_what_was_run() -> None:
+    assert table() in PAGE.read_text("utf-8"), "python -m measure.migration_table prints the table of today"
 
 
 @pytest.mark.slow
