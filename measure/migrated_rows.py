@@ -10,13 +10,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, walk
 from airflow_flinkcompat.plan.operators import Output, sources
 from airflow_flinkcompat.plan.origins import OperatorColumn
+from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 from measure.rows import net, parts
 
 _NOTHING = frozenset({"null", "NULL", "", "None", "0"})
@@ -110,15 +111,20 @@ def _place(side: Side, sink: str) -> str:
 
 
 def _columns(old: Output, new: Output) -> Columns:
-    kept = tuple(
-        (old.columns.index(column), place) for place, column in enumerate(new.columns) if column in old.columns
-    )
+    known, wanted = _typed(old), _typed(new)
+    kept = tuple((known.index(column), place) for place, column in enumerate(wanted) if column in known)
     places = {place for _, place in kept}
     metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
     begun = set(range(len(new.columns))) - places
     return Columns(
         kept, tuple(sorted(places - metrics)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
     )
+
+
+def _typed(output: Output) -> list[tuple[Expression, DataType]]:
+    """The columns with their types: a sum of another type is another metric, in which nothing stored fits."""
+    types = output.types or (UNKNOWN,) * len(output.columns)
+    return [(column, replace(type, nullable=True)) for column, type in zip(output.columns, types, strict=True)]
 
 
 def _is_metric(column: Expression) -> bool:

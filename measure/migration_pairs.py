@@ -1,7 +1,8 @@
 """The changes whose state is migrated on a real Flink: measured ones that Flink did not take, and cases of our own.
 
-* measured restores that were refused or wrong, of which the compiled plans say that a migration keeps something
-  (``tests/measured_plans.py``): those of ``measure/pairs`` as they are, those measured elsewhere over rows of ours
+* restores measured elsewhere that were refused or wrong, of which the compiled plans (``tests/measured_plans.py``) say
+  that a migration keeps something, over rows of ours
+* pairs of ``measure/pairs`` that were refused or wrong on that line
 * ``tests/migration/cases.sql``, and ``measure/migrations/*.sql`` in the form of ``measure/pairs``
 * variants of these (``measure/migrations/variants.toml``): other settings or rows for every pair that a pattern names
 """
@@ -62,6 +63,8 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
     """
     own = list(own_pairs(line))
     every = [*map(Migrated, own), *variants(own)]
+    if not old_line:
+        every += _not_taken(load_pairs(line), line, "flink")
     # A run that ends early has something of everything.
     every.sort(key=lambda each: sha256(each.pair.id.encode()).digest())
     if line == "2.3" and not old_line:
@@ -74,12 +77,18 @@ def load(line: str, only: str = "", old_line: str = "") -> list[Migrated]:
 
 def load_over_connectors(only: str = "") -> list[Migrated]:
     """Changes over Kafka and PostgreSQL: measured ones that Flink did not take, and those written down for this."""
-    newest = results.newest("2.3", "connectors")
-    ended = {entry["id"]: entry["outcome"] for entry in results.read(newest)["pairs"]} if newest else {}
-    measured = [Migrated(pair, ended.get(pair.id, "")) for pair in load_connector_pairs()]
     own = [Migrated(pair) for pair in load_connector_pairs(file=CONNECTORS)]
-    every = [*own, *(each for each in measured if each.alone in ENDINGS and not each.pair.elsewhere)]
+    every = [*own, *_not_taken(load_connector_pairs(), "2.3", "connectors")]
     return [each for each in every if re.search(only, each.pair.id)]
+
+
+def _not_taken(pairs: Iterable[Pair], line: str, name: str) -> Iterator[Migrated]:
+    """Those of our pairs that Flink refused or restored wrong; what is kept of them is told when they are run."""
+    newest = results.newest(line, name)
+    ended = {entry["id"]: entry["outcome"] for entry in results.read(newest)["pairs"]} if newest else {}
+    for pair in pairs:
+        if ended.get(pair.id) in ENDINGS and not pair.elsewhere:
+            yield Migrated(pair, ended[pair.id])
 
 
 def own_pairs(line: str) -> Iterator[Pair]:
