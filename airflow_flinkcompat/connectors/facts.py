@@ -183,6 +183,8 @@ class SourceFacts:
         appends: Whether its rows are only ever added, as far as their format does not say otherwise.
         options: What each option does where the table is read.
         startup: Where it begins that is given no state; None where that cannot be told.
+        named_by: The option that says which table is read, in place of the name that the script gives it; "" where that
+            name never says it.
         document: The page or class that says so.
     """
 
@@ -194,6 +196,7 @@ class SourceFacts:
     appends: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     startup: Startup | None = None
+    named_by: str = ""
     document: str = ""
 
 

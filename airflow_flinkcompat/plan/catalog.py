@@ -65,7 +65,7 @@ _CATALOG, _DATABASE = "default_catalog", "default_database"
 #: Flink's functions that give tables, and those of the legacy GROUP BY.
 _OWN_TABLE_FUNCTIONS = frozenset({"TUMBLE", "HOP", "CUMULATE", "SESSION", "UNNEST"})
 #: The database of a catalog that names none, by its type.
-_DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default"}
+_DEFAULT_DATABASES = {"generic_in_memory": "default", "hive": "default", "iceberg": "default", "paimon": "default"}
 
 
 @dataclass(frozen=True)

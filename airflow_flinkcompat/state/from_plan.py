@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport, SinkState, StoredPositions
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Leaf, Literal, walk
 from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -30,7 +30,7 @@ from airflow_flinkcompat.plan.operators import (
     StatelessSegment,
     operators,
 )
-from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, SourceColumn, leaves, window_field
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, PassedOutput, SourceColumn, leaves, window_field
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH, TimeAttribute
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -62,7 +62,7 @@ _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 """Calls that a windowed aggregation computes in two phases."""
 _TIME_TO_LIVE = "table.exec.state.ttl"
-_ONLY_AT_HEAD = (StoredPositions.LOG, StoredPositions.COUNTER)
+_ONLY_AT_HEAD = (StoredPositions.LOG, StoredPositions.COUNTER, StoredPositions.NOTHING)
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
 """Options by which changes of a database come as other kinds of rows, which other operators may follow."""
 _LIMITED = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
@@ -219,11 +219,13 @@ def _job_state(job: _Job) -> JobState:
     _sure_of_planning(job)
     top = job.output.segment.origin
     aggregation: AggregateOperator | None = None
+    waiting: StateSpec | None = None
     if isinstance(top, Source):
         source = _head(job, top) or _source(job, top)
         lower = _stateless(job, source)
     elif isinstance(top, JoinOperator) and top.form is JoinForm.LOOKUP:
         source, lower = _looked_up(job, top)
+        waiting = _waiting(job, top)
     elif isinstance(top, AggregateOperator):
         source, aggregation = _aggregated(job, top)
         lower = _aggregation(job, top, source)
@@ -231,10 +233,14 @@ def _job_state(job: _Job) -> JobState:
         raise _Unsure("only queries over one table, with at most one lookup or aggregation, are known")
     sink, state = _sink(job)
     graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
-    specs = [StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN))]
+    specs = []
+    if registry.source(source.option("connector")).positions is not StoredPositions.NOTHING:
+        specs.append(StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN)))
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in _STATEFUL)
         specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), _stored(job, aggregation, Symbols())))
+    if waiting is not None:
+        specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
     return JobState(graphs, tuple(specs))
@@ -308,11 +314,13 @@ def _head(job: _Job, source: Source) -> Table | None:
     sink = None if written is None else registry.sink(written.option("connector"))
     if source.hints or "scan.parallelism" in options or (sink is not None and sink.state is not SinkState.NONE):
         return None
+    by_key = written is not None and bool(written.primary_key)
+    taken = sink is None or (sink.updates is Known.YES and not by_key)
     match facts.positions:
         case StoredPositions.LOG:
-            by_key = written is not None and bool(written.primary_key)
-            taken = sink is None or (sink.updates is Known.YES and not by_key)
             return table if taken and not _READS_OTHERWISE & options.keys() else None
+        case StoredPositions.NOTHING:
+            return table if taken and not table.primary_key else None
         case StoredPositions.COUNTER:
             counted = [key for key, value in options.items() if key.endswith(".kind") and value.lower() != "random"]
             return None if counted or table.primary_key else table
@@ -469,9 +477,7 @@ def _looked_up(job: _Job, join: JoinOperator) -> tuple[Table, Alternatives]:
         job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
     )
     looked_up = job.table(right.origin.table)
-    support = registry.lookup(looked_up.option("connector")).support
-    by_option = support is LookupSupport.BY_OPTION and looked_up.option("lookup.async") is None
-    if not (support is LookupSupport.SYNCHRONOUS or by_option) or right.origin.hints:
+    if right.origin.hints or looked_up.option("connector") is None:
         raise _Unsure("a lookup may keep rows that wait for an answer")
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
         raise _Unsure("a LOOKUP hint may decide about operators")
@@ -480,7 +486,42 @@ def _looked_up(job: _Job, join: JoinOperator) -> tuple[Table, Alternatives]:
     _undecided(job.output.segment, table, looked_up)
     below = _simplified(table, join.rows[0], bool(left.filters))
     around = tuple(dict.fromkeys((*below, *_put_out(below, Known.YES))))
-    return table, tuple((*kinds, LOOKUP, *above) for kinds, above in product(around, ((), (CALC,))))
+    put_out = ((CALC,),) if _rearranged(job) else ((), (CALC,))
+    return table, tuple((*kinds, LOOKUP, *above) for kinds, above in product(around, put_out))
+
+
+def _rearranged(job: _Job) -> bool:
+    """Whether a Calc surely stands behind a lookup, which hands on its input's columns before those it found."""
+    if _converted(job) is Known.YES:
+        return True
+    inputs = [{each.input for each in _passed(column)} for column in job.output.columns]
+    return any(len(each) > 1 for each in inputs) or any(
+        found == {1} and {0} in inputs[place:] for place, found in enumerate(inputs)
+    )
+
+
+def _passed(column: Expression) -> Iterator[PassedOutput]:
+    for leaf in leaves(column):
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+            yield leaf.output
+
+
+def _waiting(job: _Job, join: JoinOperator) -> StateSpec | None:
+    """The rows that wait for an answer, as they came in; None of a lookup that asks row by row.
+
+    Where nothing says how it asks, it may keep them: that is carried where all that could decide it is the same.
+    """
+    looked_up = join.segments[1].origin
+    assert isinstance(looked_up, Source)
+    table = job.table(looked_up.table)
+    connector, given = table.option("connector"), table.option("lookup.async")
+    support = registry.lookup(connector).support
+    by_option = "false" if support is LookupSupport.BY_OPTION else ""
+    if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
+        return None
+    computed = tuple(key for key, _ in join.keys if not isinstance(key, Leaf))
+    decides = connector, given, join.rows[0], join.row_types[0], computed
+    return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured=decides)
 
 
 # -- aggregations
@@ -615,16 +656,24 @@ def _enforces(job: _Job, sink: Table) -> bool:
 
 
 def _has_rowtime(job: _Job) -> bool:
-    """Whether a column of event time comes to the sink as such."""
+    """Whether a column of event time comes to the sink as such; a lookup hands it on."""
+    source = job.output.segment.origin
+    if isinstance(source, JoinOperator) and source.form is JoinForm.LOOKUP:
+        source = source.segments[0].origin
     times = {
         table.watermark.column
         for table in job.program.tables
-        if table.watermark is not None
-        and isinstance(job.output.segment.origin, Source)
-        and table.name == job.output.segment.origin.table
+        if table.watermark is not None and isinstance(source, Source) and table.name == source.table
     }
-    bare = {column.column for column in job.output.columns if isinstance(column, SourceColumn)}
+    bare = {_as_it_came(column) for column in job.output.columns}
     return bool(times & bare) or any(window_field(column) is WindowField.TIME for column in job.output.columns)
+
+
+def _as_it_came(column: Expression) -> str:
+    """The column of the table that is read which is put out as it is; "" of any other."""
+    if isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput) and column.output.input == 0:
+        column = column.output.column
+    return column.column if isinstance(column, SourceColumn) else ""
 
 
 def _materialized(job: _Job, sink: Table) -> bool:

@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.engines.flink.catalog_tables import another_table
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict
 from airflow_flinkcompat.compat.rule import (
     Example,
@@ -41,8 +42,8 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
         if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
             return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
-    if swapped := connector_verdict(pair):
-        return swapped
+    if found := connector_verdict(pair) if any(sinks.connectors(pair)) else another_table(pair, change):
+        return found
     tables = [table for table in sinks.tables(pair) if table is not None]
     connector = sinks.connectors(pair)[0]
     if len(tables) < 2:
@@ -53,16 +54,15 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
                        consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
     before, after = map(table_parts, tables)
     options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
-    if connector in RENAMED:
-        if any(before[part] != after[part] for part in before if part != "options"):
+    if connector not in RENAMED or any(before[part] != after[part] for part in before if part != "options"):
+        if reason := sinks.stays(pair):
+            return inferred(Outcome.UNKNOWN, reason)
+        if not all(before[part] == after[part] for part in ("metadata", "computed")):
             return inferred(Outcome.UNKNOWN, ALIKE)
-        renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
-        return renamed if options is None else together((renamed, options.verdict))
-    if reason := sinks.stays(pair):
-        return inferred(Outcome.UNKNOWN, reason)
-    if not all(before[part] == after[part] for part in ("metadata", "computed")):
-        return inferred(Outcome.UNKNOWN, ALIKE)
-    return None if options is None else options.verdict
+    if connector not in RENAMED:
+        return None if options is None else options.verdict
+    renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
+    return renamed if options is None else together((renamed, options.verdict))
 
 
 def _written(pair: PipelinePair) -> tuple[UsedTable]:
@@ -86,6 +86,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
             claims = [*pair.claim("sink")]
             claims += [d.key for d in change.parts("declared") if d.key.split("/")[1] in (old, new)]
             checked = sink_state_checked(change)
+            found = on_flink(pair, change)
             yield RuleMatch(
                 "results go to another table",
                 tuple(claims),
@@ -93,7 +94,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
                 new or "a bare SELECT",
                 pair.old.span,
                 pair.new.span,
-                verdicts={k: v for k, v in (("flink", on_flink(pair, change)), ("vvr", checked)) if v is not None},
+                verdicts={k: v for k, v in (("flink", found), ("vvr", checked)) if v is not None},
             )
 
 

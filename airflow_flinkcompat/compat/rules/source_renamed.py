@@ -1,5 +1,6 @@
 from collections.abc import Iterable, Iterator
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -25,6 +26,13 @@ from airflow_flinkcompat.plan.nodes import Table
 RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
 UNLIKE = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED)
 
+BY_NAME = Verdict(
+    Outcome.UNKNOWN,
+    Basis.INFERRED,
+    "the stored positions are of the old table: what a restored source makes of them in another one was not measured",
+    Reason.NOT_COVERED,
+)
+
 
 def _reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
     """Where another table is read, in operators and outputs alike."""
@@ -42,11 +50,22 @@ def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
     return stateless.settled(pair, UNLIKE, *stateless.SOURCE_NAME)
 
 
+def _named_by_place(table: Table) -> bool:
+    """Whether a table's name says which data it stands for: a catalog's own connector looks them up by it."""
+    connector = table.option("connector")
+    if connector is None:
+        return table.option("connector.type") is None
+    named_by = connectors.source(connector).named_by
+    return bool(named_by) and table.option(named_by) is None
+
+
 def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
     """What another declaration comes to where only options differ; None where nothing differs."""
     if old is None or new is None:
         return OptionVerdict("", UNLIKE)
     before, after = table_parts(old), table_parts(new)
+    if any(map(_named_by_place, (old, new))):
+        return OptionVerdict("its catalog finds what is read by the name of the table", BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]

@@ -53,6 +53,7 @@ CONNECTORS = (
                 *facts(Effect.TUNES, _ICEBERG, "monitor-interval", "max-planning-snapshot-count"),
                 *facts(Effect.TUNES, _ICEBERG, "max-allowed-planning-failures"),
             ),
+            named_by="catalog-table",
             document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the "
             "snapshot it has planned to, and splits not read yet",
         ),

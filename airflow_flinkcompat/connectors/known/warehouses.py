@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, SinkFacts, SinkState, facts
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, SinkFacts, SinkState, facts
 
 _STARROCKS = "StarRocks' page on its connector for Flink (1.2)"
 _TUNING = ("sink.buffer-flush.*", "sink.max-retries", "sink.connect.timeout-ms", "sink.retry.interval-ms",
@@ -23,6 +23,8 @@ CONNECTORS = (
             state=SinkState.TRANSACTIONS,
             operators=1,
             only_with=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
+            upserts=Known.NO,
+            updates=Known.YES,
             options=(
                 *facts(Effect.TARGET, _STARROCKS, "jdbc-url", "load-url", "database-name", "table-name"),
                 *facts(Effect.CREDENTIALS, _STARROCKS, "username", "password"),
@@ -31,7 +33,7 @@ CONNECTORS = (
                 *facts(Effect.DECODING, _STARROCKS, "sink.properties.*"),
             ),
             document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
-            "exactly-once, nothing otherwise; StarRocksSink has a writer with state",
+            "exactly-once, nothing otherwise; StarRocksSink has a writer with state; it takes every kind of change",
         ),
     ),
     ConnectorFacts(

@@ -161,7 +161,9 @@ EXACTLY_ONCE = ", 'sink.semantic' = 'exactly-once'"
         (STARROCKS + EXACTLY_ONCE, STARROCKS.replace("'p'", "'q'") + EXACTLY_ONCE, Outcome.COMPATIBLE),
         (STARROCKS, STARROCKS + EXACTLY_ONCE, Outcome.UNKNOWN),
         (STARROCKS, STARROCKS + ", 'sink.use.new-sink-api' = 'true'", Outcome.UNKNOWN),
-        (STARROCKS, PRINT, Outcome.UNKNOWN),
+        (STARROCKS, PRINT, Outcome.COMPATIBLE),
+        (PRINT, STARROCKS, Outcome.COMPATIBLE),
+        (STARROCKS + EXACTLY_ONCE, PRINT, Outcome.UNKNOWN),
     ],
 )
 def test_a_sink_that_keeps_something_under_some_options_only(before: str, after: str, outcome: Outcome) -> None:
@@ -188,6 +190,19 @@ def test_a_source_that_remembers_no_place(query: str, options: str, old: str, ne
     report = of_source(options, options.replace(old, new), query)
     assert report.outcome is Outcome.COMPATIBLE
     assert says in report.findings[0].message
+
+
+CHANGELOG = SOCKET.replace("'csv'", "'changelog-csv'") + ", 'changelog-csv.column-delimiter' = '|'"
+
+
+def test_a_job_without_any_state_has_nothing_to_misread() -> None:
+    assert of_source(SOCKET, CHANGELOG).outcome is Outcome.COMPATIBLE
+    assert of_source(CHANGELOG, CHANGELOG.replace("|", ";")).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(("query", "sink"), [(RUNNING, PRINT), (WINDOWED, PRINT), (PLAIN, HUDI), (PLAIN, WAREHOUSE)])
+def test_what_it_reads_may_be_planned_otherwise_where_something_is_kept(query: str, sink: str) -> None:
+    assert judged((SOCKET, CHANGELOG), (sink, sink), query).outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -390,6 +405,77 @@ def test_another_place_of_any_lookup_is_wrong_below_an_aggregation(options: str)
     script = LOOKED_UP.replace("'connector' = 'jdbc', 'table-name' = '{0}'", options.replace("'t'", "'{0}'"))
     old, new = (Side(script.format(table, "BIGINT", "SUM(b)", "GROUP BY n"), engine="flink") for table in ("d", "e"))
     assert check(old, new).outcome is Outcome.INCOMPATIBLE
+
+
+OWN = (
+    "CREATE TABLE orders (a STRING, b BIGINT, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 't');\n"
+    "CREATE TABLE names (k STRING, n STRING) WITH ('connector' = 'our-lookup', {0});\n"
+    "CREATE TABLE kept (a STRING, n {1}) WITH ('connector' = 'print');\n"
+    "INSERT INTO kept SELECT n, {2} FROM orders JOIN names FOR SYSTEM_TIME AS OF orders.pt ON orders.a = names.k {3};\n"
+)
+BESIDE = ("STRING", "a", "")
+BELOW = ("BIGINT", "SUM(b)", "GROUP BY n")
+PLACE = "'our.table' = 't', 'our.url' = 'db://one'"
+
+
+def own_lookup(old: str, new: str, rest: tuple[str, str, str] = BESIDE) -> Report:
+    return check(*(Side(OWN.format(options, *rest), engine="flink") for options in (old, new)))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        PLACE.replace("'t'", "'u'"),
+        PLACE.replace("one", "two"),
+        PLACE.replace("our.", ""),
+        PLACE + ", 'lookup.cache.max-rows' = '9'",
+        PLACE + ", 'our.cache-expire-ms' = '9', 'our.password' = 'p', 'null-literal' = '-', 'max-retries' = '2'",
+    ],
+)
+def test_no_lookup_keeps_anything_of_its_options(new: str) -> None:
+    for old, other in ((PLACE, new), (new, PLACE)):
+        report = own_lookup(old, other)
+        assert report.outcome is Outcome.COMPATIBLE
+        assert "rows that wait" in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ", 'lookup.async' = 'true'",
+        ", 'cache.mode' = 'all'",
+        ", 'query.threads' = '8'",
+        ", 'cache.async-refresh' = 'true'",
+        ", 'batch.timeout' = '1 s'",
+        ", 'made-up' = 'x'",
+    ],
+)
+def test_what_may_say_that_rows_wait_is_not_known(more: str) -> None:
+    assert own_lookup(PLACE, PLACE + more).outcome is Outcome.UNKNOWN
+    assert own_lookup(PLACE + more, PLACE).outcome is Outcome.UNKNOWN
+
+
+def test_a_place_that_a_lookup_may_ask_for_is_not_left_out() -> None:
+    assert own_lookup(PLACE, "'our.url' = 'db://one'").outcome is Outcome.UNKNOWN
+    assert own_lookup(PLACE, PLACE.replace("our.table", "their.table")).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("new", "outcome"),
+    [
+        (PLACE.replace("'t'", "'u'"), Outcome.INCOMPATIBLE),
+        (PLACE + ", 'our.password' = 'p'", Outcome.COMPATIBLE),
+        (PLACE + ", 'lookup.cache.ttl' = '1 h'", Outcome.COMPATIBLE),
+        (PLACE + ", 'our.format' = 'csv'", Outcome.UNKNOWN),
+    ],
+)
+def test_what_an_aggregation_has_gathered_of_another_place(new: str, outcome: Outcome) -> None:
+    assert own_lookup(PLACE, new, BELOW).outcome is outcome
+
+
+def test_a_connector_whose_options_are_listed_takes_no_others() -> None:
+    old, new = (LOOKED_UP.format("d", *BESIDE), LOOKED_UP.format("d', 'lookup.made-up-timeout' = '1", *BESIDE))
+    assert check(*(Side(text, engine="flink") for text in (old, new))).outcome is Outcome.UNKNOWN
 
 
 def test_a_connector_of_the_old_style_is_named() -> None:

@@ -184,6 +184,10 @@ def _value(*values: str) -> Condition:
     return lambda changed: bool({*changed.values} & {*values})
 
 
+def _to_or_from_batch(changed: Changed) -> bool:
+    return {(value or "").upper() for value in changed.values} == {"STREAMING", "BATCH"}
+
+
 def _within(*values: str | None) -> Condition:
     """Both sides among the values."""
     return lambda changed: {*changed.values} <= {*values}
@@ -267,6 +271,14 @@ BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
 BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
 BATCHED = "how many rows or for how long an operator gathers; what it gathered is worked off before every savepoint"
 TABLE: Mapping[str, Rows] = {
+    "execution.runtime-mode": (
+        (
+            _to_or_from_batch,
+            inferred(
+                Outcome.INCOMPATIBLE, "Flink's page on execution modes: a batch job takes no savepoint and reads none"
+            ),
+        ),
+    ),
     "pipeline.name": ((anything, right("x-pipeline-name")),),
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
     "pipeline.auto-watermark-interval": ((anything, right("settings-watermark-interval")),),

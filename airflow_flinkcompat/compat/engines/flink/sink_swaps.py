@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
@@ -10,6 +12,7 @@ from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
 from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source, appends, segments
 
 BETWEEN = (
@@ -49,9 +52,9 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
         The verdict; None where the connector is the same.
     """
     names = sinks.connectors(pair)
-    old, new = map(connectors.sink, names)
     if names[0] == names[1]:
         return None
+    old, new = (_as_declared(*each) for each in zip(names, sinks.tables(pair), strict=True))
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
         return unmeasured(f"{_only(names[0])}: what it keeps may find no operator in another sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
@@ -72,6 +75,12 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     if all(facts.ids for facts in (old, new)):
         return right(*ids)
     return inferred(Outcome.COMPATIBLE, f"{names[0]} keeps nothing: {old.document}; {new.document}", ids=ids)
+
+
+def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
+    """What is known of a sink with the options of its table, under which it may keep nothing."""
+    facts = connectors.sink(connector)
+    return facts if table is None else replace(facts, state=facts.kept(dict(table.options)))
 
 
 def _only(connector: str | None) -> str:

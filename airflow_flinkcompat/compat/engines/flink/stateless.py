@@ -19,7 +19,7 @@ from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, o
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.state.from_plan import job_state
 from airflow_flinkcompat.state.mapping import MappedState, StateMove, diff
-from airflow_flinkcompat.state.model import NotPredicted
+from airflow_flinkcompat.state.model import NotPredicted, StateKind
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
@@ -81,7 +81,20 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     mapped = mapped_states(pair)
     if isinstance(mapped, NotPredicted):
         return inferred(Outcome.UNKNOWN, mapped.reason)
-    return _restored(pair, {each.move for each in mapped if each.old is not None}, ids)
+    return _restored(pair, [each for each in mapped if each.old is not None], ids)
+
+
+def keeps_nothing(pair: PipelinePair) -> Verdict | None:
+    """What is to be said of any change of a job that has no state at all, on either side; None of any other.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        That it is compatible.
+    """
+    mapped = mapped_states(pair)
+    return kept(pair) if mapped == () else None
 
 
 def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:
@@ -100,7 +113,10 @@ def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:
     return new if isinstance(new, NotPredicted) else diff(old, new)
 
 
-def _restored(pair: PipelinePair, moves: set[StateMove], ids: tuple[str, ...]) -> Verdict:
+def _restored(pair: PipelinePair, mapped: list[MappedState], ids: tuple[str, ...]) -> Verdict:
+    if any(each.old and each.old.kind is StateKind.OPERATOR and each.move is not StateMove.CARRIED for each in mapped):
+        return inferred(Outcome.UNKNOWN, "a lookup may keep rows that wait for an answer, which another would not read")
+    moves = {each.move for each in mapped}
     if StateMove.GONE in moves:
         return Verdict(
             Outcome.INCOMPATIBLE,
@@ -108,7 +124,7 @@ def _restored(pair: PipelinePair, moves: set[StateMove], ids: tuple[str, ...]) -
             "the operators in front of the sink are others now: the state of its writer finds none",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
-    if moves != {StateMove.CARRIED}:
+    if not moves <= {StateMove.CARRIED}:
         return inferred(
             Outcome.UNKNOWN,
             "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options
-from airflow_flinkcompat.connectors import Effect, OptionFact
+from airflow_flinkcompat.connectors import Effect, OptionFact, catalogue
 
 _CHOICES: Mapping[str, frozenset[str]] = {
     "sink.delivery-guarantee": frozenset({"none", "at-least-once", "exactly-once"}),
@@ -46,7 +46,7 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return "files that are being written were begun in another file system, which may not take them over"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
-    if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(key, after):
+    if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
         return "the connector may refuse a table without it"
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
@@ -59,8 +59,13 @@ def _scheme(path: str | None) -> str:
     return found[0].lower() if found else "file:"
 
 
-def _another_way(key: str, after: Options) -> bool:
-    return key in ("topic", "topic-pattern") and bool({"topic", "topic-pattern"} & after.keys())
+def _another_way(change: OptionChange) -> bool:
+    """Whether the place is given by another option: a pattern of topics, or one with a word more or less in front."""
+    key, value = change.key, change.before.get(change.key)
+    if key in ("topic", "topic-pattern"):
+        return bool({"topic", "topic-pattern"} & change.after.keys())
+    renamed = (each for each in change.after if each.endswith(f".{key}") or key.endswith(f".{each}"))
+    return change.connector not in catalogue() and any(change.after[each] == value for each in renamed)
 
 
 def _startup(after: Options) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import inferred
+from airflow_flinkcompat.compat.rule import inferred, together
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
@@ -15,7 +19,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     not_measured,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
-from airflow_flinkcompat.connectors import Effect, OptionFact
+from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 
@@ -25,6 +29,41 @@ GATHERED_FROM_ELSEWHERE = ("sk-group-lookup-table",)
 ASKED_AGAIN = ("al-stateless-pending-capacity", "al-stateless-idle-lookup-column")
 BECAME_ASYNCHRONOUS = ("al-stateless-idle-from-sync", "al-stateless-pending-from-sync", "al-group-pending-from-sync")
 BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-sync")
+
+
+_FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink gives neither a place in a savepoint"
+_EITHER_WAY = "a lookup keeps at most rows that wait for an answer, as they came in, and asks for them again"
+_PURPOSES: Mapping[Effect, frozenset[str]] = {
+    Effect.ADDRESS: frozenset({"url", "uri", "host", "hosts", "hostname", "port", "nodes", "quorum"}),
+    Effect.READ: frozenset({"database", "schema", "table", "tablename", "collection", "index", "path", "keyspace"}),
+    Effect.CREDENTIALS: frozenset({"user", "username", "password"}),
+    Effect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
+    Effect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
+}  # fmt: skip
+"""Words that say what an option is for, whatever the connector: none of them says how a lookup asks."""
+_MAY_SAY_HOW = frozenset(
+    {"async", "asynchronous", "sync", "mode", "type", "strategy", "thread", "threads", "batch", "class"}
+)
+
+
+def unlisted(change: OptionChange) -> OptionFact | None:
+    """What an option of a lookup is for by its name, where nobody lists the connector's options.
+
+    Args:
+        change: The option.
+
+    Returns:
+        None where its name does not tell, or may say that rows wait for their answers.
+    """
+    words = frozenset(re.split(r"[^a-z0-9]+", change.key.lower()))
+    found = [effect for effect, names in _PURPOSES.items() if words & names]
+    facts = connectors.catalogue().get(change.connector or "")
+    listed = facts is not None and bool(facts.options.get(TableUse.LOOKUP))
+    if change.connector is None or listed or not found or words & _MAY_SAY_HOW:
+        return None
+    # A cache of a table, and the patience with a host, tune; a table's schema is what is read.
+    effect = next(each for each in (Effect.TUNES, Effect.CREDENTIALS, Effect.DECODING, *found) if each in found)
+    return OptionFact(change.key, effect, document=_FUNCTIONS)
 
 
 def on_lookup(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
@@ -40,7 +79,16 @@ def _looks_up(pair: OperatorPair, table: str) -> bool:
 
 
 def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
-    modes = lookups.modes(pair)
+    possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
+    found = [_in_modes(change, fact, pair, modes) for modes in possible]
+    if len(found) > 1 and all(each.verdict.outcome is Outcome.COMPATIBLE for each in found):
+        return OptionVerdict(_EITHER_WAY, together(each.verdict for each in found))
+    return max(found, key=lambda each: each.verdict.outcome.rank)
+
+
+def _in_modes(
+    change: OptionChange, fact: OptionFact, pair: OperatorPair, modes: tuple[LookupMode, LookupMode]
+) -> OptionVerdict:
     if change.key == "lookup.async":
         return _mode(modes)
     another_system = fact.effect is Effect.ADDRESS and not set.intersection(*map(members, change.values))
@@ -49,20 +97,26 @@ def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -
         says = "other rows are found from now on, and what is above has gathered values of the old ones"
         return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
-        return _of_waiting(change, fact)
+        return _of_waiting(change, fact, pair)
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
         says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
         return OptionVerdict(says, right(*(fact.ids or LOOKED_UP_ELSEWHERE)))
-    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS):
+    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS) or _decodes(fact, pair):
         return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
     return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
 
 
-def _of_waiting(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
+    """Whether it decides how what was found is read, of which nothing above has gathered anything."""
+    return fact.effect is Effect.DECODING and not gathered_above(pair)
+
+
+def _of_waiting(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
     """Rows that wait are stored as they came in: they are asked for again, by the new options."""
-    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.READ, Effect.ADDRESS):
+    harmless_here = fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.READ, Effect.ADDRESS)
+    if harmless_here or _decodes(fact, pair):
         says = "rows that wait for an answer are stored as they came in, and asked for again"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
     return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")

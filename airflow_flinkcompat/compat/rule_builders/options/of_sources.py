@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
@@ -19,6 +20,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     members,
     names_a_format,
     not_measured,
+    nothing_stored,
     parallelism,
 )
 from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions
@@ -53,7 +55,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
         case Effect.ADDRESS:
             return _address(change, fact)
         case Effect.DECODING:
-            return _format_of_source(change, fact)
+            return _format_of_source(change, fact, pair)
         case Effect.READ:
             return _what_is_read(change, fact, pair)
         case Effect.END if fact.ids and _windowed(pair):
@@ -156,10 +158,12 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     )
 
 
-def _format_of_source(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
     if connectors.source(change.connector).positions not in (StoredPositions.PARTITIONS, StoredPositions.NOTHING):
         return not_measured(change, fact, "how bytes become rows was not changed across a restore of this source")
+    if nothing := stateless.keeps_nothing(pair):
+        return nothing_stored(nothing)
     if not names_a_format(change):
         return harmless(fact, "no stored position holds how bytes become rows", OTHER_BYTES)
     old, new = formats(change)

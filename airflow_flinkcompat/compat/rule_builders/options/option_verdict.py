@@ -59,6 +59,11 @@ def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVer
     return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore shows it"))
 
 
+def nothing_stored(verdict: Verdict) -> OptionVerdict:
+    """What is to be said of any option of a job without state."""
+    return OptionVerdict("neither its source nor its sink keeps anything, and its query does not", verdict)
+
+
 def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
     """The values of both sides, the connector's default where a table leaves it out and every version has one."""
     old, new = (fact.default if value is None else value for value in change.values)
@@ -76,6 +81,17 @@ def formats(change: OptionChange) -> tuple[str, str]:
     keys = connectors.catalogue()[change.connector or ""].formats
     old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
     return old, new
+
+
+def of_its_format(change: OptionChange) -> bool:
+    """Whether each side that gives the option reads it in its format, by whose name it begins."""
+    sides = zip((change.before, change.after), formats(change), strict=True) if _has_formats(change) else ()
+    found = [change.key.startswith(f"{format}.") for side, format in sides if change.key in side]
+    return bool(found) and all(found)
+
+
+def _has_formats(change: OptionChange) -> bool:
+    return (change.connector or "") in connectors.catalogue()
 
 
 def append_only(*names: str) -> bool:

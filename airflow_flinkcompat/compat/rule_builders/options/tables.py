@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
+from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
 from airflow_flinkcompat.compat.rule import inferred, together
 from airflow_flinkcompat.compat.rule_builders.options.doubts import doubt
-from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup
+from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup, unlisted
 from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink, only_the_sink
 from airflow_flinkcompat.compat.rule_builders.options.of_sources import IN_NO_POSITION, on_source
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
@@ -19,6 +20,8 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionVerdict,
     given,
     names_a_format,
+    nothing_stored,
+    of_its_format,
 )
 from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.model import Outcome
@@ -67,6 +70,8 @@ def changed_keys(before: Options, after: Options) -> tuple[str, ...]:
 
 def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
     fact = connectors.option(change.connector, used.use, change.key)
+    if fact is None and used.use is TableUse.LOOKUP:
+        fact = unlisted(change)
     found = _by_effect(change, used, fact)
     if found.verdict.outcome is Outcome.COMPATIBLE and (why := doubt(change, fact)):
         return OptionVerdict(why, unmeasured(f"'{change.key}' of {change.connector}: {why}"))
@@ -78,6 +83,9 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         return on_lookup(change, OptionFact(change.key, Effect.STATE), used.pair)
     if names_a_format(change):
         return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
+    read_in_it = fact is None and used.use is TableUse.SOURCE and of_its_format(change)
+    if read_in_it and (nothing := stateless.keeps_nothing(used.pair)):
+        return nothing_stored(nothing)
     if fact is None:
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")

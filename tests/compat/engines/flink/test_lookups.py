@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import Consequence, Outcome, Report, check
+from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
 
 SCRIPT = """\
 CREATE TABLE orders (customer STRING, amount {type}, item STRING, arrived AS PROCTIME())
@@ -145,3 +145,54 @@ def test_two_lookups_and_one_hint_are_not_told_apart() -> None:
     )
     old, new = (script(SILENT, query=twice.format(join)) for join in ("JOIN", "LEFT JOIN"))
     assert check(old, new, "flink").outcome is Outcome.UNKNOWN
+
+
+DECLARED = "name STRING, level BIGINT"
+INTO_KAFKA = "'connector' = 'kafka', 'topic' = 'u', 'format' = 'json'"
+
+
+def declared(options: str, declaration: str, sink: str = "'connector' = 'print'", **changes: str) -> Side:
+    text = script(options, **changes).replace(DECLARED, declaration).replace("'connector' = 'print'", sink)
+    return Side(text, engine="flink")
+
+
+@pytest.mark.parametrize("options", [HBASE, OWN, SILENT, JDBC])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "name STRING, level BIGINT, note STRING",
+        "name STRING",
+        "name VARCHAR(9), level STRING",
+        "level BIGINT, name STRING",
+    ],
+)
+@pytest.mark.parametrize("sink", ["'connector' = 'print'", INTO_KAFKA])
+def test_what_a_table_declares_that_is_looked_up_is_in_no_state(options: str, columns: str, sink: str) -> None:
+    """The last column that is put out is one that came in: a Calc stands behind the lookup for certain."""
+    shown = {"columns": "names.name, orders.item"}
+    report = check(declared(options, DECLARED, sink, **shown), declared(options, columns, sink, **shown))
+    assert report.outcome is Outcome.COMPATIBLE, report.findings
+
+
+@pytest.mark.parametrize("options", [HBASE, OWN, SILENT])
+def test_rows_that_wait_go_on_under_another_key(options: str) -> None:
+    shown = {"columns": "names.name, orders.item"}
+    old, new = (declared(options, DECLARED, INTO_KAFKA, **shown, **key) for key in ({}, KEY))
+    assert check(old, new).outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("change", [ROW, KEY, TYPE], ids=["column", "key", "type"])
+def test_another_row_may_come_in_where_nothing_says_how_a_lookup_asks(change: dict[str, str]) -> None:
+    assert judged(SILENT, **change).outcome is Outcome.UNKNOWN
+
+
+def test_another_connector_may_ask_in_another_way() -> None:
+    old = declared(SILENT, DECLARED)
+    for options in (SILENT.replace("my", "your"), OWN, OWN.replace("true", "false")):
+        assert check(old, declared(options, "name STRING")).outcome is Outcome.UNKNOWN
+
+
+def test_a_writer_may_get_another_id_where_a_calc_is_not_certain() -> None:
+    """Every column as the lookup hands it on: what is looked up decides whether something stands behind it."""
+    old, new = (declared(JDBC, columns, INTO_KAFKA) for columns in (DECLARED, "name STRING"))
+    assert check(old, new).outcome is Outcome.UNKNOWN

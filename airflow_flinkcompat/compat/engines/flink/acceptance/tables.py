@@ -13,6 +13,7 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
 
 _KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
+_TRANSACTIONS = "sink.transactional-id-prefix"
 _ALIGNED, _DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"
 _KAFKA_METADATA = ("topic", "partition", "headers", "leader-epoch", "offset", "timestamp", "timestamp-type")
 _KAFKA_WRITTEN = ("headers", "timestamp")
@@ -41,6 +42,9 @@ def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[
         yield from _watermark(table)
         yield from _key(table, sink)
         yield from _key_fields(table)
+        yield from _partitions(table)
+        if sink:
+            yield from _guarantee(table)
         yield from _format(table)
 
 
@@ -148,6 +152,24 @@ def _key_fields(table: Table) -> Iterator[Fault]:
             "key.fields",
             f"'key.fields-prefix' of table {table.name} asks for 'value.fields-include' = 'EXCEPT_KEY'",
         )
+
+
+def _partitions(table: Table) -> Iterator[Fault]:
+    names = {column.name for column in table.columns}
+    for name in table.partitioned_by:
+        if name not in names:
+            yield Fault("partitions", f"table {table.name} has no column {name} to be PARTITIONED BY; name one it has")
+
+
+def _guarantee(table: Table) -> Iterator[Fault]:
+    """Transactions of Kafka's sinks are named by a prefix, without which none is made."""
+    if table.option("connector") not in ("kafka", "upsert-kafka") or table.option(_TRANSACTIONS) is not None:
+        return
+    for key in ("sink.delivery-guarantee", "sink.semantic"):
+        if (table.option(key) or "").lower() == "exactly-once":
+            yield Fault(
+                "guarantee", f"'{key}' = 'exactly-once' of table {table.name} asks for '{_TRANSACTIONS}'; give both"
+            )
 
 
 def _split(fields: str) -> list[str]:
