@@ -85,7 +85,7 @@ class Cluster:
 
     def __init__(self, flink: LocalFlink) -> None:
         self._client = httpx.Client(timeout=60, trust_env=False)
-        self._jobs, self._gateway = f"{flink.jobmanager_url}/jobs", f"{flink.gateway_url}/v3/sessions"
+        self._jobs, self._gateway = f"{flink.jobmanager_url}/jobs", f"{flink.gateway_url}/v2/sessions"
 
     def call(self, method: str, address: str, body: Any = None) -> Any:
         return self._client.request(method, address, json=body).raise_for_status().json()

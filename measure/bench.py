@@ -24,7 +24,7 @@ from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import planned_sql
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.restore_test import Cluster, take_template
-from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start, same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.gateway import state_options
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
@@ -423,6 +423,7 @@ class Bench:
                     read = self._wait_read(new, old.folder, job_id, "after", {}, fresh)
                 else:
                     wait_ended(self._jobs, job_id)
+                self._check_restored(job_id, old.path)
                 rows = _without(self._rows(run, old.folder), old.written)
                 return Restored(rows=rows, read=read.rows, due=read.due)
         except StateRefused as error:
@@ -432,6 +433,11 @@ class Bench:
         except Ended as ended:
             at_restore = not ended.ran or "StateMigrationException" in str(ended)
             return Restored(outcomes.REFUSED_AT_RESTORE if at_restore else outcomes.FAILED_LATER, _lasting(ended))
+
+    def _check_restored(self, job_id: str, savepoint: str) -> None:
+        """Raises MeasureError where the JobManager says that the job began from something else, or empty."""
+        if not same_snapshot(began := self._jobs.restored_from(job_id), savepoint):
+            raise MeasureError(f"job {job_id} began from {began or 'nothing'}, not from {savepoint}")
 
     @contextmanager
     def _job(self, side: Side, folder: Path, run: int, start: Start) -> Iterator[str]:

@@ -13,11 +13,10 @@ CACHE = Path(__file__).parents[1] / ".measure"
 """In the checkout, ignored by git: jars, and what the last runs left behind."""
 VERSIONS = {"2.3": "2.3.0", "1.20": "1.20.3"}
 """By line on which every pair is run, its release."""
-RELEASES = {**VERSIONS, "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0"}
-"""By line that can be run, the lines between which upgrades are measured included: a release whose SQL Gateway is
-pinned in ``jars.toml``.
+RELEASES = {**VERSIONS, "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.19": "1.19.1"}
+"""By line that can be run, its release, whose SQL Gateway is pinned in ``jars.toml``.
 
-None before 1.20: their SQL Gateways lack ``/v3``, which deploys a script.
+On those that are not in :data:`VERSIONS` the base set of pairs is run; upgrades are run between any two.
 """
 
 

@@ -314,6 +314,9 @@ def cluster_options(work_dir: Path, rest: int, gateway: int, rpc: int, slots: in
         "execution.checkpointing.interval": "2 s",
         "execution.checkpointing.dir": (work_dir / "checkpoints").as_uri(),
         "execution.checkpointing.savepoint-dir": (work_dir / "savepoints").as_uri(),
+        # As 1.19 spells both.
+        "state.checkpoints.dir": (work_dir / "checkpoints").as_uri(),
+        "state.savepoints.dir": (work_dir / "savepoints").as_uri(),
         "restart-strategy.type": "disable",
         "io.tmp.dirs": str(work_dir / "tmp"),
         "metrics.fetcher.update-interval": "300",

@@ -31,7 +31,7 @@ from tests.deploy.jobs import Side
 
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 # Looks that decide what a run does next; the others change nothing and decide nothing.
-_LOOKS = re.compile(r"GET /jobs/\*/(savepoints/\*|status)|GET /v3/.*/result/.* INSERT")
+_LOOKS = re.compile(r"GET /jobs/\*/(savepoints/\*|status)|GET /v2/.*/result/.* INSERT")
 _EFFECTS = re.compile(r"ledger |POST /jobs/\*/stop|PATCH /jobs/\*|POST .*/statements INSERT")
 
 

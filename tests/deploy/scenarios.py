@@ -316,6 +316,8 @@ class Case:
             "there); or by hand, in one session of the SQL Gateway:\n"
             f"  SET 'execution.state-recovery.path' = '{savepoint}';\n"
             "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
+            f"  SET 'execution.savepoint.path' = '{savepoint}';\n"
+            "  SET 'execution.savepoint-restore-mode' = 'NO_CLAIM';\n"
             f"  and the statements of {first}"
         ), message
         self._submit(target, Start(savepoint), new_id())

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ANSWERS = {
-    "/v3/info": {"productName": "Apache Flink", "version": "2.3.0"},
+    "/v2/info": {"productName": "Apache Flink", "version": "2.3.0"},
     "/config": {"flink-version": "2.3.0"},
     "/jobs/overview": {"jobs": []},
 }

@@ -74,13 +74,13 @@ def test_folder_without_flink(tmp_path: Path) -> None:
 
 def test_gateway_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-1.19.1.jar").touch()
+    (tmp_path / "lib" / "flink-dist-1.18.1.jar").touch()
     with pytest.raises(
-        LocalFlinkError, match=r"is Flink 1\.19\.1, the pinned SQL Gateways are .*flink-sql-gateway-1\.19\.1"
+        LocalFlinkError, match=r"is Flink 1\.18\.1, the pinned SQL Gateways are .*flink-sql-gateway-1\.18\.1"
     ):
         gateway_jar(tmp_path)
     (tmp_path / "opt").mkdir()
-    own = tmp_path / "opt" / "flink-sql-gateway-1.19.1.jar"
+    own = tmp_path / "opt" / "flink-sql-gateway-1.18.1.jar"
     own.touch()
     assert gateway_jar(tmp_path) == own
 

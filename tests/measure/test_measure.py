@@ -6,10 +6,12 @@ import ast
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
 from measure import __main__ as command
 from measure import connector_pairs, evidence, progress, pyflink, results, rows
@@ -278,6 +280,17 @@ def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytes
     )
     with pytest.raises(TargetError, match="does not answer"):
         bench.restore(pair, left)
+
+
+@pytest.mark.parametrize(
+    ("began", "told"), [(None, "began from nothing"), ("file:/savepoint-2", "began from file:/savepoint-2, not from")]
+)
+def test_a_job_that_began_from_anything_else_is_no_restore(began: str | None, told: str) -> None:
+    """Its rows say nothing of the savepoint: told in a spelling that its Flink does not know, a job starts empty."""
+    bench = Bench.__new__(Bench)
+    bench._jobs = cast(JobManager, SimpleNamespace(restored_from=lambda job_id: began))
+    with pytest.raises(progress.MeasureError, match=told):
+        bench._check_restored("a1", "file:/savepoint-1")
 
 
 def fail(error: Exception) -> Any:

@@ -171,7 +171,7 @@ class _Cluster:
 
     def __init__(self, failure: str) -> None:
         self.answers: dict[str, Any] = {
-            "/v3/info": {"productName": "Apache Flink", "version": "2.3.0"},
+            "/v2/info": {"productName": "Apache Flink", "version": "2.3.0"},
             "/jobs/overview": {"jobs": []},
             "/jobs/job-1/status": {"status": "FAILED"},
             "/jobs/job-1": {"jid": "job-1", "name": "orders", "state": "FAILED", "vertices": []},

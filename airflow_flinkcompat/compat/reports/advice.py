@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.rule import Fate, Remedy
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.migration import Kept
 
@@ -31,6 +31,7 @@ _REMEDIES: Mapping[Reason, str] = {
     Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
+_FROM_SAVEPOINT = {recovery.PATH: "<savepoint>", recovery.IGNORE_UNCLAIMED: "false", recovery.CLAIM_MODE: "NO_CLAIM"}
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MIGRATE_TASK = (
     "Do not resume. Keep the state, in the branch `migrate` (Migrate the state): the job is stopped with a savepoint, "
@@ -201,9 +202,10 @@ def _resume(report: Report, lead: str) -> Step:
         "(in Airflow the branch `resume`).",
         (
             "STOP JOB '<job id>' WITH SAVEPOINT;",
-            "SET 'execution.state-recovery.path' = '<savepoint>';",
-            "SET 'execution.state-recovery.ignore-unclaimed-state' = 'false';",
-            "SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';",
+            *(
+                f"SET '{recovery.spelled(option, report.engine_version)}' = '{value}';"
+                for option, value in _FROM_SAVEPOINT.items()
+            ),
             f"-- then the statements of {report.new_source}",
         ),
     )
@@ -273,7 +275,7 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
         words,
         (
             "STOP JOB '<job id>' WITH SAVEPOINT;",
-            "RESET 'execution.state-recovery.path';",
+            f"RESET '{recovery.spelled(recovery.PATH, report.engine_version)}';",
             f"-- then the statements of {report.new_source}",
         ),
     )

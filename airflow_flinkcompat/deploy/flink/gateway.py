@@ -1,4 +1,4 @@
-"""Flink's SQL Gateway over REST (``/v3``, measured on 2.3.0; 1.20 speaks it too)."""
+"""Flink's SQL Gateway over REST (``/v2``, which every line from 1.19 to 2.3 speaks)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, RestClient
 
 _log = logging.getLogger(__name__)
-_API = "v3"
+_API = "v2"
 _STATEMENT_SECONDS = 180.0
 
 

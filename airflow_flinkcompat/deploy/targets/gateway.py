@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
-from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model import JobSpec, recovery
 from airflow_flinkcompat.secrets import Lookup
 from airflow_flinkcompat.state.compiled import CompiledPlan
 
@@ -184,12 +184,10 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
         """What to type in one session of the SQL Gateway."""
-        return (
-            "in one session of the SQL Gateway:\n"
-            f"  SET 'execution.state-recovery.path' = '{snapshot}';\n"
-            "  SET 'execution.state-recovery.claim-mode' = 'NO_CLAIM';\n"
-            f"  and {statements}"
-        )
+        # Nothing is asked here: the Gateway may be what is gone.
+        options = recovery.in_every_spelling({recovery.PATH: snapshot, recovery.CLAIM_MODE: "NO_CLAIM"})
+        settings = "".join(f"  SET '{key}' = '{value}';\n" for key, value in options.items())
+        return f"in one session of the SQL Gateway:\n{settings}  and {statements}"
 
     def _run_setup(
         self, session: Session, prepared: Prepared, tables: Mapping[TablePath, Mapping[str, str]] = MappingProxyType({})
@@ -208,16 +206,15 @@ class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
         return "\n".join(str(row[0]) for row in rows)
 
 
-def state_options(start: Start) -> dict[str, str]:
+def state_options(start: Start, *, ignore_unclaimed: bool = False) -> dict[str, str]:
     """Flink's options for the state of a start, all explicit, because a cluster's file may say otherwise.
 
-    Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
+    Unclaimed state is dropped only where that is asked for. NO_CLAIM leaves the savepoint to us: a rollback needs it.
     """
-    options = {
-        "execution.state-recovery.ignore-unclaimed-state": "false",
-        "execution.state-recovery.claim-mode": "NO_CLAIM",
-    }
-    return {**options, "execution.state-recovery.path": start.savepoint} if start.savepoint else options
+    options = {recovery.IGNORE_UNCLAIMED: str(ignore_unclaimed).lower(), recovery.CLAIM_MODE: "NO_CLAIM"}
+    if start.savepoint:
+        options[recovery.PATH] = start.savepoint
+    return recovery.in_every_spelling(options)
 
 
 @dataclass(frozen=True)
@@ -229,9 +226,8 @@ class _SessionRestoreTest:
     def start(self, name: str, savepoint: Snapshot | None, request_id: str, *, ignore_unclaimed: bool) -> Operation:
         """Submit the job with its options, all explicit."""
         options = {
-            **state_options(Start(savepoint)),
+            **state_options(Start(savepoint), ignore_unclaimed=ignore_unclaimed),
             JOB_NAME: name,
-            "execution.state-recovery.ignore-unclaimed-state": str(ignore_unclaimed).lower(),
             # A failure is to show, and nothing to stay behind.
             "restart-strategy.type": "disable",
             "execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION",

@@ -233,7 +233,7 @@ def test_http_through_a_proxy_and_back_to_one_that_asks_for_both() -> None:
         proxy_server(authorization=basic("me", "planted-proxy-pw")) as proxy,
     ):
         ask(SqlGateway, endpoint(server.url, {**LOGIN, "proxy": proxy.url, **PROXY_LOGIN}, PLACE))
-        assert [line for line, _ in proxy.seen] == [f"GET {server.url}/v3/info"]
+        assert [line for line, _ in proxy.seen] == [f"GET {server.url}/v2/info"]
 
 
 @pytest.mark.parametrize("secure", [False, True])
@@ -273,7 +273,7 @@ def test_the_jobmanager_may_have_a_proxy_of_its_own() -> None:
         given = {"proxy": near.url, "jobmanager_proxy": far.url}
         ask(SqlGateway, endpoint(server.url, given, PLACE))
         ask(JobManager, endpoint(server.url, given, PLACE, jobmanager=True))
-        assert [line for line, _ in near.seen] == [f"GET {server.url}/v3/info"]
+        assert [line for line, _ in near.seen] == [f"GET {server.url}/v2/info"]
         assert [line for line, _ in far.seen] == [f"GET {server.url}/jobs/overview"]
 
 

@@ -62,14 +62,14 @@ def jobmanager(server: Server) -> JobManager:
     return JobManager("http://jm.test:8081", transport=server, retry_wait=0.01)
 
 
-INFO = "GET /v3/info"
-SESSION = {"POST /v3/sessions": [ok(sessionHandle="s")], "DELETE /v3/sessions/s": [ok(status="CLOSED")]}
+INFO = "GET /v2/info"
+SESSION = {"POST /v2/sessions": [ok(sessionHandle="s")], "DELETE /v2/sessions/s": [ok(status="CLOSED")]}
 STATEMENT = {
     **SESSION,
-    "POST /v3/sessions/s/statements": [ok(operationHandle="o")],
-    "DELETE /v3/sessions/s/operations/o/close": [ok(status="CLOSED")],
+    "POST /v2/sessions/s/statements": [ok(operationHandle="o")],
+    "DELETE /v2/sessions/s/operations/o/close": [ok(status="CLOSED")],
 }
-RESULT = "GET /v3/sessions/s/operations/o/result/0"
+RESULT = "GET /v2/sessions/s/operations/o/result/0"
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_repeating_ends() -> None:
 
 
 def test_statement_that_may_have_arrived_is_not_repeated() -> None:
-    posts = "POST /v3/sessions/s/statements"
+    posts = "POST /v2/sessions/s/statements"
     server = Server({**STATEMENT, posts: [httpx.ReadTimeout("slow")]})
     with gateway(server).session() as session, pytest.raises(GatewayError, match="ReadTimeout"):
         session.execute("INSERT INTO k SELECT * FROM s")
@@ -104,7 +104,7 @@ def test_statement_that_may_have_arrived_is_not_repeated() -> None:
 
 
 def test_statement_that_never_arrived_is_repeated() -> None:
-    posts = "POST /v3/sessions/s/statements"
+    posts = "POST /v2/sessions/s/statements"
     done = ok(resultType="EOS", results={"columns": [], "data": []})
     server = Server({**STATEMENT, posts: [httpx.ConnectError("x"), ok(operationHandle="o")], RESULT: [done]})
     with gateway(server).session() as session:
@@ -128,7 +128,7 @@ def test_something_else_answers() -> None:
 
 
 def test_result_is_read_page_by_page() -> None:
-    page = "/v3/sessions/s/operations/o/result/"
+    page = "/v2/sessions/s/operations/o/result/"
     data = {"columns": [{"name": "a"}], "data": [{"kind": "INSERT", "fields": [1]}]}
     server = Server(
         {
@@ -145,9 +145,9 @@ def test_result_is_read_page_by_page() -> None:
     with gateway(server).session({"k": "v"}) as session:
         result = session.execute("INSERT …", {"only": "here"})
     assert (result.columns, result.rows, result.job_id) == (("a",), ((1,), (1,)), "j")
-    assert server.asked[0] == ("POST /v3/sessions", {"properties": {"k": "v"}})
+    assert server.asked[0] == ("POST /v2/sessions", {"properties": {"k": "v"}})
     assert server.asked[1][1] == {"statement": "INSERT …", "executionConfig": {"only": "here"}}
-    assert server.asked[-1][0] == "DELETE /v3/sessions/s"
+    assert server.asked[-1][0] == "DELETE /v2/sessions/s"
 
 
 def test_refusal_is_condensed_masked_and_the_session_closed() -> None:
@@ -162,12 +162,12 @@ def test_refusal_is_condensed_masked_and_the_session_closed() -> None:
     with client.session() as session, pytest.raises(GatewayError) as caught:
         session.execute("INSERT …")
     assert caught.value.reason == "ValidationException: bad 'password' = '***' of ***"
-    assert server.asked[-1][0] == "DELETE /v3/sessions/s"
+    assert server.asked[-1][0] == "DELETE /v2/sessions/s"
     assert server.count(RESULT) == 1
 
 
 def test_statement_that_takes_too_long_is_cancelled() -> None:
-    cancel = "POST /v3/sessions/s/operations/o/cancel"
+    cancel = "POST /v2/sessions/s/operations/o/cancel"
     server = Server({**STATEMENT, RESULT: [ok(resultType="NOT_READY")], cancel: [ok(status="CANCELED")]})
     with (
         gateway(server).session() as session,

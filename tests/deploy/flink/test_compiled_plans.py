@@ -54,9 +54,9 @@ class Scripted(httpx.MockTransport):
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
-        if path == "/v3/info":
+        if path == "/v2/info":
             return httpx.Response(200, json={"productName": "Apache Flink", "version": self.version})
-        if path == "/v3/sessions":
+        if path == "/v2/sessions":
             return httpx.Response(200, json={"sessionHandle": "s"})
         if path.endswith("/statements"):
             body = json.loads(request.content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,9 +187,7 @@ def test_state_that_was_dropped_without_a_word_is_rolled_back(
 ) -> None:
     """As on a cluster that is told to ignore state nobody claims: Flink starts the job, and its windows are empty."""
     first_deployment(run, files)
-    explicit = gateway.state_options
-    ignore = {"execution.state-recovery.ignore-unclaimed-state": "true"}
-    monkeypatch.setattr(gateway, "state_options", lambda start: {**explicit(start), **ignore})
+    monkeypatch.setattr(gateway, "state_options", partial(gateway.state_options, ignore_unclaimed=True))
     with pytest.raises(RolledBack, match=r"is RUNNING, but state was dropped: no operator of the new job took that of"):
         run(Side(files.script(where=" WHERE amount > 1")))
     files.arrive("2.csv", SECOND)

@@ -1,0 +1,28 @@
+"""The options that name a savepoint, in the spelling of each line of Flink."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_flinkcompat.model import recovery
+
+
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [
+        ("1.19", "execution.savepoint.path"),
+        ("1.19.1", "execution.savepoint.path"),
+        ("1.20", "execution.state-recovery.path"),
+        ("1.20.3", "execution.state-recovery.path"),
+        ("2.4-SNAPSHOT", "execution.state-recovery.path"),
+    ],
+)
+def test_a_version_is_told_the_option_that_it_knows(version: str, option: str) -> None:
+    assert recovery.spelled(recovery.PATH, version) == option
+
+
+def test_where_the_version_is_not_known_both_spellings_say_the_same() -> None:
+    given = {recovery.PATH: "file:/s", recovery.CLAIM_MODE: "NO_CLAIM", recovery.IGNORE_UNCLAIMED: "false"}
+    said = recovery.in_every_spelling(given)
+    for version in ("1.19", "2.3"):
+        assert {option: said[recovery.spelled(option, version)] for option in given} == given
