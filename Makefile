@@ -109,7 +109,7 @@ bench-downtime: setup ## Time how long a redeployed job stands still, beside raw
 	@$(WITH_JAVA) python -m benchmarks.downtime --write benchmarks/results/downtime-$$(date -u +%F).md
 
 # The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
-measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20], or from one line to another [FLINK_OLD=1.20], write predicted beside real
+measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20; 2.2|2.1|2.0|1.19: the base set], or from one line to another [FLINK_OLD=1.20], write predicted beside real
 	@$(WITH_JAVA) python -m measure --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
 
 measure-migrations: setup ## Migrate the state of changes on a real Flink, compare with runs from scratch [FLINK=2.3|1.20] [FLINK_OLD=1.20]; goes on where it was left

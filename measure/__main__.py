@@ -17,8 +17,8 @@ from airflow_flinkcompat.deploy import DeployError
 from measure import evidence, results
 from measure.bench import Measured
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import CACHE, RELEASES
-from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_pairs
+from measure.flinks import CACHE, RELEASES, VERSIONS
+from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_base, load_pairs
 from measure.pyflink import PyFlink
 from measure.running import add_arguments, bench_of, beside_flink, deadline, say
 from tests.sections import FixtureError
@@ -85,8 +85,10 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     path: Path = options.out or newest or results.FOLDER / f"{name}-{lines}-{today}.json"
     if options.connectors:
         pairs = [pair for pair in load_connector_pairs(options.only) if not results.holds(path, pair)]
-    else:
+    elif options.flink in VERSIONS or folder != FOLDER:
         pairs = load_pairs(options.flink, options.only, folder)
+    else:
+        pairs = load_base(options.flink, options.only)
     keep = path.exists() and bool(options.only or options.connectors)
     if not pairs:
         return [path], []

@@ -23,10 +23,11 @@ A side that begins with a line ``#!python`` is a PyFlink program: what stands in
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import sections
+from tests import measured, sections
 from tests.sections import FixtureError, Section
 
 FOLDER = Path(__file__).parent / "pairs"
@@ -34,6 +35,8 @@ PROGRAMS = Path(__file__).parents[1] / "tests" / "fixtures" / "table_api" / "res
 """Pairs in which a side is a PyFlink program; they need PyFlink beside Flink, and are of its one version."""
 UPGRADES = Path(__file__).parent / "upgrades"
 """Pairs that go from one line of Flink to another: scripts that stay as they are, and near changes."""
+BASE = Path(__file__).parent / "base.toml"
+"""Ids of the pairs that are run on every line, by what they change."""
 PROGRAM_HEAD = """\
 from pyflink.table import EnvironmentSettings, TableEnvironment
 from pyflink.table.expressions import UNBOUNDED_RANGE, UNBOUNDED_ROW, col, lit, row_interval
@@ -42,6 +45,13 @@ from pyflink.table.window import Over, Session, Slide, Tumble
 t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
 """
 _PYTHON = "#!python\n"
+_ELSEWHERE = (
+    (re.compile(r"'connector'='filesystem','path'='file:///data(/MyTable)?'"),
+     "'connector' = 'filesystem', 'path' = 'file://DATA/orders'"),
+    (re.compile(r"'connector'='print'"), "'connector' = 'print'"),
+    (re.compile(r",'print-identifier'='tag'"), ""),
+)  # fmt: skip
+"""What scripts of ``tests/fixtures/measured`` say of the places they were run in, and what they say here."""
 _CASE_HEADERS = frozenset({"about", "settings-old", "settings-new", "rows-before", "on-this-data", "flink"})
 _TITLE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -93,6 +103,34 @@ def load_pairs(line: str, only: str = "", folder: Path = FOLDER) -> list[Pair]:
     return found
 
 
+def load_base(line: str, only: str = "") -> list[Pair]:
+    """The pairs of the base set whose id matches ``only``, a regular expression, in their order.
+
+    Raises FixtureError, with the id, where there is no such pair, and when nothing matches.
+    """
+    written = {pair.id: pair for pair in load_pairs(line)}
+    base: dict[str, list[str]] = tomllib.loads(BASE.read_text("utf-8"))
+    wide = measured.load(measured.WIDE, only={name for ids in base.values() for name in ids})
+    restores = {restore.id: restore for restore in (*measured.narrow(), *wide)}
+    found = []
+    for kind, ids in base.items():
+        for name in filter(re.compile(only).search, ids):
+            if name not in written and name not in restores:
+                raise FixtureError(f"{BASE.name}: {name} is no pair, nor a restore that was measured elsewhere")
+            found.append(written.get(name) or _measured_again(restores[name], kind))
+    if not found:
+        raise FixtureError(f"{BASE.name}: holds no pair that matches {only!r}")
+    return found
+
+
+def _measured_again(restore: measured.Restore, area: str) -> Pair:
+    old, new = (
+        Side(_here(script), tuple(sorted(settings.items())))
+        for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
+    )
+    return Pair(restore.id, area, "as it was measured elsewhere", old, new)
+
+
 def parse_pairs(text: str, file: str) -> list[Pair]:
     """The pairs of one file; ids are ``<file>-<case>``. Raises FixtureError on anything malformed."""
     head, given, cases = sections.read(text, file)
@@ -128,3 +166,9 @@ def _side(given: str, text: str, settings: tuple[tuple[str, str], ...], printed:
     statements = [each.strip() for each in given.split(";\n") if each.strip()]
     declared = "".join(f't_env.execute_sql("""\n{each}\n""")\n' for each in statements)
     return Side(PROGRAM_HEAD + declared + text.removeprefix(_PYTHON), settings, printed, "python")
+
+
+def _here(script: str) -> str:
+    for elsewhere, here in _ELSEWHERE:
+        script = elsewhere.sub(here, script)
+    return script

@@ -20,6 +20,8 @@ from airflow_flinkcompat.compat import Side
 
 FOLDER = Path(__file__).parent / "fixtures" / "measured"
 CONNECTORS = ("flink-2.3-connectors.json.gz", "flink-1.20-cdc.json.gz", "flink-2.3-upgrades.json.gz")
+WIDE = "flink-2.3-restores-wide.json"
+"""Operators of every kind on 2.3."""
 AS_RUN = {"parallelism.default": "1"}
 """What the session set for every restore, unless the pair says otherwise."""
 RIGHT = "restored_right"
@@ -81,7 +83,7 @@ def everything() -> tuple[Restore, ...]:
     outcomes = older["outcomes"]
     on_older = (replace(pair, version=older["flink"], outcome=outcomes[pair.id]) for pair in narrow())
     wrapped = (replace(pair, id=f"{pair.id} into a sink") for pair in load("flink-2.3-restores.json", wrap=True))
-    return (*narrow(), *wrapped, *load("flink-2.3-restores-wide.json", wrap=True), *on_older)
+    return (*narrow(), *wrapped, *load(WIDE, wrap=True), *on_older)
 
 
 @cache

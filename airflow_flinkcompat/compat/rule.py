@@ -145,7 +145,7 @@ class Verdict:
             return self
         if line in self.versions:
             return replace(self, evidence=self.elsewhere, elsewhere=())
-        seen = f"measured on Flink {' and '.join(self.versions)} only" if self.versions else "no restore shows it"
+        seen = f"measured on Flink {', '.join(self.versions)} only" if self.versions else "no restore shows it"
         grounds = f"{self.grounds}: {seen}" if self.grounds else seen
         return Verdict(
             Outcome.UNKNOWN, Basis.INFERRED, grounds, Reason.VERSION if self.versions else Reason.NOT_COVERED

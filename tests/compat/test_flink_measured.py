@@ -93,7 +93,7 @@ def test_a_version_nobody_measured_is_not_called_compatible() -> None:
     for pair in narrow():
         old, new = pair.sides()
         other = check(
-            *(type(side)(side.script, side.settings, engine="flink", engine_version="2.0") for side in (old, new))
+            *(type(side)(side.script, side.settings, engine="flink", engine_version="2.4") for side in (old, new))
         )
         unchanged = [finding.rule for finding in other.deciding] == ["unchanged"]
         assert unchanged or other.outcome is not Outcome.COMPATIBLE, str(pair)

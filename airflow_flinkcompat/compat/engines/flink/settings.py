@@ -13,6 +13,7 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, declared, materialized
+from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import (
@@ -132,8 +133,14 @@ def _ttl_on_materialized(changed: Changed) -> bool:
 
 
 def _ttl_on_older(changed: Changed) -> bool:
+    """Where a group aggregation's values were seen to be stored otherwise with a time to live than without."""
     one_sided = not all(map(_lives, changed.values))
-    return changed.change.new.version == "1.20" and one_sided and _plain_aggregation(changed)
+    ended = restores()["u-ttl-add"].get(changed.change.new.version)
+    return ended == "refused_at_restore" and one_sided and _plain_aggregation(changed)
+
+
+def _ttl_of_aggregations(changed: Changed) -> bool:
+    return _ttl_taken(changed) and _kinds(changed) == {AggregateKind.GROUP}
 
 
 def _free_to_rescale(changed: Changed) -> bool:
@@ -304,7 +311,11 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("settings-ttl-group-longer")),
-        (_ttl_on_older, refused_later("u-ttl-add", note="on 1.20 another value serializer")),
+        (_ttl_on_older, refused_later("u-ttl-add", note="before 2.0 another value serializer")),
+        (
+            _ttl_of_aggregations,
+            right("ga-ttl-set", "ga-ttl-unset", "settings-ttl-group-added", "settings-ttl-group-removed"),
+        ),
         (
             _ttl_taken,
             right("ga-ttl-set", "ga-ttl-unset", "oa-ttl-set", "rj-ttl-unset", "tn-ttl-unset", "dd-rd-ttl-set"),
