@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, walk
-from airflow_flinkcompat.plan.operators import Output, sources
-from airflow_flinkcompat.plan.origins import OperatorColumn
+from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 from measure.rows import net, parts
 
@@ -116,8 +117,9 @@ def _columns(old: Output, new: Output) -> Columns:
     places = {place for _, place in kept}
     metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
     begun = set(range(len(new.columns))) - places
+    moving = {place for place, column in enumerate(new.columns) if _is_start(column)} if _in_sessions(new) else set()
     return Columns(
-        kept, tuple(sorted(places - metrics)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
+        kept, tuple(sorted(places - metrics - moving)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
     )
 
 
@@ -125,6 +127,22 @@ def _typed(output: Output) -> list[tuple[Expression, DataType]]:
     """The columns with their types: a sum of another type is another metric, in which nothing stored fits."""
     types = output.types or (UNKNOWN,) * len(output.columns)
     return [(column, replace(type, nullable=True)) for column, type in zip(output.columns, types, strict=True)]
+
+
+def _in_sessions(output: Output) -> bool:
+    windows = (each.window for each in operators(output) if isinstance(each, AggregateOperator) and each.window)
+    return any(each.window.kind is WindowKind.SESSION for each in windows)
+
+
+def _is_start(column: Expression) -> bool:
+    """Whether it is where a window begins: a session has begun with rows that a later start does not see."""
+    return any(
+        isinstance(part, OperatorColumn)
+        and isinstance(part.output, KeyOutput)
+        and isinstance(part.output.key, WindowColumn)
+        and part.output.key.field is WindowField.START
+        for part in walk(column)
+    )
 
 
 def _is_metric(column: Expression) -> bool:

@@ -35,6 +35,19 @@ def test_a_column_that_the_old_query_had_too_goes_on() -> None:
     assert columns.whole is False
 
 
+def test_where_a_session_begins_is_no_key_as_it_may_have_begun_before() -> None:
+    head = TABLE.replace("c STRING)", "c STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)")
+    query = (
+        "SELECT a, window_start, window_end, SUM(b){}\n"
+        "FROM TABLE({}(TABLE orders{}, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;"
+    )
+    for kind, partition, keys_told in (("SESSION", " PARTITION BY a", (0, 2)), ("TUMBLE", "", (0, 1, 2))):
+        scripts = [head + query.format(more, kind, partition) for more in ("", ", MAX(c)")]
+        (columns,) = columns_of(*(Side(script, engine="flink") for script in scripts)).values()
+        assert columns is not None
+        assert (columns.keys, columns.metrics) == (keys_told, (4,))
+
+
 def test_a_column_of_stored_rows_is_no_metric() -> None:
     rank = "SELECT a, b{} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS n FROM orders) WHERE n = 1;"
     (columns,) = columns_of(*sides(rank.format(""), rank.format(", c"))).values()
