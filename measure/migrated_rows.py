@@ -24,6 +24,8 @@ from measure.rows import net, parts
 _NOTHING = frozenset({"null", "NULL", "", "None", "0"})
 """How a metric is shown that has seen no row."""
 _FILLER = "f"
+PRINTED = "Printed"
+"""What rows of a bare query are called."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,28 @@ class Runs:
         return Runs(*([row for row in rows if wanted(row)] for rows in vars(self).values()))
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What is said of all rows: what is wrong with them, how many keys came out, and whether they tell anything."""
+
+    fault: str
+    keys: int
+    told: bool
+
+
+def judged(runs: Runs, old: Side, new: Side) -> Judgement:
+    """What came out of a restored job, beside what the scripts say goes on."""
+    faults, count, told = [], 0, False
+    for sink, columns in columns_of(old, new).items():
+        own = runs.of(sink)
+        later_alone = columns is not None or begins_with(old, new, sink)
+        if wrong := fault(own, columns, later_alone):
+            faults.append(f"{sink}: {wrong}")
+        told = told or matters(own, columns)
+        count += keys(own, columns)
+    return Judgement("; ".join(faults), count, told)
+
+
 def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
     """What becomes of the columns of each sink of the new script; None: the old one has not this sink.
 
@@ -105,7 +129,7 @@ def _place(side: Side, sink: str) -> str:
     """What rows of a sink are called: by its table, its topic or its folder."""
     table = next((each for each in side.program.tables if each.name == sink), None)
     if table is None:
-        return sink
+        return sink or PRINTED
     named = table.option("topic") or table.option("table-name")
     folder = table.option("path", "") if table.option("connector") == "filesystem" else ""
     return named or (folder or sink).rstrip("/").rpartition("/")[2]

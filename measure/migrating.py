@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from airflow_flinkcompat.state.model import StateKind
 from measure import results
 from measure.bench import Bench, Restored, Savepoint, has_fillers
 from measure.flinks import CACHE, RELEASES
-from measure.migrated_rows import Runs, begins_with, columns_of, fault, keys, matters
+from measure.migrated_rows import Runs, judged
 from measure.migration_pairs import Migrated, load, load_over_connectors
 from measure.pairs import Pair, Side
 from measure.progress import MeasureError
@@ -62,8 +62,9 @@ HOW = (
     "As measure-flink; the savepoint is rewritten by what the plans tell that this Flink compiles of both sides, with "
     "a template that it took of the new side. kept: what was promised; alone: what Flink made of the savepoint as it "
     "was; restored_rows: what the new SQL printed from the rewritten savepoint, expected_rows: from scratch over all "
-    "rows, both of the rows after the savepoint; alone_rows: from scratch over the rows after alone. keys: how many "
-    "came out; told: whether rows of a start without state would have differed."
+    "rows, both of the rows after the savepoint; printed_rows, before_rows: what the old SQL and the new one printed "
+    "before it; alone_rows: from scratch over the rows after alone. keys: how many came out; told: whether rows of "
+    "a start without state would have differed."
 )
 NAMES = ("migrations/flink", f"migrations/{results.UPGRADE}", "migrations/connectors")
 """What the results on one line of Flink are called, those from one line to another, and those over connectors."""
@@ -100,10 +101,18 @@ class Ending:
             "told": self.told,
             **results.texts(self.pair.old.script, self.pair.new.script),
             **results.settings(self.pair),
-            "restored_rows": list(self.runs.restored),
-            "expected_rows": list(self.runs.expected),
-            "alone_rows": list(self.runs.alone),
+            **{f"{name}_rows": list(rows) for name, rows in vars(self.runs).items()},
         }
+
+
+def judged_again(entry: results.Entry, version: str) -> results.Entry:
+    """An entry as its rows are judged now; how Flink ended otherwise stays as it was."""
+    if entry["outcome"] not in (RIGHT, WRONG):
+        return entry
+    rows = Runs(*(entry.get(f"{each.name}_rows", ()) for each in fields(Runs)))
+    found = judged(rows, *results.sides(entry, version))
+    outcome = WRONG if found.fault else RIGHT
+    return {**entry, "outcome": outcome, "fault": found.fault or None, "keys": found.keys, "told": found.told}
 
 
 def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint]) -> Ending:
@@ -162,17 +171,10 @@ def _names(made: Migration) -> list[str]:
 
 
 def _judged(ending: Ending, scripts: tuple[Script, Script], restored: Restored, made: Migration) -> Ending:
-    faults, told, count = [], False, 0
-    for sink, columns in columns_of(*scripts).items():
-        own = ending.runs.of(sink)
-        later_alone = columns is not None or begins_with(*scripts, sink)
-        if wrong := fault(own, columns, later_alone):
-            faults.append(f"{sink}: {wrong}")
-        told = told or matters(own, columns)
-        count += keys(own, columns)
-    ending = replace(ending, told=told, keys=count)
-    if faults:
-        return replace(ending, outcome=WRONG, fault="; ".join(faults))
+    found = judged(ending.runs, *scripts)
+    ending = replace(ending, told=found.told, keys=found.keys)
+    if found.fault:
+        return replace(ending, outcome=WRONG, fault=found.fault)
     if wrong := _not_exact(made, restored):
         return replace(ending, outcome=NOT_READ_EXACTLY, fault=wrong)
     return replace(ending, outcome=RIGHT)
@@ -200,7 +202,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, help="the results file; by default the newest one in measure/results")
     parser.add_argument("--again", action="store_true", help="run those that have a result too")
+    parser.add_argument(
+        "--judge-again", action="store_true", help="judge the rows of all committed results again; needs no Flink"
+    )
     options = parser.parse_args(arguments)
+    if options.judge_again:
+        return _judge_again()
     try:
         path, failures = _run(options)
     except (DeployError, FixtureError, OSError) as error:
@@ -212,6 +219,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(f"\n{summary(results.read(path))}\n{path}")
     return 2 if failures else int(any(entry["outcome"] != RIGHT for entry in results.read(path)["pairs"]))
+
+
+def _judge_again() -> int:
+    wrong = False
+    for path in sorted(results.FOLDER.glob("migrations/*.json")):
+        data = results.read(path)
+        data = {**data, "pairs": [judged_again(entry, data["flink"]) for entry in data["pairs"]]}
+        results.write(data, path)
+        print(f"{summary(data)}\n{path}")
+        wrong = wrong or any(entry["outcome"] != RIGHT for entry in data["pairs"])
+    return int(wrong)
 
 
 def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
