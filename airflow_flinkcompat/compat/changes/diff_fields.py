@@ -52,6 +52,8 @@ def differences_of(
     )
 
 
+LITERAL_ROWS = "literal rows"
+"""What a query reads that reads no table, and has one row alone."""
 _ORIGIN = ("source", "source hints")
 """Parts a segment has only above a table; where an operator took its place, the pairing says so."""
 
@@ -70,7 +72,7 @@ def _segment_parts(segment: StatelessSegment) -> dict[str, Any]:
     elif isinstance(origin, Rows):
         parts |= {"source": origin.rows, "source hints": ()}
     elif origin is None:
-        parts |= {"source": "literal rows", "source hints": ()}
+        parts |= {"source": LITERAL_ROWS, "source hints": ()}
     return parts
 
 

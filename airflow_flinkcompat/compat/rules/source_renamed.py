@@ -2,7 +2,8 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
+from airflow_flinkcompat.compat.changes.diff_fields import LITERAL_ROWS, Difference, table_parts
+from airflow_flinkcompat.compat.changes.format import format_value, shortened
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import stateless
@@ -13,6 +14,7 @@ from airflow_flinkcompat.compat.rule import (
     RuleScope,
     Verdict,
     documented,
+    inferred,
     measured,
     together,
 )
@@ -34,6 +36,14 @@ BY_NAME = Verdict(
 )
 
 
+READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a source of these rows, which ends")
+
+
+def _literal(read: object) -> bool:
+    """Whether what is read are rows that stand in the script: one row is part of the query itself."""
+    return isinstance(read, tuple) or read == LITERAL_ROWS
+
+
 def _reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
     """Where another table is read, in operators and outputs alike."""
     for pipeline in change.pipelines:
@@ -51,10 +61,12 @@ def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
 
 
 def _named_by_place(table: Table) -> bool:
-    """Whether a table's name says which data it stands for: a catalog's own connector looks them up by it."""
+    """Whether a table's name may say which data it stands for: a catalog's own connector looks them up by it."""
     connector = table.option("connector")
     if connector is None:
         return table.option("connector.type") is None
+    if connector not in connectors.catalogue():
+        return True
     named_by = connectors.source(connector).named_by
     return bool(named_by) and table.option(named_by) is None
 
@@ -64,11 +76,11 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     if old is None or new is None:
         return OptionVerdict("", UNLIKE)
     before, after = table_parts(old), table_parts(new)
-    if any(map(_named_by_place, (old, new))):
-        return OptionVerdict("its catalog finds what is read by the name of the table", BY_NAME)
+    uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
+    if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
+        return OptionVerdict("what is read may be found by the name of the table", BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
-    uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
     found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
     return found and OptionVerdict(found.says, together((found.verdict, RENAMED)))
 
@@ -76,6 +88,17 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
 def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
     for pair, difference in _reads(change):
+        if all(map(_literal, (difference.before, difference.after))):
+            yield RuleMatch(
+                "other literal rows are read: rows of a script are read once, and a job that has read them is given no "
+                "others by a restore",
+                (difference.key,),
+                *(shortened(format_value(rows)) for rows in (difference.before, difference.after)),
+                difference.before_span,
+                difference.after_span,
+                verdicts={"flink": READ_ONCE, "vvr": READ_ONCE},
+            )
+            continue
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
         judged = _judged(change, pair, old, new)
         names = (difference.before, difference.after)
@@ -100,7 +123,8 @@ RULE = Rule(
         "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
         "flink": RENAMED,
     },
-    rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names.",
+    rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names. A table whose "
+    "options do not say what is read is found by its name, though, and positions of one table mean nothing in another.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"

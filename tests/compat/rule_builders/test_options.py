@@ -446,6 +446,7 @@ def test_no_lookup_keeps_anything_of_its_options(new: str) -> None:
         ", 'cache.mode' = 'all'",
         ", 'query.threads' = '8'",
         ", 'cache.async-refresh' = 'true'",
+        ", 'lookup.cache' = 'FULL'",
         ", 'batch.timeout' = '1 s'",
         ", 'made-up' = 'x'",
     ],

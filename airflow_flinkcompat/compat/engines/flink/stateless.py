@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
@@ -48,6 +48,7 @@ COLUMN_LIST = ("sk-stateless-print-full-columns", "sk-stateless-direct-full-colu
 SOURCE_NAME = ("ks-group-table-renamed", "x-source-rename")
 LOOKUP = ("sk-stateless-lookup-key", "sk-stateless-lookup-column", "sk-stateless-lookup-inner")
 LOOKUP_CAME_OR_WENT = ("sk-stateless-lookup-added", "lj-removed")
+NO_STATE = inferred(Outcome.COMPATIBLE, "no operator keeps anything, on either side", ids=UNCHANGED)
 _MEASURED_SOURCE = "kafka"
 
 
@@ -93,8 +94,8 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
     Returns:
         That it is compatible.
     """
-    mapped = mapped_states(pair)
-    return kept(pair) if mapped == () else None
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == () else None
 
 
 def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:

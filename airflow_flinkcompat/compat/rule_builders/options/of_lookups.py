@@ -41,6 +41,8 @@ _PURPOSES: Mapping[Effect, frozenset[str]] = {
     Effect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
 }  # fmt: skip
 """Words that say what an option is for, whatever the connector: none of them says how a lookup asks."""
+_WHOLE_TABLE = frozenset({"all", "full"})
+"""Values of a cache that holds the whole table: no row waits for it, whatever a lookup without it would do."""
 _MAY_SAY_HOW = frozenset(
     {"async", "asynchronous", "sync", "mode", "type", "strategy", "thread", "threads", "batch", "class"}
 )
@@ -60,6 +62,8 @@ def unlisted(change: OptionChange) -> OptionFact | None:
     facts = connectors.catalogue().get(change.connector or "")
     listed = facts is not None and bool(facts.options.get(TableUse.LOOKUP))
     if change.connector is None or listed or not found or words & _MAY_SAY_HOW:
+        return None
+    if any(value is not None and value.lower() in _WHOLE_TABLE for value in change.values):
         return None
     # A cache of a table, and the patience with a host, tune; a table's schema is what is read.
     effect = next(each for each in (Effect.TUNES, Effect.CREDENTIALS, Effect.DECODING, *found) if each in found)
@@ -102,7 +106,7 @@ def _in_modes(
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
         says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
-        return OptionVerdict(says, right(*(fact.ids or LOOKED_UP_ELSEWHERE)))
+        return harmless(fact, says, LOOKED_UP_ELSEWHERE)
     if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS) or _decodes(fact, pair):
         return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
     return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")

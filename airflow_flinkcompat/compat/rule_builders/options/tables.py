@@ -93,7 +93,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         says = f"what it does to a restore was not measured with {who}, and no document says that it is harmless"
         return OptionVerdict(
             only_the_sink(change.connector) if unknown_sink else says,
-            unmeasured(f"no restore with another '{change.key}' of {who}"),
+            unmeasured(f"no restore with other such options of {who}"),
         )
     if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
         says = "it is what the connector does without it"
