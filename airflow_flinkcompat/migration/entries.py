@@ -10,7 +10,7 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int,
 from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, NULL, Field, FieldForm, field_form, zero
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
+from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping, row_mapping
 from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
 from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
@@ -103,10 +103,17 @@ def key_change(made: OperatorMigration) -> RowChange | None:
 
 @dataclass(frozen=True)
 class Way:
-    """Where the entries of an old state go: the number of a new one, and what becomes of a value, None: nothing."""
+    """Where the entries of an old state go.
+
+    Attributes:
+        number: Of the new state.
+        value: What becomes of a value as it is stored; None: it stays as it is.
+        words: The same of a row by itself, where all rows are of one size.
+    """
 
     number: int
     value: Callable[[bytes], bytes] | None
+    words: WordMapping | None = None
 
 
 def ways(made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int) -> tuple[tuple[Way, ...], ...]:
@@ -135,7 +142,17 @@ def _ways(state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[st
         return
     for each in states:
         if each.old is not None and each.old.name == state.name:
-            yield Way(numbers[each.new.name], value_change(each, now))
+            yield Way(numbers[each.new.name], value_change(each, now), _of_words(each))
+
+
+def _of_words(state: StateRewrite) -> WordMapping | None:
+    """The change of a value that is one row and nothing else, all of one size."""
+    old, new = state.old, state.new
+    assert old is not None
+    if new.kind is not KeyedStateKind.VALUE or new.value.form != "row" or old.time_to_live or new.time_to_live:
+        return None
+    change = _row_change(old.value.fields, new, state.fields)
+    return change if isinstance(change, WordMapping) and change.sizes is not None else None
 
 
 def key_forms(made: OperatorMigration) -> tuple[FieldForm, ...]:
@@ -167,7 +184,8 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     """
     old, new = state.old, state.new
     assert old is not None
-    rows = _rows_change(old.value.fields, new, state.fields)
+    row = _row_change(old.value.fields, new, state.fields)
+    rows = row and each_row(row, new.value.form)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
         raise NotMigratable(f"a time to live that comes to or leaves the list {new.name} was not measured")
@@ -186,13 +204,11 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     return change
 
 
-def _rows_change(
-    old: Sequence[StateField], new: NamedState, places: Sequence[int | None]
-) -> Callable[[bytes], bytes] | None:
+def _row_change(old: Sequence[StateField], new: NamedState, places: Sequence[int | None]) -> RowChange | None:
     if new.value.form not in ROWS or (tuple(places) == tuple(range(len(old)))):
         return None
     taken = [begin(field) if place is None else place for place, field in zip(places, new.value.fields, strict=True)]
-    return each_row(row_mapping([field_form(field.type) for field in old], taken), new.value.form)
+    return row_mapping([field_form(field.type) for field in old], taken)
 
 
 def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:

@@ -8,7 +8,7 @@ range of key groups, reads and writes files of its own, and can run in any proce
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from upath import UPath
@@ -35,7 +35,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
 )
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.savepoint.row_mapping import RowChange
+from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
 from airflow_flinkcompat.state.migration import OperatorMigration
 
 _HELD = 16 << 20
@@ -212,15 +212,13 @@ def rewritten_group(
             if not change[state]:
                 _none_lost(header, state)
             begin = at + 2
-            at, entries = _end_of_run(group, begin)
+            if not change[state]:
+                at, _ = _end_of_run(group, begin)
             for way in change[state]:
                 anything = True
-                counts[way.number] += entries
                 yield _NUMBER.pack(way.number)
-                if way.value is None:
-                    yield group[begin:at]
-                else:
-                    yield from _changed_run(group, begin, at, way.value)
+                at, entries = yield from _run(group, begin, way)
+                counts[way.number] += entries
     except (struct.error, IndexError):
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
@@ -237,26 +235,93 @@ def _end_of_run(group: bytes, at: int) -> tuple[int, int]:
         end = at + 4 + length(group, at)[0]
         last = group[at + 4] & LAST_OF_RUN
         if end == at + 4:
-            raise SavepointUnreadable("an entry of a key group has no key")
+            raise _no_key()
         at = end + 4 + length(group, end)[0]
         entries += 1
     return at, entries
 
 
-def _changed_run(group: bytes, at: int, stop: int, value: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Entries of a state with other values, in blocks."""
+Run = Generator[bytes, None, tuple[int, int]]
+"""Entries of one state in blocks; where the old ones end, and how many they are."""
+
+
+def _run(group: bytes, at: int, way: Way) -> Run:
+    if way.words is not None:
+        return (yield from _run_of_words(group, at, way.words))
+    if way.value is not None:
+        return (yield from _run_of_values(group, at, way.value))
+    end, entries = _end_of_run(group, at)
+    yield group[at:end]
+    return end, entries
+
+
+def _run_of_values(group: bytes, at: int, value: Callable[[bytes], bytes]) -> Run:
     length, pack = _SIZE.unpack_from, _SIZE.pack
     out: list[bytes] = []
-    while at < stop:
+    entries = last = 0
+    while not last:
         end = at + 4 + length(group, at)[0]
+        last = group[at + 4] & LAST_OF_RUN
         after = end + 4 + length(group, end)[0]
         made = value(group[end + 4 : after])
+        if end == at + 4:
+            raise _no_key()
         out += (group[at:end], pack(len(made)), made)
         at = after
+        entries += 1
         if len(out) > _PIECES:
             yield b"".join(out)
             out.clear()
     yield b"".join(out)
+    return at, entries
+
+
+def _run_of_words(group: bytes, at: int, words: WordMapping) -> Run:
+    """All rows are of one size, so that a look at an entry's lengths and null bits at once tells all of it."""
+    assert words.sizes is not None
+    length, pick, added = _SIZE.unpack_from, words.pick, words.added
+    fronts = _Fronts(words)
+    front, whole = 8 + words.head, 8 + words.sizes[0]
+    out: list[bytes] = []
+    entries = last = 0
+    while not last:
+        end = at + 4 + length(group, at)[0]
+        last = group[at + 4] & LAST_OF_RUN
+        body = end + front
+        after = end + whole
+        if end == at + 4:
+            raise _no_key()
+        out += (group[at:end], fronts[group[end:body]], *pick(group[body:after] + added))
+        at = after
+        entries += 1
+        if len(out) > _PIECES:
+            yield b"".join(out)
+            out.clear()
+    yield b"".join(out)
+    return at, entries
+
+
+class _Fronts(dict[bytes, bytes]):
+    """The first bytes of new values, lengths and null bits, by those of old ones."""
+
+    def __init__(self, words: WordMapping) -> None:
+        super().__init__()
+        assert words.sizes is not None
+        old, new = words.sizes
+        self._old, self._new = (_SIZE.pack(size + 4) + _SIZE.pack(size) for size in (old, new))
+        self._heads = words.heads
+
+    def __missing__(self, front: bytes) -> bytes:
+        if not front.startswith(self._old):
+            raise SavepointUnreadable("a value of the form row holds something beside its row")
+        made = self._new + self._heads[front[8:]]
+        if len(self) < _PIECES:
+            self[front] = made
+        return made
+
+
+def _no_key() -> SavepointUnreadable:
+    return SavepointUnreadable("an entry of a key group has no key")
 
 
 def _unknown_state(state: int) -> SavepointUnreadable:

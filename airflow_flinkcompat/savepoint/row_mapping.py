@@ -37,13 +37,20 @@ def row_mapping(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Ro
         A function over a row as it is stored, without its length. It raises ``SavepointUnreadable`` where a row is
         shorter than its fields say.
     """
-    heads = _Heads(len(forms), fields)
     behind = [
         place
         for place, field in enumerate(fields)
         if (forms[field] is not FieldForm.WORD if isinstance(field, int) else field.behind is not None)
     ]
-    return _with_tail(forms, fields, behind, heads) if behind else _of_words(forms, fields, heads)
+    if behind:
+        whole = [fields[place] for place in behind] == _behind(forms)
+        return (_with_whole_tail if whole else _with_tail)(forms, fields, behind)
+    return WordMapping(forms, fields)
+
+
+def _behind(forms: Sequence[FieldForm]) -> list[int]:
+    """The places of old fields that may stand behind the words."""
+    return [place for place, form in enumerate(forms) if form is not FieldForm.WORD]
 
 
 class _Heads(dict[bytes, bytes]):
@@ -67,37 +74,71 @@ class _Heads(dict[bytes, bytes]):
         return made
 
 
-def _of_words(forms: Sequence[FieldForm], fields: Sequence[int | Field], heads: _Heads) -> RowChange:
-    begin, end = heads.old, heads.old + _WORD * len(forms)
-    exact = all(form is FieldForm.WORD for form in forms)
-    added = b"".join(field.word for field in fields if not isinstance(field, int))
-    # Stretches of old words with the added ones behind them: neighbours are one slice.
-    number = iter(range(len(added) // _WORD))
-    sources = [field if isinstance(field, int) else len(forms) + next(number) for field in fields]
-    runs = [list(run) for _, run in groupby(enumerate(sources), lambda each: each[1] - each[0])]
-    slices = [slice(begin + _WORD * run[0][1], begin + _WORD * (run[-1][1] + 1)) for run in runs]
-    pick: Callable[[bytes], Any] = itemgetter(*slices) if slices else lambda row: b""
-    one = len(slices) < 2
+class WordMapping:
+    """Makes rows of which each field stands in its word, of stretches of old ones.
+
+    Args:
+        forms: Of the fields of an old row, in order.
+        fields: For each field of a new row the place of the old one, or what stands in it.
+
+    Attributes:
+        sizes: Of an old and of a new row, where all rows are of one size; else None.
+        head: The length of the first bytes of an old row.
+        heads: The first bytes of new rows by those of old ones.
+        added: What comes behind an old row's words before stretches are picked.
+        pick: Picks the words of a new row from those of an old one with ``added`` behind them, in pieces.
+    """
+
+    def __init__(self, forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> None:
+        self.heads = _Heads(len(forms), fields)
+        self.head = null_bytes(len(forms))
+        self._end = self.head + _WORD * len(forms)
+        self._arity = len(forms)
+        size = null_bytes(len(fields)) + _WORD * len(fields)
+        self.sizes = (self._end, size) if not _behind(forms) else None
+        self.added = b"".join(field.word for field in fields if not isinstance(field, int))
+        number = iter(range(len(forms), len(forms) + len(fields)))
+        sources = [field if isinstance(field, int) else next(number) for field in fields]
+        # Neighbours are one stretch.
+        runs = [list(run) for _, run in groupby(enumerate(sources), lambda each: each[1] - each[0])]
+        slices = [slice(_WORD * run[0][1], _WORD * (run[-1][1] + 1)) for run in runs]
+        # Of one stretch alone there would be no tuple.
+        self.pick: Callable[[bytes], tuple[bytes, ...]] = itemgetter(*slices, *[slice(0, 0)] * max(0, 2 - len(slices)))
+
+    def __call__(self, row: bytes) -> bytes:
+        """The new row of an old one."""
+        if len(row) < self._end or (self.sizes is not None and len(row) != self._end):
+            raise SavepointUnreadable(f"a row of {len(row)} bytes holds no {self._arity} fields")
+        picked = self.pick(row[self.head : self._end] + self.added)
+        return self.heads[row[: self.head]] + b"".join(picked)
+
+
+def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
+    """All that stands behind the words stays there in its order: only where it begins is another place."""
+    heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
+    moved = (first - end) << 32
+    parts = [(place, _part(forms, fields[place])[0]) for place in behind]
 
     def change(row: bytes) -> bytes:
-        if len(row) < end or (exact and len(row) != end):
-            raise SavepointUnreadable(f"a row of {len(row)} bytes does not hold {len(forms)} fields")
-        picked = pick((row if exact else row[:end]) + added)
-        return heads[row[:begin]] + (picked if one else b"".join(picked))
+        size = len(row)
+        if size < end:
+            raise SavepointUnreadable(f"a row of {size} bytes holds no {len(forms)} fields")
+        words = list(pick(unpack(row, begin) + added))
+        words.pop()
+        for place, room in parts:
+            word = words[place]
+            if _LOW < word < _INLINE:
+                if (word >> 32) + (room or word & _LOW) > size:
+                    raise SavepointUnreadable("a field of a row begins or ends behind the row")
+                words[place] = word + moved
+        return b"".join((heads[row[:begin]], pack(*words), row[end:]))
 
     return change
 
 
-def _with_tail(
-    forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int], heads: _Heads
-) -> RowChange:
-    begin, end = heads.old, heads.old + _WORD * len(forms)
-    unpack, pack = struct.Struct(f"<{len(forms)}Q").unpack_from, struct.Struct(f"<{len(fields)}Q").pack
-    added = tuple(int.from_bytes(field.word, "little") for field in fields if not isinstance(field, int))
-    number = iter(range(len(forms), len(forms) + len(added)))
-    sources = [field if isinstance(field, int) else next(number) for field in fields]
-    pick: Callable[[tuple[int, ...]], Any] = itemgetter(*sources, sources[0])  # two at least, so that it is a tuple
-    first = null_bytes(len(fields)) + _WORD * len(fields)
+def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind: Sequence[int]) -> RowChange:
+    """What stands behind the words is put together anew."""
+    heads, unpack, pack, pick, added, (begin, end, first) = _words(forms, fields)
     parts = [(place, *_part(forms, fields[place])) for place in behind]
 
     def change(row: bytes) -> bytes:
@@ -127,6 +168,22 @@ def _with_tail(
         return b"".join((heads[row[:begin]], pack(*words), *tail))
 
     return change
+
+
+def _words(forms: Sequence[FieldForm], fields: Sequence[int | Field]) -> Any:
+    """Heads, what reads and writes words, what picks them (and one more, so that it is a tuple), added ones, places."""
+    added = tuple(int.from_bytes(field.word, "little") for field in fields if not isinstance(field, int))
+    number = iter(range(len(forms), len(forms) + len(added)))
+    sources = [field if isinstance(field, int) else next(number) for field in fields]
+    begin = null_bytes(len(forms))
+    return (
+        _Heads(len(forms), fields),
+        struct.Struct(f"<{len(forms)}Q").unpack_from,
+        struct.Struct(f"<{len(fields)}Q").pack,
+        itemgetter(*sources, sources[0]),
+        added,
+        (begin, begin + _WORD * len(forms), null_bytes(len(fields)) + _WORD * len(fields)),
+    )
 
 
 def _part(forms: Sequence[FieldForm], field: int | Field) -> tuple[int, bytes | None]:
