@@ -26,6 +26,7 @@ engine_option = click.option(
     help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
 )
 """Whose state semantics; None where neither the option nor the environment names an engine."""
+master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
 GATES: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
     "unknown": Outcome.UNKNOWN,

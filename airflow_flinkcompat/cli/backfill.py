@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_settings, parse_variables
+from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, JobSpec, language_of
 from airflow_flinkcompat.secrets import mask_secrets
@@ -32,7 +32,7 @@ from airflow_flinkcompat.sql import read_script, read_text
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
-@click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+@master_option
 @click.option(
     "--late",
     type=click.Choice(("include", "drop")),

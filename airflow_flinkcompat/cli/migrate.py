@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import master_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
@@ -56,6 +56,10 @@ DROPPED = "dropped"
 @click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
 @click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
 @click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+@click.option(
+    "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
+)
+@master_option
 @click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 def migrate_command(
     old: str,
@@ -77,6 +81,8 @@ def migrate_command(
     gateway: str | None,
     jobmanager: str | None,
     plan_dir: str | None,
+    spark: bool | None,
+    master: str | None,
     style: str,
 ) -> None:
     """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
@@ -91,8 +97,12 @@ def migrate_command(
     The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
     savepoint or none, whenever the command is killed.
 
+    With --spark ranges of key groups are tasks of Spark, each of which writes a state file of its own.
+
     Exit code 0: done, or with --dry-run migratable; 1: not migratable; 2: bad input.
     """
+    if master and not spark:
+        raise InputError("--master belongs to --spark: add it")
     if not dry_run and not (savepoint and to):
         raise InputError("name --savepoint and --to; or ask with --dry-run what would be kept")
     if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
@@ -124,7 +134,8 @@ def migrate_command(
     if made.refused or (dropped and DROPPED not in accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
-        _write(savepoint, template or template_of(after, savepoint, place_of(target, gateway, jobmanager)), to, made)
+        place = place_of(target, gateway, jobmanager)
+        _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
 
 
 def _renamed(text: str) -> tuple[str, str]:
@@ -144,17 +155,21 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
     click.echo("\n".join(told.lines()))
 
 
-def _write(savepoint: str, template: str, to: str, migration: Migration) -> None:
+def _write(
+    savepoint: str, template: str, to: str, migration: Migration, spark: bool | None, master: str | None
+) -> None:
     try:
         from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+        from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
         raise InputError(
             f"migrate needs more than the bare install ({error.name} is missing): "
             "pip install 'airflow-flinkcompat[deploy]'"
         ) from None
     try:
-        written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000))
+        with migration_workers(savepoint, spark, master, lambda line: click.echo(line, err=True)) as workers:
+            written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers)
     except NotMigratable as error:
         click.echo(f"flinkcompat: {error}", err=True)
         sys.exit(1)

@@ -37,9 +37,6 @@ from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigrati
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
-_COMPRESSED = 4
-"""Where a header says whether key groups are compressed."""
-
 
 @dataclass(frozen=True)
 class WrittenState:
@@ -229,8 +226,7 @@ class _Writing:
                 with open_keyed(subtask.keyed, self._template) as file:
                     header = file.header
                 _agree(header, made.new and made.new.layout, f"the template of {_name(made)}")
-                plain = header.stored[:_COMPRESSED] + b"\0" + header.stored[_COMPRESSED + 1 :]
-                return replace(header, compressed=False, stored=plain)
+                return header.uncompressed
         raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
 
     def _lists(self, subtask: SubtaskState) -> SubtaskState:

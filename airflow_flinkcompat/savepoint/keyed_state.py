@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int
@@ -16,6 +16,8 @@ from airflow_flinkcompat.savepoint.serializers import Serializer, read_serialize
 
 _VERSIONS = (5, 6)
 _TIMERS = 3
+_COMPRESSED = 4
+"""Where a header says whether key groups are compressed."""
 _KIND = "KEYED_STATE_TYPE"
 _KEY, _NAMESPACE, _VALUE = "KEY_SERIALIZER", "NAMESPACE_SERIALIZER", "VALUE_SERIALIZER"
 END_OF_GROUP = 0xFFFF
@@ -55,6 +57,12 @@ class KeyedHeader:
     key: Serializer
     states: tuple[KeyedState, ...]
     stored: bytes
+
+    @property
+    def uncompressed(self) -> KeyedHeader:
+        """The same in front of key groups that are not compressed."""
+        stored = self.stored[:_COMPRESSED] + b"\0" + self.stored[_COMPRESSED + 1 :]
+        return replace(self, compressed=False, stored=stored)
 
 
 class Entry(NamedTuple):

@@ -241,6 +241,13 @@ class SavepointMetadata:
     operators: tuple[OperatorState, ...]
     properties: bytes
 
+    @property
+    def keyed_size(self) -> int:
+        """How many bytes of state by key it has."""
+        subtasks = (subtask for operator in self.operators for subtask in operator.subtasks or ())
+        handles = (subtask.keyed.handle for subtask in subtasks if subtask.keyed is not None)
+        return sum(handle.size for handle in handles if handle is not None)
+
     def to_bytes(self) -> bytes:
         """The content of the file."""
         masters = (struct.pack(">Ii", _MASTER_MAGIC, len(state)) + state for state in self.masters)

@@ -15,6 +15,10 @@ from tests import sections
 from tests.state.test_layouts import SINKS
 
 FILE = Path(__file__).with_name("cases.sql")
+FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
+CASES = sorted(path.name for path in FOLDER.iterdir())
+"""Changes of which the savepoints of both jobs are kept, taken by ``python -m measure.migrations`` on a real Flink."""
+NOW = 1_800_000_000_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ def load_cases() -> Iterator[Case]:
             tuple(map(int, kept.split())),
             alone,
         )
+
+
+def change(name: str) -> Migration:
+    """What becomes of the state in one of ``CASES``."""
+    return migration_of(*((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new")))
 
 
 def migration_of(old: str, new: str) -> Migration:

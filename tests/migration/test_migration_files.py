@@ -39,18 +39,11 @@ from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.state.migration import Keep, Migration, migration
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import ROWS
-from tests.migration.cases import migration_of
+from tests.migration.cases import CASES, FOLDER, NOW, change, migration_of
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.savepoint.savepoints import TAKEN
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
-CASES = sorted(path.name for path in FOLDER.iterdir())
 ADDED = "a-metric-is-added-to-a-tumbling-window"
-NOW = 1_800_000_000_000
-
-
-def change(name: str) -> Migration:
-    return migration_of(*((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new")))
 
 
 def migrated(name: str, target: Path) -> Path:

@@ -83,7 +83,7 @@ def spark_session(
         from pyspark import SparkConf
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise BackfillError(f"a backfill needs Spark ({error}); pip install 'airflow-flinkcompat[spark]'") from None
+        raise BackfillError(f"Spark is missing ({error}); pip install 'airflow-flinkcompat[spark]'") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         with configured(active, SEMANTICS):

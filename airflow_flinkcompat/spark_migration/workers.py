@@ -1,0 +1,189 @@
+"""Spark as the workers of a migration: a task is a range of key groups, and each writes a state file of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
+from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable
+from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.store import read_metadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SPARK_FROM = 2 << 30
+"""From how many bytes of keyed state on Spark shares the work by itself."""
+_PART = 64 << 20
+_ERRORS = (MigrationUnsound, NotMigratable, SavepointUnreadable)
+
+
+@contextmanager
+def migration_workers(
+    savepoint: str, wanted: bool | None, master: str | None, say: Callable[[str], None]
+) -> Iterator[Workers | None]:
+    """Who migrates a savepoint: Spark where it is wanted, or worth it and installed.
+
+    Args:
+        savepoint: Path or URI of the savepoint.
+        wanted: Whether Spark is to; None: where the state is large.
+        master: Of Spark; None: its own default, all cores of this machine.
+        say: Is told what is decided, where that is not this process alone by wish.
+
+    Yields:
+        The workers; None: this process.
+
+    Raises:
+        InputError: Spark is wanted and does not start.
+        SavepointUnreadable: The savepoint cannot be had from here.
+    """
+    size = read_metadata(savepoint).keyed_size
+    large = size >= SPARK_FROM
+    if wanted is None and large and find_spec("pyspark") is None:
+        say(f"{_told(size)} of state in this process alone: pip install 'airflow-flinkcompat[spark]' shares the work")
+        large = False
+    if wanted is False or (wanted is None and not large):
+        yield None
+        return
+    try:
+        with spark_session(master) as session:
+            workers = SparkWorkers(session)
+            say(f"{_told(size)} of state on Spark, {session.sparkContext.master}")
+            yield workers
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+def _told(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MB"
+
+
+class SparkWorkers:
+    """Does parts of a migration in the tasks of a Spark session.
+
+    Args:
+        session: The session.
+        part: How many bytes a task reads, roughly; it takes whole key groups.
+    """
+
+    def __init__(self, session: SparkSession, part: int = _PART) -> None:
+        self._context = session.sparkContext
+        self._part = part
+        if is_local(self._context.master or ""):
+            self._context.pythonExec = sys.executable
+
+    def parts(self, size: int, groups: int) -> int:
+        """As many as Spark has places for, and more where they were large.
+
+        Args:
+            size: Of what is read, in bytes.
+            groups: The number of key groups.
+
+        Returns:
+            The number.
+        """
+        return min(max(self._context.defaultParallelism, -(-size // self._part)), max(1, groups))
+
+    def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+        """The same of each part, in a task each.
+
+        Args:
+            work: What to do.
+            parts: With what.
+
+        Returns:
+            What came of each, in order.
+
+        Raises:
+            MigrationUnsound: As of the work; so with the others.
+            NotMigratable: As of the work.
+            SavepointUnreadable: As of the work.
+        """
+        if not parts:
+            return []
+        return _results(self._context.parallelize(parts, len(parts)).map(partial(_tried, work)).collect())
+
+    def regrouped(
+        self,
+        scatter: Callable[[T], Scattered],
+        parts: Sequence[T],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+    ) -> list[R]:
+        """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
+
+        Args:
+            scatter: What of a part comes to which group.
+            parts: All that is read.
+            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
+            groups: The ranges, all groups together, in order.
+
+        Returns:
+            What came of each range, in order.
+
+        Raises:
+            MigrationUnsound: As of the work; so with the others.
+            NotMigratable: As of the work.
+            SavepointUnreadable: As of the work.
+        """
+        if not parts:
+            return [gather(each, ()) for each in groups]
+        files = {group: place for place, each in enumerate(groups) for group in each}
+        scattered = self._context.parallelize(parts, len(parts)).flatMap(partial(_scattered, scatter))
+        shuffled = scattered.partitionBy(len(groups), partial(_file_of, files))
+        gathered = shuffled.mapPartitionsWithIndex(partial(_gathered, gather, tuple(groups)))
+        return _results(gathered.collect())
+
+
+def _tried(work: Callable[[T], R], part: T) -> R | Exception:
+    """An error of ours comes back as a value: Spark would tell it as a trace, after trying again."""
+    try:
+        return work(part)
+    except _ERRORS as error:
+        return error
+
+
+def _results(results: Sequence[R | Exception]) -> list[R]:
+    done = []
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+        done.append(result)
+    return done
+
+
+def _scattered(scatter: Callable[[T], Scattered], part: T) -> Iterator[tuple[int, bytes | Exception]]:
+    try:
+        yield from scatter(part)
+    except _ERRORS as error:
+        yield -1, error
+
+
+def _file_of(files: dict[int, int], group: int) -> int:
+    return files.get(group, 0)
+
+
+def _gathered(
+    gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+    groups: Sequence[range],
+    place: int,
+    scattered: Iterable[tuple[int, bytes | Exception]],
+) -> Iterator[R | Exception]:
+    with Spill(groups[place]) as spill:
+        for group, content in scattered:
+            if isinstance(content, Exception):
+                yield content
+                return
+            spill.add(group, content)
+        yield _tried(partial(gather, groups[place]), spill.groups(groups[place]))
