@@ -225,7 +225,7 @@ def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:
         return lambda value: write_rows(map(change, stored_rows(value, form)), form)
 
     def of_one(value: bytes) -> bytes:
-        if _SIZE.unpack_from(value)[0] != len(value) - _LENGTH:
+        if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
             raise SavepointUnreadable("a value of the form row holds something beside its row")
         row = change(value[_LENGTH:])
         return _SIZE.pack(len(row)) + row

@@ -94,7 +94,7 @@ class OperatorRewriting:
             SavepointUnreadable: A file cannot be had from here or is damaged.
         """
         counts = [0] * len(self.header.states)
-        with KeyedFileWriter(UPath(self.target), self.header, groups.start) as writer:
+        with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for each in self.stored:
                 if not _overlap(each, groups):
                     continue
@@ -103,7 +103,7 @@ class OperatorRewriting:
                     for number, group in file.groups(groups):
                         with named(file.content.name):
                             writer.group(number, rewritten_group(group, change, file.header, counts))
-            return WrittenPart(writer.finish(len(groups)), self._named(counts))
+            return WrittenPart(writer.finish(), self._named(counts))
 
     def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
         """The entries of a range of old key groups, to be gathered by new ones.
@@ -152,14 +152,14 @@ class OperatorRewriting:
         """
         unite = united(self.made)
         counts = [0] * len(self.header.states)
-        with KeyedFileWriter(UPath(self.target), self.header, groups.start) as writer:
+        with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for number, content in entries:
                 group = list(_scattered_entries(content))
                 group = sorted(unite(group) if unite is not None else group, key=lambda entry: entry.state)
                 for entry in group:
                     counts[entry.state] += 1
                 writer.group(number, [write_entries(group)])
-            return WrittenPart(writer.finish(len(groups)), self._named(counts))
+            return WrittenPart(writer.finish(), self._named(counts))
 
     def _moved(
         self, group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, key: RowChange | None

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from upath import UPath
 
 from airflow_flinkcompat.migration.entries import NotMigratable
-from airflow_flinkcompat.savepoint.metadata import StateFile
+from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent
 
 _UNFINISHED = "_unfinished-migration"
@@ -83,23 +83,27 @@ class TargetFolder:
                 file.write(content.read(begin, min(begin + _BLOCK, content.size)))
         return StateFile(name, content.size, relative=True)
 
-    def publish(self, metadata: bytes) -> None:
+    def publish(self, metadata: SavepointMetadata) -> None:
         """The file that makes it a savepoint, whole at once: an object store shows no half-written object.
 
         Args:
-            metadata: Its content.
+            metadata: Its content; files that it does not name, of tasks that were tried again, are removed.
 
         Raises:
             NotMigratable: Another run writes there meanwhile.
         """
         if not self._is_ours():
             raise NotMigratable(f"{self._folder} is being written by another run")
+        named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
+        for file in list(self._folder.iterdir()):
+            if file.name not in named and file.name != _UNFINISHED:
+                file.unlink()
         if self._local:
             part = self._folder / str(uuid4())
-            part.write_bytes(metadata)
+            part.write_bytes(metadata.to_bytes())
             part.rename(self._folder / METADATA)
         else:
-            (self._folder / METADATA).write_bytes(metadata)
+            (self._folder / METADATA).write_bytes(metadata.to_bytes())
         (self._folder / _UNFINISHED).unlink()
 
     def _is_ours(self) -> bool:

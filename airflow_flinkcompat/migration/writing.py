@@ -76,7 +76,7 @@ def migrate_savepoint(
     with run.target:
         metadata, written = run.write(migration)
         verify(source, target, migration, metadata, run.workers)
-        run.target.publish(metadata.to_bytes())
+        run.target.publish(metadata)
     return written
 
 
@@ -100,7 +100,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
     run = _Writing(source, template, target, now)
     with run.target:
         metadata, written = run.write(migration)
-        run.target.publish(metadata.to_bytes())
+        run.target.publish(metadata)
     return written
 
 

@@ -113,14 +113,14 @@ class KeyedFileWriter:
     Args:
         folder: Of the savepoint.
         header: Of the operator, its key groups not compressed.
-        first: The first of the key groups.
+        groups: The numbers of its key groups.
     """
 
-    def __init__(self, folder: UPath, header: KeyedHeader, first: int) -> None:
-        self._folder, self._first = folder, first
+    def __init__(self, folder: UPath, header: KeyedHeader, groups: range) -> None:
+        self._folder, self._groups = folder, groups
         self._name = str(uuid4())
         self._block = bytearray(header.stored)
-        self._begins: list[int] = []
+        self._begins = [0] * len(groups)
         self._written = 0
         self._file: BinaryIO | None = None
 
@@ -134,26 +134,27 @@ class KeyedFileWriter:
             self._file.close()
 
     def group(self, number: int, content: Iterable[bytes]) -> None:
-        """Write the next key group.
+        """Write a key group.
 
         Args:
-            number: Of the group, higher than those before.
+            number: Of the group.
             content: In pieces; none: the group holds nothing.
+
+        Raises:
+            SavepointUnreadable: It was written already, as it is stored twice.
         """
+        if self._begins[number - self._groups.start]:
+            raise SavepointUnreadable(f"key group {number} is stored twice")
         begin = self._written + len(self._block)
         for piece in content:
             self._block += piece
             if len(self._block) >= _BLOCK:
                 self._flush()
         if self._written + len(self._block) > begin:
-            self._begins += [0] * (number - self._first - len(self._begins))
-            self._begins.append(begin)
+            self._begins[number - self._groups.start] = begin
 
-    def finish(self, groups: int) -> KeyGroups:
+    def finish(self) -> KeyGroups:
         """The file as the metadata names it.
-
-        Args:
-            groups: How many key groups it is of.
 
         Returns:
             Its key groups and its handle.
@@ -164,8 +165,7 @@ class KeyedFileWriter:
         else:
             self._flush()
             handle = StateFile(self._name, self._written, relative=True)
-        begins = (*self._begins, *[0] * (groups - len(self._begins)))
-        return KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, self._first, begins, handle)
+        return KeyGroups(KeyedForm.SAVEPOINT_KEY_GROUPS, self._groups.start, tuple(self._begins), handle)
 
     def _flush(self) -> None:
         if self._file is None:

@@ -7,6 +7,7 @@ Formats 3 to 6 (Flink 1.11 to 2.3), as far as a canonical savepoint is made of t
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -244,9 +245,22 @@ class SavepointMetadata:
     @property
     def keyed_size(self) -> int:
         """How many bytes of state by key it has."""
+        return sum(each.handle.size for each in self._keyed() if each.handle is not None)
+
+    def handles(self) -> Iterator[Handle]:
+        """All content that it names.
+
+        Yields:
+            The handle of each.
+        """
+        lists = (lists for operator in self.operators for lists in operator.lists)
+        coordinators = (operator.coordinator for operator in self.operators)
+        found = (*coordinators, *(each.handle for each in lists), *(each.handle for each in self._keyed()))
+        return (handle for handle in found if handle is not None)
+
+    def _keyed(self) -> Iterator[KeyGroups]:
         subtasks = (subtask for operator in self.operators for subtask in operator.subtasks or ())
-        handles = (subtask.keyed.handle for subtask in subtasks if subtask.keyed is not None)
-        return sum(handle.size for handle in handles if handle is not None)
+        return (each for subtask in subtasks for each in (subtask.keyed, subtask.raw_keyed) if each is not None)
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -137,10 +137,10 @@ def _written(
         _keep(held, spill)
         made = []
         for groups in group_ranges(width, operator.parallelism):
-            with KeyedFileWriter(UPath(folder), header, groups.start) as writer:
+            with KeyedFileWriter(UPath(folder), header, groups) as writer:
                 for group in groups:
                     writer.group(group, _runs(spill, group, states, last))
-                made.append(writer.finish(len(groups)))
+                made.append(writer.finish())
     return made
 
 

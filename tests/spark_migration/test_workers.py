@@ -17,7 +17,7 @@ from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
 from tests.migration.cases import CASES, FOLDER, NOW, change
 from tests.migration.generated import entries_of, generate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
