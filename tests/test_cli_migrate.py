@@ -77,6 +77,7 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
         (("--savepoint", "s"), "name --savepoint and --to"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
+        (("--dry-run", "--master", "local[2]"), "--master belongs to --spark: add it"),
         (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),

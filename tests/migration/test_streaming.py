@@ -42,7 +42,7 @@ def migrated(name: str, source: Path, target: Path, parts: int = 1) -> Path:
     return target
 
 
-@pytest.mark.parametrize("groups", [128, 300])
+@pytest.mark.parametrize("groups", [300, pytest.param(128, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_parts_and_other_key_groups_give_the_same_entries(name: str, groups: int, tmp_path: Path) -> None:
     """With another number of old key groups every entry is scattered and gathered, and must come to the same place."""
