@@ -255,7 +255,6 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
     shutil.rmtree(folder, ignore_errors=True)
     failures: list[str] = []
     pairs = [each.pair for each in wanted.values()]
-    late = deadline(options.minutes)
     with ExitStack() as stack:
         if options.flink_old:
             with bench_of(options.flink_old, folder / "old") as bench:
@@ -272,6 +271,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
             if ending.outcome != NOT_MIGRATABLE:
                 writer.add(ending.entry())
 
+        late = deadline(options.minutes)  # of the runs: what starts on a busy machine may take as long
         failures += bench.measure(
             pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken)
         )
