@@ -14,6 +14,7 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport, SinkState, StoredPositions
+from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Leaf, Literal, walk
@@ -56,13 +57,13 @@ _FAMILIES = {
 """Aggregations in the words of compiled plans, whether in one phase or two."""
 _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "table.exec.uid.", "pipeline.operator-",
             "table.exec.legacy-", "table.exec.simplify-", "table.exec.source.cdc-", "table.exec.sink.rowtime-inserter",
-            "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint")  # fmt: skip
+            "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint",
+            "table.exec.async-lookup.key-ordered")  # fmt: skip
 """Settings that may decide which operators there are, or which ids they have."""
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 """Calls that a windowed aggregation computes in two phases."""
 _TIME_TO_LIVE = "table.exec.state.ttl"
-_ONLY_AT_HEAD = (StoredPositions.LOG, StoredPositions.COUNTER, StoredPositions.NOTHING)
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
 """Options by which changes of a database come as other kinds of rows, which other operators may follow."""
 _LIMITED = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
@@ -221,8 +222,9 @@ def _job_state(job: _Job) -> JobState:
     aggregation: AggregateOperator | None = None
     waiting: StateSpec | None = None
     if isinstance(top, Source):
-        source = _head(job, top) or _source(job, top)
-        lower = _stateless(job, source)
+        head = _head(job, top)
+        source = head or _source(job, top)
+        lower = _stateless(job, source, at_head=head is not None)
     elif isinstance(top, JoinOperator) and top.form is JoinForm.LOOKUP:
         source, lower = _looked_up(job, top)
         waiting = _waiting(job, top)
@@ -319,12 +321,23 @@ def _head(job: _Job, source: Source) -> Table | None:
     match facts.positions:
         case StoredPositions.LOG:
             return table if taken and not _READS_OTHERWISE & options.keys() else None
+        case StoredPositions.PARTITIONS | StoredPositions.FILES:
+            # All changes of a row come from such a format, so that none is kept to tell them.
+            whole = facts.appends is Known.YES and _format_appends(table) is Known.NO
+            return table if taken and whole and not table.partitioned_by else None
         case StoredPositions.NOTHING:
             return table if taken and not table.primary_key else None
         case StoredPositions.COUNTER:
             counted = [key for key, value in options.items() if key.endswith(".kind") and value.lower() != "random"]
             return None if counted or table.primary_key else table
     return None
+
+
+def _format_appends(table: Table) -> Known:
+    """Whether rows of a table's format are only ever added; one that nobody said anything of is not known."""
+    given = [name for key in registry.format_keys(table.option("connector")) if (name := table.option(key))]
+    format = FORMATS.get(given[0]) if len(given) == 1 else None
+    return Known.NOT_KNOWN if format is None else format.appends
 
 
 def _named(table: Table) -> str:
@@ -359,14 +372,14 @@ def _readable(job: _Job, parts: Iterable[Expression]) -> None:
         raise _Unsure(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
 
 
-def _stateless(job: _Job, table: Table) -> Alternatives:
+def _stateless(job: _Job, table: Table, *, at_head: bool) -> Alternatives:
     segment = job.output.segment
     _bare(segment)
     if segment.windows:
         raise _Unsure("windows without an aggregation are operators of their own")
     _readable(job, (*job.output.columns, *segment.filters))
     _undecided(segment, table)
-    if registry.source(table.option("connector")).positions in _ONLY_AT_HEAD:
+    if at_head:
         return ((SCAN, CALC),)  # what comes behind such a scan keeps nothing
     seen = _simplified(table, job.output.columns, bool(segment.filters))
     return _put_out(seen, _converted(job))

@@ -90,14 +90,18 @@ def _join(pair: PipelinePair) -> bool:
 
 
 def _lookup(pair: PipelinePair) -> bool:
-    """A lookup that hands on other columns was restored right; nothing else above an asynchronous one was measured."""
+    """A lookup that hands on other columns was restored right; nothing else above an asynchronous one was measured.
+
+    Above a windowed aggregation a synchronous one is known alone.
+    """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
-    tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin)]
+    tops = [(top, *side) for side in sides if _reads_source(top := side[0].segment.origin) or lookups.from_windows(top)]
     modes = {lookups.mode(*each) for each in tops}
     same = pair.old.segment.filters == pair.new.segment.filters and _bare(pair)
     paired = [each for each in pair.operators if lookups.is_lookup(each.new)]
     alike = len(modes) == 1 and all(map(lookups.possible_modes, paired))  # the same on both sides, whichever it is
-    return len(tops) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same))
+    from_source = all(_reads_source(top) for top, *_ in tops)
+    return len(tops) == 2 and (modes == {LookupMode.SYNCHRONOUS} or (alike and same and from_source))
 
 
 def _over(pair: PipelinePair) -> bool:
@@ -134,6 +138,14 @@ ABOVE: Mapping[str, Above] = {
 }
 
 
+ABOVE_WINDOWS = inferred(
+    Outcome.COMPATIBLE,
+    "nothing above the aggregation keeps anything",
+    ids=("lj-key-othercol", "lj-where-add", "w-having-add", "w-add-window-start"),
+)
+"""A synchronous lookup between a windowed aggregation and a sink that keeps nothing."""
+
+
 def seen_above(pair: PipelinePair) -> Verdict | None:
     """The verdict for another projection or condition above the nearest operator; None where none was seen."""
     if "operators" in pair.parts:
@@ -143,7 +155,9 @@ def seen_above(pair: PipelinePair) -> Verdict | None:
     found = ABOVE.get(kinds.pop()) if len(kinds) == 1 else None
     if found is None or any(isinstance(top, AggregateOperator) and top.windowed for top in tops):
         return None
-    return right(*found.ids, note=found.note) if found.sure(pair) else None
+    if not found.sure(pair):
+        return None
+    return ABOVE_WINDOWS if all(map(lookups.from_windows, tops)) else right(*found.ids, note=found.note)
 
 
 def _reads_source(operator: object) -> TypeGuard[JoinOperator]:

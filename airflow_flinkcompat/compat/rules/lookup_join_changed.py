@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
@@ -17,9 +17,11 @@ from airflow_flinkcompat.compat.rule import (
     together,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
+from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
+from airflow_flinkcompat.compat.rules.output_changed import own_functions
 from airflow_flinkcompat.model import Basis, Outcome, Reason
-from airflow_flinkcompat.plan.expressions import Leaf
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, Source, operators
+from airflow_flinkcompat.plan.expressions import Expression, Leaf
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, Output, Source, operators
 
 STRATEGY = "table.optimizer.non-deterministic-update.strategy"
 RESOLVED = Verdict(
@@ -68,8 +70,10 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
         return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
     if gathered_above(pair):
         return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
+    if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
+        return _above_windows(pair)
     if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
-        return unmeasured("only lookups from a source were measured")
+        return unmeasured("only lookups from a source or a windowed aggregation are known")
     if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
         return unmeasured(MAY_WAIT)
     if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
@@ -80,6 +84,25 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
     if moved:
         return unmeasured(moved)
     return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
+
+
+def _above_windows(pair: OperatorPair) -> Verdict:
+    """A lookup that keeps nothing between an aggregation, the last operator with state, and a sink that keeps nothing.
+
+    The ids of what stands below follow from nothing above but that one operator reads it in the same task.
+    """
+    if moved := sinks.stays(pair.pipeline):
+        return unmeasured(moved)
+    if own := own_functions(part for side in (pair.old, pair.new) for part in _asked(side)):
+        return unmeasured(f"a lookup by {', '.join(own)} was not measured")
+    return ABOVE_WINDOWS
+
+
+def _asked(operator: Operator) -> Iterator[Expression]:
+    """What is computed in front of a lookup, and in it."""
+    if isinstance(operator, JoinOperator):
+        yield from (*operator.rows[0], *operator.conditions, *(side for key in operator.keys for side in key))
+        yield from (part for segment in operator.segments for part in segment.filters)
 
 
 def _queries(pair: OperatorPair) -> tuple[Output, Output]:

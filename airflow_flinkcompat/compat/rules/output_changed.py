@@ -107,11 +107,14 @@ def _unmeasured(pair: PipelinePair) -> str:
     if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
         return f"another projection of {kinds} was not measured"
-    shown = (part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
-    calls = {part.function for whole in shown for part in walk(whole) if isinstance(part, FunctionCall)}
-    own = sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
-    # A Python or asynchronous function is an operator of its own.
+    own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
     return f"a projection with {', '.join(own)} was not measured" if own else ""
+
+
+def own_functions(parts: Iterable[Expression]) -> list[str]:
+    """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
+    calls = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
+    return sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
 
 
 def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from typing import TypeGuard
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.connectors import LookupSupport
 from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
     JoinForm,
     JoinOperator,
     Operator,
@@ -41,6 +43,14 @@ class LookupMode(StrEnum):
 def is_lookup(operator: object) -> bool:
     """Whether an operator is a lookup join."""
     return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
+
+
+def from_windows(operator: object) -> TypeGuard[JoinOperator]:
+    """Whether a lookup join is asked for the results of a windowed aggregation, which only adds rows."""
+    if not isinstance(operator, JoinOperator) or not is_lookup(operator):
+        return False
+    below = operator.segments[0].origin
+    return isinstance(below, AggregateOperator) and below.windowed
 
 
 def mode(operator: Operator, output: Output, program: Program) -> LookupMode:

@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink.acceptance.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.plan.expressions import Expression
@@ -192,6 +193,8 @@ def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Mater
         return Materialized.NO
     if isinstance(top, AggregateOperator) and top.windowed:
         return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
+    if changes(output.segment, pipeline, program) is Known.NO and not emission.fires(pipeline):
+        return Materialized.NO  # rows that are only added replace nothing that would have to be kept
     if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
         return Materialized.MAYBE
     held, keys = held_in_key(output, sink), set(top.keys)

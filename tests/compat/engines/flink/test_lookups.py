@@ -196,3 +196,111 @@ def test_a_writer_may_get_another_id_where_a_calc_is_not_certain() -> None:
     """Every column as the lookup hands it on: what is looked up decides whether something stands behind it."""
     old, new = (declared(JDBC, columns, INTO_KAFKA) for columns in (DECLARED, "name STRING"))
     assert check(old, new).outcome is Outcome.UNKNOWN
+
+
+# --- in front of a sink that keeps something --------------------------------------------------------------------------
+
+WRITTEN = """\
+CREATE TABLE orders (customer STRING, amount BIGINT, item STRING, arrived AS PROCTIME())
+WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json');
+CREATE TABLE names (customer STRING, name STRING, level BIGINT) WITH ({options});
+CREATE TABLE out_1 (a STRING, b BIGINT, c STRING, d STRING)
+WITH ('connector' = 'kafka', 'topic' = 'u', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json');
+INSERT INTO out_1
+SELECT {columns}
+FROM orders LEFT JOIN names FOR SYSTEM_TIME AS OF orders.arrived ON {key} = names.customer
+WHERE orders.item {where};
+"""
+ALL = "orders.customer, orders.amount, names.name, orders.item"
+
+
+def written(options: str = HBASE, columns: str = ALL, key: str = "orders.customer", where: str = "IS NOT NULL") -> str:
+    return WRITTEN.format(options=options, columns=columns, key=key, where=where)
+
+
+@pytest.mark.parametrize("options", [HBASE, JDBC])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key": "orders.item"},
+        {"where": "<> 'x'"},
+        {"columns": ALL.replace("names.name", "CAST(names.level AS STRING)")},
+    ],
+    ids=["key", "condition", "column"],
+)
+def test_the_same_rows_wait_in_front_of_a_writer(options: str, change: dict[str, str]) -> None:
+    assert check(written(options), written(options, **change), "flink").outcome is Outcome.COMPATIBLE
+
+
+KEYS = "SET 'table.exec.async-lookup.key-ordered-enabled' = 'true';\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (written(), written(columns=ALL.replace("orders.item", "'x'"))),  # the waiting rows are the same, the Calc is
+        (written(), written(key="UPPER(orders.item)")),  # a computed key waits too
+        (KEYS + written(), KEYS + written(key="orders.item")),  # spread by key in front
+        (written(columns="orders.customer, orders.amount, orders.item, names.name"),
+         written(columns="orders.customer, orders.amount, orders.item, names.name", key="orders.item")),
+    ],
+    ids=["another front", "computed", "by key", "a Calc that may stand"],
+)  # fmt: skip
+def test_what_may_wait_otherwise_in_front_of_a_writer_is_not_compatible(old: str, new: str) -> None:
+    assert check(old, new, "flink").outcome is not Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(("old", "new"), [(HBASE, JDBC), (HBASE, SILENT)])
+def test_a_queue_that_goes_is_not_compatible(old: str, new: str) -> None:
+    assert check(written(old), written(new), "flink").outcome is not Outcome.COMPATIBLE
+
+
+# --- above windows ----------------------------------------------------------------------------------------------------
+
+ABOVE = """\
+CREATE TABLE orders (customer STRING, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
+WITH ('connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json');
+CREATE TABLE names (customer STRING, name STRING, level BIGINT) WITH ({options});
+CREATE TABLE out_1 (a STRING, b BIGINT, c STRING, PRIMARY KEY (a) NOT ENFORCED) WITH ({sink});
+INSERT INTO out_1
+SELECT w.customer, {column}, names.name
+FROM (SELECT customer, SUM(amount) AS total, PROCTIME() AS pt {windows}) AS w
+{join} names FOR SYSTEM_TIME AS OF w.pt ON {key} = names.customer;
+"""
+BY_WINDOW = (
+    "FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY customer, window_start, window_end"
+)
+
+
+def above(**changes: str) -> str:
+    parts = {"options": JDBC, "sink": JDBC, "column": "w.total", "join": "LEFT JOIN", "key": "w.customer"}
+    return ABOVE.format(**parts | {"windows": BY_WINDOW} | changes)
+
+
+OVER_WINDOWS = [{"column": "w.total * 2"}, {"join": "JOIN"}, {"key": "UPPER(w.customer)"}]
+
+
+@pytest.mark.parametrize("change", OVER_WINDOWS, ids=["output", "join", "key"])
+def test_a_lookup_above_windows_keeps_nothing(change: dict[str, str]) -> None:
+    assert check(above(), above(**change), "flink").outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize("change", OVER_WINDOWS, ids=["output", "join", "key"])
+@pytest.mark.parametrize(
+    "both",
+    [
+        {"options": HBASE},
+        {"options": SILENT},
+        {"sink": "'connector' = 'own-sink'"},
+        {"windows": "FROM orders GROUP BY customer"},
+    ],
+    ids=["asynchronous", "silent", "another sink", "no window"],
+)
+def test_what_may_be_kept_above_windows_is_not_compatible(both: dict[str, str], change: dict[str, str]) -> None:
+    assert check(above(**both), above(**both, **change), "flink").outcome is not Outcome.COMPATIBLE
+
+
+def test_a_function_that_nobody_declares_may_be_an_operator_above_windows() -> None:
+    report = check(above(), above(key="MY_NAME(w.customer)"), "flink")
+    assert report.outcome is Outcome.UNKNOWN
+    assert "my_name" in report.deciding[0].source

@@ -57,10 +57,43 @@ def test_a_calc_that_comes_or_goes_in_front_of_a_writer_is_not_compatible(sink: 
         assert judged(new, bare).outcome is Outcome.INCOMPATIBLE
 
 
-@pytest.mark.parametrize("form", ["debezium-json", "canal-json"])
-def test_rows_that_may_be_taken_back_are_not_told_of(form: str) -> None:
-    old, new = script(form=form, sink="print"), script("a STRING, b BIGINT, c STRING, d INT", "print", form=form)
-    assert judged(old, new).outcome is Outcome.UNKNOWN
+CHANGELOG = pytest.mark.parametrize("form", ["debezium-json", "canal-json"])
+
+
+@CHANGELOG
+@pytest.mark.parametrize(
+    "new",
+    [
+        {"columns": "a STRING, b BIGINT, c STRING, d INT"},
+        {"columns": "a STRING, b BIGINT, c STRING", "query": QUERY.replace("2", "9")},
+    ],
+)
+def test_positions_are_all_that_a_whole_changelog_leaves(new: dict[str, str], form: str) -> None:
+    keyed = "a STRING, b BIGINT, c STRING, PRIMARY KEY (a) NOT ENFORCED"
+    for columns in ("a STRING, b BIGINT, c STRING", keyed):
+        key = keyed.removeprefix("a STRING, b BIGINT, c STRING") if columns == keyed else ""
+        proposed = script(**{**new, "columns": new["columns"] + key}, sink="print", form=form)
+        assert judged(script(columns, "print", form=form), proposed).outcome is Outcome.COMPATIBLE
+
+
+@CHANGELOG
+def test_what_else_may_be_kept_of_a_changelog_is_not_told_of(form: str) -> None:
+    more = "a STRING, b BIGINT, c STRING, d INT"
+    shown = "a STRING, b BIGINT, PRIMARY KEY (b) NOT ENFORCED"
+    keyed = [script(columns, "print", form=form, shown=shown) for columns in ("a STRING, b BIGINT, c STRING", more)]
+    assert judged(*keyed).outcome is Outcome.UNKNOWN  # results by another key are kept once more
+    written = [script(columns, "kafka", form=form) for columns in ("a STRING, b BIGINT, c STRING", more)]
+    assert judged(*written).outcome is not Outcome.COMPATIBLE
+    key = ", PRIMARY KEY (a) NOT ENFORCED"
+    twice = "SET 'table.exec.source.cdc-events-duplicate' = 'true';\n"
+    normalized = [
+        twice + script(columns + key, "print", form=form) for columns in ("a STRING, b BIGINT, c STRING", more)
+    ]
+    assert judged(*normalized).outcome is Outcome.UNKNOWN
+    assert judged(normalized[0], normalized[0].replace("> 2", "> 9")).outcome is not Outcome.COMPATIBLE
+    upserts = [each.replace("'connector' = 'kafka', 'topic' = 't'", "'connector' = 'upsert-kafka', 'topic' = 't'")
+               for each in (script(sink="print"), script(more, "print"))]  # fmt: skip
+    assert judged(*upserts).outcome is not Outcome.COMPATIBLE
 
 
 def test_another_topic_under_another_name_is_not_the_same_place() -> None:
