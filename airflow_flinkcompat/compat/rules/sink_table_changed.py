@@ -48,6 +48,7 @@ VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
     "options": documented(Outcome.COMPATIBLE, "Sink table page (read in part): WITH under ignore-sink = true"),
+    "partitions": inferred(Outcome.COMPATIBLE, "Sink table page (read in part): ignore-sink = true counts no sink"),
 }
 
 
