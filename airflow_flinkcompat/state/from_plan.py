@@ -519,6 +519,17 @@ def _passed(column: Expression) -> Iterator[PassedOutput]:
             yield leaf.output
 
 
+def _asked_about_alone(job: _Job, join: JoinOperator) -> bool:
+    """Whether a condition above a lookup reads a column of what comes in that nothing else reads."""
+    asked, shown = (
+        {each.column for part in parts for each in _passed(part) if each.input == 0}
+        for parts in (job.output.segment.filters, job.output.columns)
+    )
+    joined = (*join.conditions, *(key for key, _ in join.keys))
+    read = {each.output for part in joined for each in leaves(part) if isinstance(each, OperatorColumn)}
+    return bool(asked - shown - read)
+
+
 def _waiting(job: _Job, join: JoinOperator) -> StateSpec | None:
     """The rows that wait for an answer, as they came in; None of a lookup that asks row by row.
 
@@ -532,6 +543,8 @@ def _waiting(job: _Job, join: JoinOperator) -> StateSpec | None:
     by_option = "false" if support is LookupSupport.BY_OPTION else ""
     if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
         return None
+    if _asked_about_alone(job, join):
+        raise _Unsure("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
     computed = tuple(key for key, _ in join.keys if not isinstance(key, Leaf))
     decides = connector, given, join.rows[0], join.row_types[0], computed
     return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured=decides)

@@ -155,3 +155,11 @@ def test_a_group_aggregation_over_files_is_not_refused_at_submit_for_what_is_com
     (pair,) = (pair for pair in everything() if pair.id == name)
     assert isinstance(pair, Restore)
     assert {finding.consequence for finding in check(*pair.sides()).deciding} == {ENDS[pair.outcome]}
+
+
+@ENGINES
+def test_a_column_that_a_table_lacks_starts_on_no_engine(engine: str) -> None:
+    old = ORDERS + RAW + "SELECT customer, amount FROM orders;\n"
+    for named in ("INTO out_1 (a, nothing)", "INTO out_1 (a, b)"):
+        outcome = Outcome.INCOMPATIBLE if "nothing" in named else Outcome.COMPATIBLE
+        assert check(old, old.replace("INTO out_1", named), engine).outcome is outcome

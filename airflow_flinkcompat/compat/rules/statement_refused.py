@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.acceptance import Query, brought
 from airflow_flinkcompat.compat.engines.flink.ranking import expected
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
-from airflow_flinkcompat.compat.rules.program_refused import ON_VVR
+from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, ON_VVR
 from airflow_flinkcompat.model import Outcome
 
 MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink plans the proposed statement cannot be told")
@@ -17,9 +17,10 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     new = Query(pair.new_pipeline, pair.new, pair.new_program)
     for fault in brought(old, new):
         said = "refuses" if fault.certain else "may refuse"
+        named = {"vvr": NAME_ON_VVR} if fault.of_name else {}
         yield RuleMatch(
             f"Flink {said} the proposed statement: {fault.message}",
-            verdicts={} if fault.certain else {"flink": MAY_BE},
+            verdicts=named if fault.certain else {"flink": MAY_BE},
         )
 
 
@@ -39,5 +40,5 @@ RULE = Rule(
         _TOTALS + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
     ),
     find=find,
-    case_dependent=("flink",),
+    case_dependent=("flink", "vvr"),
 )

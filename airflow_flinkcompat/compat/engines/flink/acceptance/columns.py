@@ -80,7 +80,11 @@ def _list(sink: Sink, table: Table, named: dict[str, Column], fixed: set[str]) -
     """What is wrong with the list of columns behind a sink's name."""
     for name in dict.fromkeys(sink.columns):
         if name not in named and "." not in name:
-            yield Fault("column list", f"sink {table.name} has no column {name} to write into; name one that it has")
+            yield Fault(
+                "column list",
+                f"sink {table.name} has no column {name} to write into; name one that it has",
+                of_name=True,
+            )
         if sink.columns.count(name) > 1:
             yield Fault("column list", f"column {name} of sink {table.name} is named twice; name it once")
     for column in named.values():

@@ -13,8 +13,10 @@ class Fault:
         kind: What is at fault, by which the faults of two versions of a query are told apart.
         message: What is wrong and what to write instead.
         certain: False where it depends on something that the script does not tell.
+        of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 
     kind: str
     message: str
     certain: bool = True
+    of_name: bool = False

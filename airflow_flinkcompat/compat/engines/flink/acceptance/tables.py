@@ -74,7 +74,11 @@ def _watermark(table: Table) -> Iterator[Fault]:
     name = table.watermark.column
     column = next((each for each in table.columns if each.name == name), None)
     if column is None:
-        yield Fault("watermark", f"table {table.name} has no column {name} for its watermark; name one that it has")
+        yield Fault(
+            "watermark",
+            f"table {table.name} has no column {name} for its watermark; name one that it has",
+            of_name=True,
+        )
         return
     computed = dict(table.computed).get(name)
     if isinstance(computed, FunctionCall) and computed.function == "PROCTIME":
@@ -105,7 +109,11 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
     names = {column.name for column in table.columns}
     for name in table.primary_key:
         if name not in names:
-            yield Fault("primary key", f"table {table.name} has no column {name} for its PRIMARY KEY; name one it has")
+            yield Fault(
+                "primary key",
+                f"table {table.name} has no column {name} for its PRIMARY KEY; name one it has",
+                of_name=True,
+            )
         elif name not in table.physical:
             yield Fault("primary key", f"{name} of table {table.name} is not stored, so it can be in no PRIMARY KEY")
     connector = table.option("connector")
@@ -158,7 +166,11 @@ def _partitions(table: Table) -> Iterator[Fault]:
     names = {column.name for column in table.columns}
     for name in table.partitioned_by:
         if name not in names:
-            yield Fault("partitions", f"table {table.name} has no column {name} to be PARTITIONED BY; name one it has")
+            yield Fault(
+                "partitions",
+                f"table {table.name} has no column {name} to be PARTITIONED BY; name one it has",
+                of_name=True,
+            )
 
 
 def _guarantee(table: Table) -> Iterator[Fault]:
