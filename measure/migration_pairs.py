@@ -92,8 +92,10 @@ def _not_taken(pairs: Iterable[Pair], line: str, name: str) -> Iterator[Migrated
 
 
 def own_pairs(line: str) -> Iterator[Pair]:
-    """The cases that are written down to be migrated."""
+    """The cases that are written down to be migrated without a word."""
     for case in load_cases():
+        if case.refused or case.accepted:
+            continue
         id = f"case-{re.sub('[^a-z0-9]+', '-', case.title)}"
         yield Pair(id, "state migration", case.title, case.old, case.new)
     yield from load_pairs(line, folder=FOLDER)

@@ -19,9 +19,12 @@ from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
-from airflow_flinkcompat.state.migration import Keep, Migration
+from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, Migration
 
-DROPPED = "dropped"
+_ACCEPTED = {
+    Accept.DROPPED: "state that nothing takes is dropped",
+    Accept.FILTER: "aggregations go on over rows of another condition, what is stored being of rows by the former one",
+}
 
 
 @click.command("migrate")
@@ -36,7 +39,11 @@ DROPPED = "dropped"
 @click.option("--to", "to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist.")
 @click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
 @click.option(
-    "--accept", "accepted", multiple=True, type=click.Choice((DROPPED,)), help="Write although state is dropped."
+    "--accept",
+    "accepted",
+    multiple=True,
+    type=click.Choice([each.value for each in Accept]),
+    help="Write although " + ", or ".join(f"({kind.value}) {words}" for kind, words in _ACCEPTED.items()) + ".",
 )
 @click.option(
     "--restart-source", "restarted", multiple=True, metavar="TABLE", help="Begin this source anew; the rest is kept."
@@ -123,15 +130,18 @@ def migrate_command(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
             "or name scripts of one job each"
         )
-    (made,) = migrations(before, after, plans, SourcesAsked(restarted, dict(map(_renamed, renamed))))
+    asked = SourcesAsked(restarted, dict(map(_renamed, renamed)))
+    (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
     _show(made, before, after, style)
     for each in check(before, after, plans=plans).unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
-    if dropped and not made.refused and DROPPED not in accepted:
+    if dropped and not made.refused and Accept.DROPPED not in accepted:
         click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)
-    if made.refused or (dropped and DROPPED not in accepted):
+    if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
+        click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
+    if made.refused or (dropped and Accept.DROPPED not in accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)

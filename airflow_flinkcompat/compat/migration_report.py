@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import UNREMARKABLE, Keep, Kept, Migration, OperatorMigration
 from airflow_flinkcompat.state.model import StateKind
 
 _HEADLINES = {
@@ -69,8 +69,8 @@ class MigratedOperator:
 
     @property
     def state(self) -> str:
-        """What becomes of the state, with its reason where nothing goes on."""
-        return f"{self.keep}: {self.reason}" if self.keep in (Keep.IMPOSSIBLE, Keep.BEGINS, Keep.DROPPED) else self.keep
+        """What becomes of the state, with its reason where there is more to say."""
+        return self.keep if self.reason in UNREMARKABLE else f"{self.keep}: {self.reason}"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.migration import Declarations, Migration, migration
+from airflow_flinkcompat.state.migration import Accept, Declarations, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
@@ -99,7 +99,9 @@ class SourcesAsked:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
 
-def migrations(old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = None) -> tuple[Migration, ...]:
+def migrations(
+    old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = None, accepted: Collection[Accept] = ()
+) -> tuple[Migration, ...]:
     """What of the state of each job a rewritten savepoint could keep.
 
     Args:
@@ -107,6 +109,7 @@ def migrations(old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = 
         new: What is proposed.
         plans: The compiled plans of both sides.
         asked: What is asked for of sources; None: nothing.
+        accepted: What is done on request alone.
 
     Returns:
         One for each job that both sides have.
@@ -115,7 +118,7 @@ def migrations(old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = 
         InputError: A plan is not as the measured versions write it, or no job reads a source of which something is
             asked.
     """
-    return Explained(Change(old, new), plans, asked or SourcesAsked()).migrations
+    return Explained(Change(old, new), plans, asked or SourcesAsked(), accepted).migrations
 
 
 def example_plans(code: str) -> Plans | None:
@@ -167,6 +170,7 @@ class Explained:
     change: Change
     plans: Plans
     asked: SourcesAsked = field(default_factory=SourcesAsked)
+    accepted: Collection[Accept] = ()
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
@@ -198,7 +202,7 @@ class Explained:
             moved={new: why for new, old in sources if old and (why := self._moved(_last(old), _last(new)))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
         )
-        return tuple(migration(old, new, declared) for old, new in states)
+        return tuple(migration(old, new, declared, self.accepted) for old, new in states)
 
     def _renamed(self) -> Mapping[str, str]:
         """By the new identifier of each source that got another name its old one."""

@@ -1,6 +1,6 @@
 """State migration: a savepoint of one job rewritten into one that another job reads."""
 
-from airflow_flinkcompat.migration.entries import NotMigratable
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.verifying import MigrationUnsound, verify
 from airflow_flinkcompat.migration.writing import WrittenState, migrate_savepoint, write_migrated
 

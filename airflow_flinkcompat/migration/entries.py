@@ -6,22 +6,20 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_flinkcompat.migration.fields import NotMigratable, row_change
+from airflow_flinkcompat.migration.merging import row_merger
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
-from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, NULL, Field, FieldForm, field_form, zero
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping, row_mapping
-from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
+from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.migration import OperatorMigration
+from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _ONE_BYTE = 128
 _SIZE = struct.Struct(">I")
-
-
-class NotMigratable(Exception):
-    """A state cannot be rewritten so that the new job reads it right; says which and why."""
 
 
 def prefix_length(max_parallelism: int) -> int:
@@ -75,16 +73,56 @@ GroupChange = Callable[[list[Entry]], list[Entry]]
 """What is written of all entries that come to one key group of the new operator."""
 
 
-def united(made: OperatorMigration) -> GroupChange | None:
+def united(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
     """How entries that come to have one key become one.
 
     Args:
         made: Where the parts of each state come from.
+        header: Of the new operator.
 
     Returns:
         What is written of the entries of a key group; None: each goes on alone.
+
+    Raises:
+        NotMigratable: The values of a field cannot be merged.
     """
-    return None
+    if not made.merges:
+        return None
+    mergers = {state.new.name: value_merger(state.new) for state in made.states}
+    of_state = [mergers.get(state.name) for state in header.states]  # of timers one is enough
+
+    def change(entries: list[Entry]) -> list[Entry]:
+        found: dict[tuple[int, bytes], bytes] = {}
+        for state, key, value in entries:
+            merge, former = of_state[state], found.get((state, key))
+            found[state, key] = value if former is None or merge is None else merge(former, value)
+        return [Entry(state, key, value) for (state, key), value in found.items()]
+
+    return change
+
+
+def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
+    """How two values of a state become one.
+
+    Args:
+        state: Of an aggregation.
+
+    Returns:
+        A function over two values as they are stored.
+
+    Raises:
+        NotMigratable: They cannot be merged.
+    """
+    if state.value.form != "row":
+        raise NotMigratable(f"what the state {state.name} holds of several keys cannot be merged")
+    merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
+
+    def merged(one: bytes, other: bytes) -> bytes:
+        (left,), (right,) = (stored_rows(value[skip:], "row") for value in (one, other))
+        # Of two stamps the later one: that key was used last.
+        return max(one[:skip], other[:skip]) + write_rows([merge(left, right)], "row")
+
+    return merged
 
 
 def key_change(made: OperatorMigration) -> RowChange | None:
@@ -96,9 +134,20 @@ def key_change(made: OperatorMigration) -> RowChange | None:
     Returns:
         A function over a key row; None: they stay as they are.
     """
-    if made.key == tuple(range(len(made.key))):
-        return None
-    return row_mapping(key_forms(made), made.key)
+    old, new = (key_fields(spec) for spec in (made.old, made.new))
+    return row_change(old, new, made.key)
+
+
+def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
+    """The fields of an operator's keys.
+
+    Args:
+        spec: One that is rewritten.
+
+    Returns:
+        The fields, in order.
+    """
+    return spec.layout.key if spec is not None and isinstance(spec.layout, StateLayout) else ()
 
 
 @dataclass(frozen=True)
@@ -151,22 +200,8 @@ def _of_words(state: StateRewrite) -> WordMapping | None:
     assert old is not None
     if new.kind is not KeyedStateKind.VALUE or new.value.form != "row" or old.time_to_live or new.time_to_live:
         return None
-    change = _row_change(old.value.fields, new, state.fields)
+    change = _row_change(state)
     return change if isinstance(change, WordMapping) and change.sizes is not None else None
-
-
-def key_forms(made: OperatorMigration) -> tuple[FieldForm, ...]:
-    """The forms of the fields of an operator's old keys.
-
-    Args:
-        made: A rewriting, whose new key says from where each of its fields comes.
-
-    Returns:
-        The forms, in the order of the old key.
-    """
-    new = made.new.layout.key if made.new is not None else ()  # type: ignore[union-attr]
-    types = {place: field.type for place, field in zip(made.key, new, strict=True)}
-    return tuple(field_form(types[place]) for place in range(len(types)))
 
 
 def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
@@ -184,7 +219,7 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     """
     old, new = state.old, state.new
     assert old is not None
-    row = _row_change(old.value.fields, new, state.fields)
+    row = _row_change(state)
     rows = row and each_row(row, new.value.form)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
@@ -204,11 +239,10 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     return change
 
 
-def _row_change(old: Sequence[StateField], new: NamedState, places: Sequence[int | None]) -> RowChange | None:
-    if new.value.form not in ROWS or (tuple(places) == tuple(range(len(old)))):
+def _row_change(state: StateRewrite) -> RowChange | None:
+    if state.old is None or state.new.value.form not in ROWS:
         return None
-    taken = [begin(field) if place is None else place for place, field in zip(places, new.value.fields, strict=True)]
-    return row_mapping([field_form(field.type) for field in old], taken)
+    return row_change(state.old.value.fields, state.new.value.fields, state.fields)
 
 
 def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:
@@ -270,25 +304,3 @@ def write_rows(rows: Iterable[bytes], form: str) -> bytes:
     """
     parts = [write_int(len(row)) + row for row in rows]
     return b"".join(parts if form == "row" else [write_int(len(parts)), *parts])
-
-
-def begin(field: StateField) -> Field:
-    """What stands in a field before any row came.
-
-    Args:
-        field: Of a stored row.
-
-    Returns:
-        Its value.
-
-    Raises:
-        NotMigratable: It was not measured.
-    """
-    match field.begins:
-        case Begins.NULL:
-            return NULL
-        case Begins.ZERO:
-            return zero(field.type)
-        case Begins.EMPTY_VIEW:
-            return EMPTY_VIEW
-    raise NotMigratable(f"what {field.words} begins with was not measured")

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from upath import UPath
 
 from airflow_flinkcompat.migration.entries import (
-    NotMigratable,
     StoredKey,
     Way,
     key_change,
@@ -22,6 +21,7 @@ from airflow_flinkcompat.migration.entries import (
     united,
     ways,
 )
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, named, open_keyed
@@ -78,7 +78,7 @@ class OperatorRewriting:
     @property
     def in_place(self) -> bool:
         """Whether every entry stays in its key group, and alone."""
-        return self.widths[0] == self.widths[1] and key_change(self.made) is None and united(self.made) is None
+        return self.widths[0] == self.widths[1] and key_change(self.made) is None and not self.made.merges
 
     def copied(self, groups: range) -> WrittenPart:
         """A range of key groups, whose entries stay where they are, written to one file.
@@ -150,7 +150,7 @@ class OperatorRewriting:
         Raises:
             NotMigratable: Entries of one key cannot become one.
         """
-        unite = united(self.made)
+        unite = united(self.made, self.header)
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for number, content in entries:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from upath import UPath
 
-from airflow_flinkcompat.migration.entries import NotMigratable
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import mmh3
 
-from airflow_flinkcompat.migration.entries import StoredKey, begin, each_row, key_change, key_forms, prefix_length
+from airflow_flinkcompat.migration.entries import StoredKey, each_row, key_change, prefix_length, value_merger
+from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
@@ -20,13 +21,14 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from airflow_flinkcompat.state.layout import NamedState
+from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _STAMP = 8
 _SUM = (1 << 128) - 1
 Kept = Callable[[bytes], bytes]
+Merge = Callable[[bytes, bytes], bytes]
 
 
 class MigrationUnsound(Exception):
@@ -87,10 +89,18 @@ def _lists(path: str, operator: OperatorState) -> object:
 
 @dataclass
 class _Total:
-    """The number of entries of a state, and a sum over what is kept of each, which no order changes."""
+    """The number of entries of a state, and a sum over what is kept of each, which no order changes.
+
+    ``merged`` are entries of which several become one, by what their keys become.
+    """
 
     entries: int = 0
     sum: int = 0
+    merged: dict[bytes, bytes] = field(default_factory=dict)
+
+    def add(self, key: bytes, value: bytes, merge: Merge) -> None:
+        former = self.merged.get(key)
+        self.merged[key] = value if former is None else merge(former, value)
 
 
 @dataclass(frozen=True)
@@ -116,22 +126,60 @@ class _Side:
 
 def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:
     totals: dict[str, _Total] = {}
+    mergers = _mergers(side)
     keyed = [subtask.keyed for subtask in operator.subtasks or () if subtask.keyed is not None]
     for found in workers.each(partial(_of_part, side), read_parts(keyed, workers)):
         for name, total in found.items():
             both = totals.setdefault(name, _Total())
             both.entries += total.entries
             both.sum = (both.sum + total.sum) & _SUM
-    return totals
+            for key, value in total.merged.items():
+                both.add(key, value, mergers.get(name, _either))
+    return {name: _summed(total, side.seed) for name, total in totals.items()}
+
+
+def _summed(total: _Total, seed: int) -> _Total:
+    """The same as if each key had come once."""
+    found = (mmh3.mmh3_x64_128_uintdigest(key + value, seed) for key, value in total.merged.items())
+    return _Total(total.entries + len(total.merged), (total.sum + sum(found)) & _SUM)
+
+
+def _mergers(side: _Side) -> Mapping[str, Merge]:
+    """How values of the old states become one, by the names of the new ones."""
+    if side.line is None or side.new or not side.line.merges:
+        return {}
+    return {state.new.name: value_merger(_as_kept(state)) for state in side.line.states if state.old is not None}
+
+
+def _as_kept(state: StateRewrite) -> NamedState:
+    """A new state with nothing but what goes on."""
+    fields = tuple(state.new.value.fields[number] for _, number in _pairs(state))
+    lives = state.new.time_to_live and state.old is not None and state.old.time_to_live
+    return replace(state.new, value=Stored(state.new.value.form, fields), time_to_live=lives)
+
+
+def _either(one: bytes, other: bytes) -> bytes:
+    """Of timers."""
+    return one
+
+
+def _pairs(state: StateRewrite) -> list[tuple[int, int]]:
+    """The places of the old fields that go on, each with that of the new one."""
+    return sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
 
 
 def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]:
     """The totals of some key groups of a file, by the name of the new state."""
     stored, groups = part
     totals: dict[str, _Total] = {}
+    mergers = _mergers(side)
+    merges = side.line is not None and side.line.merges and not side.new
     with open_keyed(stored, side.path) as file:
         counted = [
-            [(totals.setdefault(name, _Total()), kept) for name, kept in _kept_of(side, state)]
+            [
+                (totals.setdefault(name, _Total()), kept, mergers.get(name, _either) if merges else None)
+                for name, kept in _kept_of(side, state)
+            ]
             for state in file.header.states
         ]
         timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
@@ -145,7 +193,7 @@ def _count(
     side: _Side,
     number: int,
     group: bytes,
-    counted: Sequence[Sequence[tuple[_Total, Kept]]],
+    counted: Sequence[Sequence[tuple[_Total, Kept, Merge | None]]],
     timers: Sequence[bool],
 ) -> None:
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
@@ -163,17 +211,17 @@ def _count(
             if key_of is not None:
                 told = StoredKey(parts.moment, key_of(parts.row), parts.rest).to_bytes()
         told = write_int(len(told)) + told
-        for total, kept in counted[state]:
+        for total, kept, merge in counted[state]:
+            if merge is not None:
+                total.add(told, kept(value), merge)
+                continue
             total.entries += 1
             total.sum += hashed(told + kept(value), side.seed)
 
 
 def _key(side: _Side) -> RowChange | None:
-    """What brings the fields of a key into the order of the old one."""
-    if side.line is None or not side.new or key_change(side.line) is None:
-        return None
-    forms, order = key_forms(side.line), side.line.key
-    return row_mapping([forms[place] for place in order], [order.index(place) for place in range(len(forms))])
+    """What an old key has become."""
+    return None if side.line is None or side.new else key_change(side.line)
 
 
 def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, Kept]]:
@@ -209,14 +257,16 @@ def _kept(state: StateRewrite, new: bool) -> Kept:
 
 
 def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> Kept:
-    """The kept fields of rows in the order of the old ones, whichever side they are of."""
+    """The kept fields of rows, as the new operator has them, in the order of the old ones."""
     form = stored.value.form
     forms = [field_form(field.type) for field in stored.value.fields]
-    if form not in ROWS or state.fields == tuple(range(len(forms))):
+    old, fields = (side.value.fields if side is not None else () for side in (state.old, state.new))
+    if form not in ROWS or row_change(old, fields, state.fields) is None:
         return _whole
-    pairs = sorted((place, number) for number, place in enumerate(state.fields) if place is not None)
+    pairs = _pairs(state)
     places = [number if new else place for place, number in pairs]
-    taken = each_row(row_mapping(forms, places), form)
+    change = None if new else row_change(old, [fields[number] for _, number in pairs], places)
+    taken = each_row(change or row_mapping(forms, places), form)
     whole = [
         (places.index(place) if place in places else begin(field)) if new else place
         for place, field in enumerate(stored.value.fields)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from upath import UPath
 
-from airflow_flinkcompat.migration.entries import NotMigratable
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify

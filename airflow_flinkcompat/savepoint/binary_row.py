@@ -92,6 +92,10 @@ EMPTY_VIEW = Field(False, struct.pack("<II", 1, 0), bytes(_WORD))
 """A map that an accumulator keeps beside itself, before it holds anything."""
 
 
+NO_SPREAD = Field(False, struct.pack("<II", 4 * _WORD, 0), bytes(4 * _WORD))
+"""A row of three numbers, all of them 0."""
+
+
 def read_row(row: bytes, forms: Sequence[FieldForm]) -> tuple[Field, ...]:
     """The fields of a row.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError
+from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
+    AGGREGATIONS,
     Aspect,
     CompiledOperator,
     enforces,
@@ -18,6 +20,7 @@ from airflow_flinkcompat.state.compiled.states import (
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layouts.aggregations import call_function, call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
@@ -120,9 +123,11 @@ class CompiledState:
 
     Attributes:
         graph: All its operators.
+        plan: The plan.
         operators: Those that keep state, and all sinks, with their ids, in the order in which Flink hashes them.
     """
 
+    plan: CompiledPlan
     graph: StreamGraph
     operators: tuple[tuple[str, CompiledOperator], ...]
 
@@ -151,7 +156,7 @@ def compiled_state(
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}
     found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
-    return CompiledState(made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
+    return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
 
 
 _NAMES: Mapping[StateKind, Callable[[Node], str]] = {
@@ -172,11 +177,11 @@ def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
     Returns:
         The states of sources, operators and sinks, in the order in which Flink hashes them.
     """
-    specs = tuple(_spec(number, each, symbols, compiled.graph) for number, each in compiled.operators if each.keeps)
+    specs = tuple(_spec(number, each, symbols, compiled) for number, each in compiled.operators if each.keeps)
     return JobState((compiled.graph,), specs)
 
 
-def _spec(number: str, operator: CompiledOperator, symbols: Symbols, graph: StreamGraph) -> StateSpec:
+def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: CompiledState) -> StateSpec:
     node = operator.node
     kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
     kind = kinds.get(node.kind, StateKind.OPERATOR)
@@ -188,8 +193,30 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, graph: Stre
         for aspect in (Aspect.MEANING, Aspect.OTHER)
     }
     name = _NAMES[kind](node)
-    behind = _committers(number, graph) if kind is StateKind.SINK else ()
-    return StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
+    behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
+    told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
+    return _with_outputs(told, operator, symbols, compiled.plan) if node.kind in AGGREGATIONS else told
+
+
+def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
+    """An aggregation with the calls of which something is computed together."""
+    node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
+    keys = len(node.config["grouping"])
+    calls = {
+        keys + place: (call_function(call), call_over(call, read, symbols))
+        for place, call in enumerate(node.config["aggCalls"])
+    }
+
+    def of(columns: Columns) -> frozenset[Hashable]:
+        return frozenset(calls[place] for place in columns if place in calls)
+
+    together, deciding = computed_columns(plan, node)
+    unfiltered = tuple(
+        (name, symbols.unfiltered(value)) if name == "rows below" and isinstance(value, int) else (name, value)
+        for (of_aspect, name), value in operator.facets.items()
+        if of_aspect is Aspect.MEANING and name not in _IN_FIELDS
+    )
+    return replace(told, unfiltered=unfiltered, together=frozenset(map(of, together)), deciding=of(deciding))
 
 
 def _committers(writer: str, graph: StreamGraph) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ What is certain was seen in compiled plans of Flink 2.3 and in restores over Kaf
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -36,6 +36,7 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH, TimeAttribute
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layouts.of_aggregation import planned_calls
 from airflow_flinkcompat.state.layouts.of_operator import operator_layout
 from airflow_flinkcompat.state.layouts.of_rows import JOINS, RANKS
 from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind, StateSpec
@@ -160,16 +161,33 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         return NotPredicted(str(error))
     if len({table.name for table in read}) < len(read):
         return NotPredicted("a table that is read twice may be one source or two")
-    specs = [
-        *(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read),
-        _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, "")),
-    ]
+    told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
+    if isinstance(operator, AggregateOperator):
+        told = _with_outputs(told, operator, output)
+    specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), told]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
         by_name = registry.sink(written.option("connector")).outlives_columns
         into = None if by_name else (written, output.columns, output.types)
         specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.options, unmeasured=into))
     return JobState((), tuple(specs))
+
+
+def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
+    """An aggregation with the calls of which something is computed together."""
+    calls = planned_calls(aggregation)
+
+    def read(parts: Iterable[Expression]) -> frozenset[Hashable]:
+        found = {leaf.output for part in parts for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+        return frozenset(calls[each] for each in found if isinstance(each, AggregateCall))
+
+    segment = replace(aggregation.segment, filters=frozenset())
+    return replace(
+        told,
+        unfiltered=(told.name, segment, aggregation.window),
+        together=frozenset(read([column]) for column in output.columns),
+        deciding=read(output.segment.filters),
+    )
 
 
 def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:

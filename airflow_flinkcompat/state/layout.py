@@ -23,6 +23,45 @@ class Begins(StrEnum):
     NULL = "no value"
     ZERO = "0"
     EMPTY_VIEW = "a map that holds nothing"
+    NO_SPREAD = "number, mean and spread of no values"
+
+
+class Merges(StrEnum):
+    """What is left of the values of two keys that become one."""
+
+    ADDED = "their sum"
+    LEAST = "the lesser"
+    GREATEST = "the greater"
+
+
+@dataclass(frozen=True)
+class CallPart:
+    """What a field of an accumulator says: one part of what a call computes.
+
+    Attributes:
+        function: As compiled plans name it, without version and signs.
+        over: Arguments, DISTINCT and filter.
+        part: Which part, such as ``sum`` and ``count`` of an average.
+    """
+
+    function: str
+    over: Hashable
+    part: str
+
+    @property
+    def call(self) -> Hashable:
+        """The call of which it is a part."""
+        return self.function, self.over
+
+    @property
+    def content(self) -> Hashable:
+        """Equal of parts that hold the same number, whatever function they belong to; None of others."""
+        return (self.part, self.over) if self.part in ("sum", "count") else None
+
+    @property
+    def null_at_first(self) -> bool:
+        """Whether a sum is NULL, and not 0, as long as no value came."""
+        return (self.function, self.part) == ("SUM", "sum")
 
 
 @dataclass(frozen=True)
@@ -33,15 +72,15 @@ class StateField:
         type: In Flink's words, such as ``BIGINT NOT NULL``.
         meaning: What it says; equal values say the same. None where nobody told, as in a savepoint.
         words: The same for a reader, such as ``SUM(b)``.
-        shared: Whether Flink may compute a metric of this field and others, as it does an average.
         begins: What stands in it at first; None where that was not measured.
+        merges: What is left of two of its values where keys become one; None where they do not say it.
     """
 
     type: str
     meaning: Hashable = None
     words: str = field(default="", compare=False)
-    shared: bool = field(default=False, compare=False)
     begins: Begins | None = field(default=None, compare=False)
+    merges: Merges | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,16 @@ there is not kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
-from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, words
+from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
+from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, taken, words
 from airflow_flinkcompat.state.rewrites.rows import row_states
 
 _HOLD_ROWS = frozenset({"deduplicate", "rank"})
@@ -32,6 +33,22 @@ class Keep(StrEnum):
     IMPOSSIBLE = "cannot be kept"
 
 
+class Accept(StrEnum):
+    """What a migration does on request alone."""
+
+    DROPPED = "dropped"
+    """State is dropped."""
+    FILTER = "filter"
+    """What was stored goes on although other rows come in from now on."""
+
+
+_EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
+UNREMARKABLE = frozenset({_EQUAL, _SAME})
+"""Reasons for which state goes on without a word."""
+OTHER_CONDITION = "its condition is another one, and what is stored is of rows by the former one"
+"""The reason for which state goes on with :attr:`Accept.FILTER` alone."""
+
+
 @dataclass(frozen=True)
 class OperatorMigration:
     """What becomes of the state of one operator.
@@ -43,6 +60,7 @@ class OperatorMigration:
         reason: Why, as a clause.
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
+        accepted: What had to be asked for so that it goes on.
     """
 
     keep: Keep
@@ -51,6 +69,7 @@ class OperatorMigration:
     reason: str
     key: tuple[int, ...] = ()
     states: tuple[StateRewrite, ...] = ()
+    accepted: Accept | None = None
 
     @property
     def keeps(self) -> bool:
@@ -66,8 +85,19 @@ class OperatorMigration:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The metrics that nothing of the new job keeps, in SQL's words."""
-        return words(field for state in self.states for field in state.lost)
+        """The metrics and keys that nothing of the new job keeps, in SQL's words."""
+        return words((*(field for state in self.states for field in state.lost), *self._gone))
+
+    @property
+    def merges(self) -> bool:
+        """Whether several old keys may become one."""
+        return bool(self._gone)
+
+    @property
+    def _gone(self) -> tuple[StateField, ...]:
+        if self.keep is not Keep.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
+            return ()
+        return tuple(field for place, field in enumerate(self.old.layout.key) if place not in self.key)
 
 
 @dataclass(frozen=True)
@@ -131,19 +161,22 @@ class Migration:
         """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept."""
         if self.refused:
             return Kept.NONE
-        if all(each.keeps and not each.begun and not each.lost for each in self.operators):
+        if all(each.keeps and not (each.begun or each.lost or each.accepted) for each in self.operators):
             return Kept.WHOLE
         stateful = [each for each in self.operators if each.old and each.old.kind is StateKind.OPERATOR]
         return Kept.PARTIAL if any(each.keeps for each in stateful) else Kept.NONE
 
 
-def migration(old: JobState, new: JobState, declared: Declarations | None = None) -> Migration:
+def migration(
+    old: JobState, new: JobState, declared: Declarations | None = None, accepted: Container[Accept] = ()
+) -> Migration:
     """What of a job's state another job could keep.
 
     Args:
         old: What the deployed job keeps, told with the same table of meanings as ``new``.
         new: What the proposed job would keep.
         declared: What the tables' declarations say beside; None: nothing of them changed.
+        accepted: What is done on request alone.
 
     Returns:
         A line for each state of the new job, then for each of the old one that nothing takes.
@@ -152,7 +185,8 @@ def migration(old: JobState, new: JobState, declared: Declarations | None = None
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
     told = partial(_moved, declared=declared), partial(_carried, declared=declared)
-    for step in (*told, _rewritten, _impossible):
+    on_request = (_refiltered,) if Accept.FILTER in accepted else ()
+    for step in (*told, _rewritten, _merged, *on_request, _impossible):
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
                 found[place] = line
@@ -190,20 +224,42 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declaration
             old.unmeasured == new.unmeasured or _aggregates(new) or new.kind is StateKind.POSITIONS or written
         ):
             moved = old.id != new.id
-            yield OperatorMigration(Keep.MOVED if moved else Keep.CARRIED, old, new, "it means and stores the same")
+            yield OperatorMigration(Keep.MOVED if moved else Keep.CARRIED, old, new, _EQUAL)
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
-    for old in _alike(new, left):
+    for old in _alike(new, left, Counter.__eq__):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
             yield made
 
 
+def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
+    for old in _alike(new, left, Counter.__lt__) if _aggregates(new) else ():
+        made = _rewriting(old, new)
+        if isinstance(made, OperatorMigration):
+            yield made
+
+
+def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of the same windows and keys over rows that another condition lets through."""
+    for old in left:
+        if _other_condition(old, new):
+            made = _rewriting(old, new)
+            if isinstance(made, OperatorMigration):
+                yield replace(made, reason=OTHER_CONDITION, accepted=Accept.FILTER)
+
+
+def _other_condition(old: StateSpec, new: StateSpec) -> bool:
+    alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
+    return alike and old.meaning != new.meaning and old.unfiltered == new.unfiltered is not None
+
+
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
-    for old in _alike(new, left):
+    for old in _alike(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, made)
@@ -216,21 +272,32 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
     for layout in (old.layout, new.layout):
         if isinstance(layout, LayoutUnknown):
             return layout.reason
+    if _other_condition(old, new):
+        return OTHER_CONDITION
     if old.meaning != new.meaning:
         return "it is over other rows, windows or conditions"
-    if Counter(means(_layout(old).key)) != Counter(means(_layout(new).key)):
+    if _keys(old) < _keys(new) and _aggregates(new):
+        added = words(field for field in _layout(new).key if field.meaning not in _keys(old))
+        return f"{', '.join(added)} is a key now, by which nothing that is stored can be told apart"
+    if _keys(old) != _keys(new):
         return "its keys are others"
     return "what it stores is laid out otherwise"
 
 
-def _alike(new: StateSpec, left: Iterable[StateSpec]) -> list[StateSpec]:
-    """Operators over the same rows, windows and keys, those that share most first."""
+def _alike(
+    new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
+) -> list[StateSpec]:
+    """Operators over the same rows and windows whose keys are alike, those that share most first."""
     if not (_aggregates(new) or _holds_rows(new)):
         return []
     found = [old for old in left if _family(old) == _family(new) and old.meaning == new.meaning]
     found = [old for old in found if _aggregates(old) or (_holds_rows(old) and old.unmeasured == new.unmeasured)]
-    found = [old for old in found if Counter(means(_layout(old).key)) == Counter(means(_layout(new).key))]
+    found = [old for old in found if keys(_keys(new), _keys(old))]
     return sorted(found, key=lambda old: -len(set(stored_fields(_layout(old))) & set(stored_fields(_layout(new)))))
+
+
+def _keys(spec: StateSpec) -> Counter[object]:
+    return Counter(means(_layout(spec).key))
 
 
 def _family(spec: StateSpec) -> str:
@@ -257,11 +324,18 @@ def _layout(spec: StateSpec) -> StateLayout:
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How the states of one operator become those of the other, or why they cannot."""
     before, after = _layout(old), _layout(new)
-    old_key = means(before.key)
-    key = tuple(old_key.index(field.meaning) for field in after.key)
-    if any(before.key[place].type != field.type for place, field in zip(key, after.key, strict=True)):
-        return "its keys are of other types"
+    key = key_places(before.key, after.key)
+    if isinstance(key, str):
+        return key
     states = (row_states if _holds_rows(new) else accumulator_states)(before, after)
     if isinstance(states, str):
         return states
-    return OperatorMigration(Keep.REWRITTEN, old, new, "it is over the same rows, windows and keys", key, states)
+    gone = tuple(field for place, field in enumerate(before.key) if place not in key)
+    if gone and (refused := unmerged(states, before) if _aggregates(new) else "its keys are others"):
+        return refused
+    if refused := mixed(taken(states), begun(states), new.together, new.deciding):
+        return refused
+    reason = _SAME
+    if gone:
+        reason = f"{', '.join(words(gone))} is no key any more: values of keys that are one now are merged"
+    return OperatorMigration(Keep.REWRITTEN, old, new, reason, key, states)

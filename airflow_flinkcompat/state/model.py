@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
@@ -30,6 +30,9 @@ class StateSpec:
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
         unmeasured: What may decide it too: the same where it is equal, not known where it differs.
         behind: The ids of further operators of a sink, which commit what its writer hands them.
+        unfiltered: Of an aggregation its meaning without the conditions on the rows that come in.
+        together: Of an aggregation the calls of which one output each is computed.
+        deciding: The calls that decide which of its results go on.
     """
 
     kind: StateKind
@@ -39,6 +42,9 @@ class StateSpec:
     meaning: Hashable = None
     unmeasured: Hashable = None
     behind: tuple[str, ...] = ()
+    unfiltered: Hashable = field(default=None, compare=False)
+    together: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
+    deciding: frozenset[Hashable] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)

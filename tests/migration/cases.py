@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.migration import Migration, migration
+from airflow_flinkcompat.state.migration import Accept, Migration, migration
 from measure.pairs import Side
 from tests import sections
 from tests.state.test_layouts import SINKS
@@ -23,27 +23,36 @@ NOW = 1_800_000_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """One change: ``kept`` are the places of the new columns that go on, ``alone`` what Flink makes of it alone."""
+    """One change: ``kept`` are the places of the new columns that go on, ``alone`` what Flink makes of it alone.
+
+    Or ``refused``: why no savepoint is written.
+    """
 
     title: str
     old: Side
     new: Side
     kept: tuple[int, ...]
     alone: str
+    refused: str
+    accepted: tuple[Accept, ...] = ()
 
 
 def load_cases() -> Iterator[Case]:
     _, given, cases = sections.read(FILE.read_text("utf-8"), FILE.name)
     for head, old, new in cases:
-        found = sections.headers(head, {"kept", "alone", "settings"}, FILE.name)
-        settings = tuple(sections.settings(found, "settings", FILE.name).items())
-        (((_, kept),), ((_, alone),)) = found["kept"], found["alone"]
+        found = sections.headers(head, {"kept", "alone", "refused", "accept", "old-settings", "settings"}, FILE.name)
+        settings, before = (
+            tuple(sections.settings(found, key, FILE.name).items()) for key in ("settings", "old-settings")
+        )
+        kept, alone, refused = ("".join(text for _, text in found.get(key, ())) for key in ("kept", "alone", "refused"))
         yield Case(
             head.title,
-            Side(given + old.text),
+            Side(given + old.text, before),
             Side(given + new.text, settings),
             tuple(map(int, kept.split())),
             alone,
+            refused,
+            tuple(Accept(text) for _, text in found.get("accept", ())),
         )
 
 
@@ -52,8 +61,8 @@ def change(name: str) -> Migration:
     return migration_of(*((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new")))
 
 
-def migration_of(old: str, new: str) -> Migration:
+def migration_of(old: str, new: str, accepted: Sequence[Accept] = ()) -> Migration:
     """What of the state of one compiled plan another one keeps."""
     symbols = Symbols()
     states = (job_state(compiled_state(read_plan(plan), symbols, {}, SINKS), symbols) for plan in (old, new))
-    return migration(*states)
+    return migration(*states, accepted=accepted)

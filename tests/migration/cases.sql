@@ -1,6 +1,8 @@
 -- Changes that a rewritten savepoint keeps the state of, each run on a real Flink by test_on_flink.py.
 -- kept: the columns of the new results that go on, from 0; they must equal those of the new SQL over all rows.
 -- alone: what Flink makes of the old savepoint as it is.
+-- refused: why no savepoint is written, in place of both.
+-- accept: what has to be asked for. Where another condition lets rows through, all rows that are stored meet both.
 --- given
 CREATE TABLE orders (
   a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
@@ -169,3 +171,222 @@ FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM
 --- new
 SELECT a, b, place, c
 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS place FROM orders) WHERE place <= 2;
+--- case: a spread of another column comes beside a sum and its count
+-- kept: 0 1 2 3
+-- alone: refused_at_restore
+--- old
+SELECT a, window_end, SUM(b), COUNT(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(b), STDDEV_POP(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a spread goes and the sum beside it stays
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, SUM(b), COUNT(b), STDDEV_POP(d) FROM orders GROUP BY a;
+--- new
+SELECT a, SUM(b), COUNT(b) FROM orders GROUP BY a;
+--- case: an average becomes its sum and its count
+-- kept: 0 1 2 3 4
+-- alone: restored_right
+--- old
+SELECT a, window_end, AVG(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a sum and its count become an average beside others
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, SUM(b), COUNT(b), MIN(c) FROM orders GROUP BY a;
+--- new
+SELECT a, AVG(b), MIN(c), MAX(c) FROM orders GROUP BY a;
+--- case: a metric is added beside one that is computed of two
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, window_end, SUM(b) * 100 / COUNT(*)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b) * 100 / COUNT(*), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a spread comes to a sum without a count
+-- refused: a metric is computed of SUM(b), which would go on, and COUNT(b), which would begin now
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), STDDEV_POP(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a share of what is kept and what is new
+-- refused: a metric is computed of SUM(b), which would go on, and COUNT(d), which would begin now
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), SUM(b) / COUNT(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a new count decides which results go on
+-- refused: COUNT(d), which would begin now, decides which results go on
+--- old
+SELECT a, SUM(b) FROM orders GROUP BY a;
+--- new
+SELECT a, SUM(b) FROM orders GROUP BY a HAVING COUNT(d) > 1;
+--- case: a key leaves a tumbling window
+-- kept: 0 1 2 3 4 5 6
+-- alone: refused_at_submit
+--- old
+SELECT a, c, window_end, SUM(b), COUNT(*), MAX(d), MIN(b), AVG(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, c, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(*), MAX(d), MIN(b), AVG(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a key leaves hopping windows and a metric moves
+-- kept: 0 1 2 3
+-- alone: refused_at_restore
+--- old
+SELECT a, c, window_end, SUM(b), MIN(d)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, c, window_start, window_end;
+--- new
+SELECT c, window_end, MIN(d), SUM(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY c, window_start, window_end;
+--- case: every key leaves cumulating windows
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+SELECT a, window_end, SUM(b), MAX(c)
+FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT window_end, SUM(b), MAX(c)
+FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY window_start, window_end;
+--- case: a key leaves a group window
+-- kept: 0 1 2 3
+-- alone: refused_at_restore
+--- old
+SELECT a, c, TUMBLE_END(ts, INTERVAL '1' MINUTE), SUM(b), MAX(d) FROM orders GROUP BY a, c, TUMBLE(ts, INTERVAL '1' MINUTE);
+--- new
+SELECT a, TUMBLE_END(ts, INTERVAL '1' MINUTE), SUM(b), MAX(d) FROM orders GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE);
+--- case: a key leaves a group aggregation
+-- kept: 0 1 2 3 4 5
+-- alone: refused_at_restore
+--- old
+SELECT a, c, SUM(b), COUNT(*), MAX(d), MIN(b), AVG(b) FROM orders GROUP BY a, c;
+--- new
+SELECT a, SUM(b), COUNT(*), MAX(d), MIN(b), AVG(b) FROM orders GROUP BY a;
+--- case: a key leaves an aggregation over results that change
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT s, t, COUNT(*), SUM(s) FROM (SELECT a, SUM(b) AS s, COUNT(*) AS t FROM orders GROUP BY a) GROUP BY s, t;
+--- new
+SELECT t, COUNT(*), SUM(s) FROM (SELECT a, SUM(b) AS s, COUNT(*) AS t FROM orders GROUP BY a) GROUP BY t;
+--- case: a key leaves sessions
+-- refused: sessions of several keys would be one with sessions that have ended, of which nothing is stored
+--- old
+SELECT a, c, SESSION_END(ts, INTERVAL '20' SECOND), SUM(b) FROM orders GROUP BY a, c, SESSION(ts, INTERVAL '20' SECOND);
+--- new
+SELECT a, SESSION_END(ts, INTERVAL '20' SECOND), SUM(b) FROM orders GROUP BY a, SESSION(ts, INTERVAL '20' SECOND);
+--- case: a key leaves a count of distinct values
+-- refused: several COUNT(DISTINCT c) of one key each do not say that of all their keys
+--- old
+SELECT a, d, COUNT(DISTINCT c) FROM orders GROUP BY a, d;
+--- new
+SELECT a, COUNT(DISTINCT c) FROM orders GROUP BY a;
+--- case: a key comes to a group aggregation
+-- refused: c is a key now, by which nothing that is stored can be told apart
+--- old
+SELECT a, SUM(b) FROM orders GROUP BY a;
+--- new
+SELECT a, c, SUM(b) FROM orders GROUP BY a, c;
+--- case: keys and numbers of a window become longer
+-- kept: 0 1 2 3 4 5 6
+-- alone: refused_at_restore
+--- old
+CREATE TABLE typed (
+  a VARCHAR(1), b INT, c VARCHAR(3), d SMALLINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, d, window_end, SUM(b), MAX(b), MIN(c), COUNT(*)
+FROM TABLE(TUMBLE(TABLE typed, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, d, window_start, window_end;
+--- new
+CREATE TABLE typed (
+  a STRING, b BIGINT, c STRING, d INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, d, window_end, SUM(b), MAX(b), MIN(c), COUNT(*)
+FROM TABLE(TUMBLE(TABLE typed, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, d, window_start, window_end;
+--- case: decimals get more digits
+-- kept: 0 1 2 3 4
+-- alone: refused_at_restore
+--- old
+CREATE TABLE typed (
+  a STRING, b DECIMAL(10, 2), c STRING, d DECIMAL(6, 1), ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT d, SUM(b), MAX(b), MIN(b), AVG(b) FROM typed GROUP BY d;
+--- new
+CREATE TABLE typed (
+  a STRING, b DECIMAL(20, 2), c STRING, d DECIMAL(30, 1), ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT d, SUM(b), MAX(b), MIN(b), AVG(b) FROM typed GROUP BY d;
+--- case: a float that is a key becomes a double
+-- refused: the values of b are none of its type now
+--- old
+CREATE TABLE typed (
+  a STRING, b FLOAT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT b, SUM(d) FROM typed GROUP BY b;
+--- new
+CREATE TABLE typed (
+  a STRING, b DOUBLE, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT b, SUM(d) FROM typed GROUP BY b;
+--- case: a condition comes below a window
+-- refused: its condition is another one, and what is stored is of rows by the former one
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) WHERE b > 2 GROUP BY a, window_start, window_end;
+--- case: a condition comes below a window on request
+-- accept: filter
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) WHERE b > 2 GROUP BY a, window_start, window_end;
+--- case: a condition changes below a group aggregation on request
+-- accept: filter
+-- kept: 0 1
+-- alone: restored_right
+--- old
+SELECT a, COUNT(*) FROM orders WHERE b > 0 GROUP BY a;
+--- new
+SELECT a, COUNT(*) FROM orders WHERE b < 150 GROUP BY a;
+--- case: a key leaves a group aggregation whose values live for a while
+-- settings: table.exec.state.ttl=1 h
+-- old-settings: table.exec.state.ttl=1 h
+-- refused: what was stored of keys that were not used for a while is gone, and their new key may have been
+--- old
+SELECT a, c, SUM(b) FROM orders GROUP BY a, c;
+--- new
+SELECT a, SUM(b) FROM orders GROUP BY a;

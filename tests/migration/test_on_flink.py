@@ -12,6 +12,7 @@ import pytest
 
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import verify, write_migrated
+from airflow_flinkcompat.state.migration import Keep
 from measure.bench import CLUSTER, Bench
 from measure.pairs import Pair
 from tests.migration.cases import Case, load_cases, migration_of
@@ -38,14 +39,21 @@ def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int
     return {row: count for row, count in counts.items() if count}
 
 
-@pytest.mark.parametrize("case", tuple(load_cases()), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [case for case in load_cases() if case.refused], ids=lambda case: case.title)
+def test_what_would_be_read_wrong_is_refused(case: Case, bench: Bench) -> None:
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    lines = migration_of(bench.compiled(old), bench.compiled(new)).operators
+    assert [each.reason for each in lines if each.keep is Keep.IMPOSSIBLE] == [case.refused]
+
+
+@pytest.mark.parametrize("case", [case for case in load_cases() if not case.refused], ids=lambda case: case.title)
 def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
     assert alone.outcome == case.alone
     savepoint = bench.savepoint(old)
     target = f"{savepoint.folder}/migrated"
-    change = migration_of(bench.compiled(old), bench.compiled(new))
+    change = migration_of(bench.compiled(old), bench.compiled(new), case.accepted)
     written = write_migrated(savepoint.path, bench.template(new), target, change, NOW)
     assert any(each.entries for each in written)
     verify(savepoint.path, target, change)

@@ -53,6 +53,13 @@ def test_keys_in_another_order_are_kept_whole() -> None:
     assert kept("g-keys-swap").kept is Kept.WHOLE
 
 
+def test_a_key_that_goes_is_named() -> None:
+    found = rewritten("ga-key-del")
+    assert found.merges
+    assert found.lost == ("d",)
+    assert kept("ga-key-del").kept is Kept.PARTIAL
+
+
 def test_a_metric_that_goes_is_named() -> None:
     found = rewritten("g-del-agg")
     assert found.lost
@@ -63,7 +70,7 @@ def test_a_metric_that_goes_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("ga-key-del", "keys are others"),
+        ("ga-key-add-notshown", "is a key now, by which nothing that is stored can be told apart"),
         ("g-hop", "other rows, windows or conditions"),
         ("mr-where-add", "was not measured"),
     ],

@@ -40,6 +40,13 @@ class Symbols:
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions)
 
+    def unfiltered(self, rows: Symbol) -> Symbol:
+        """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
+        match self._values[rows]:
+            case ("filtered", int(below), frozenset()) | ("read", "FilterPushDown", int(below), _):
+                return self.unfiltered(below)
+        return rows
+
 
 @dataclass(frozen=True)
 class ColumnMeanings:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import Begins, LayoutUnknown
+from airflow_flinkcompat.state.layout import Begins, LayoutUnknown, Merges
 
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
@@ -84,7 +84,29 @@ def begins(function: str, part: str, type: str) -> Begins | None:
     """
     if part == "count" or function in ("SUM0", "AVG"):
         return Begins.ZERO
+    if part == "spread":
+        return Begins.NO_SPREAD
     return Begins.NULL if function in ("SUM", "MIN", "MAX") and not type.startswith(_PACKAGE) else None
+
+
+def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None:
+    """What is left of a field of two accumulators that become one.
+
+    Args:
+        function: As compiled plans name it.
+        part: What the field says of the call.
+        type: The field's.
+        distinct: Whether the call is over distinct values.
+
+    Returns:
+        None where the two fields do not say it.
+    """
+    if distinct:
+        return None
+    if part in ("sum", "count"):
+        return Merges.ADDED
+    plain = part == "value" and not type.startswith(_PACKAGE)
+    return {"MIN": Merges.LEAST, "MAX": Merges.GREATEST}.get(function) if plain else None
 
 
 def _average(result: str, argument: str) -> Accumulator | LayoutUnknown:

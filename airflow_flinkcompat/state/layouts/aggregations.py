@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
 from airflow_flinkcompat.state.layout import (
     Begins,
+    CallPart,
     LayoutUnknown,
     NamedState,
     StateField,
@@ -18,7 +19,7 @@ from airflow_flinkcompat.state.layout import (
     StateNamespace,
     Stored,
 )
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, StateView, accumulator, begins
+from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, Accumulator, StateView, accumulator, begins, merges
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
@@ -114,29 +115,49 @@ def accumulated(
     beside: list[NamedState] = []
     for number, (call, retracts) in enumerate(zip(calls, retracting, strict=True)):
         arguments = [stored_type(read.types[place]) for place in call["argList"] if place < len(read.types)]
-        function = call["internalName"].removesuffix("$1").strip("$").removesuffix("$1")
+        function = call_function(call)
         result = nullable(stored_type(call.get("type", "BIGINT")))
         made = accumulator(function, result, nullable(arguments[0]) if arguments else "", retracts)
         if isinstance(made, LayoutUnknown):
             return made
-        meaning, words = call_meaning(call, read, symbols), call_words(function, call, read)
-        # What SQL did not name, the planner added: an average becomes a sum and a count.
-        shared = function == "SUM0" or (call.get("name") or "$").startswith("$")
-        fields += [
-            StateField(type, (meaning, part), words, shared, begins(function, part, type)) for part, type in made.fields
+        over, words = call_over(call, read, symbols), call_words(function, call, read)
+        distinct = bool(call.get("distinct"))
+        fields += call_fields(made, function, over, words, distinct)
+        beside += [
+            view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
+            for view in made.views
         ]
-        beside += [view_state(f"agg{number}${view.name}", view, (meaning, view.name), words) for view in made.views]
     for number, places in enumerate(_distinct(calls)):
         if len(places) != 1:
             return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
-        users = frozenset(call_meaning(call, read, symbols) for call in calls if _is_over(call, places))
+        users = frozenset(
+            (call_function(call), call_over(call, read, symbols)) for call in calls if _is_over(call, places)
+        )
         meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
     return tuple(fields), tuple(beside)
 
 
-def view_state(name: str, view: StateView, meaning: tuple[Any, str], words: str) -> NamedState:
+def call_fields(made: Accumulator, function: str, over: Hashable, words: str, distinct: bool) -> Iterator[StateField]:
+    """The fields of one call in the row of accumulators.
+
+    Args:
+        made: What the call keeps.
+        function: As compiled plans name it.
+        over: Its arguments, DISTINCT and filter.
+        words: The call for a reader.
+        distinct: Whether it is over distinct values.
+
+    Yields:
+        The fields, in order.
+    """
+    for part, type in made.fields:
+        meaning = CallPart(function, over, part)
+        yield StateField(type, meaning, words, begins(function, part, type), merges(function, part, type, distinct))
+
+
+def view_state(name: str, view: StateView, meaning: CallPart, words: str) -> NamedState:
     """A map or list beside the accumulators.
 
     Args:
@@ -180,8 +201,20 @@ def distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str
     yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
 
 
-def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
-    """What a call computes: function, arguments and filter, resolved.
+def call_function(call: Mapping[str, Any]) -> str:
+    """The function of a call.
+
+    Args:
+        call: Of a compiled plan.
+
+    Returns:
+        Its name without version and signs: ``SUM``, ``SUM0``.
+    """
+    return str(call["internalName"].removesuffix("$1").strip("$").removesuffix("$1"))
+
+
+def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
+    """What a call is over: arguments, DISTINCT and filter, resolved.
 
     Args:
         call: Of a compiled plan.
@@ -189,9 +222,9 @@ def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols
         symbols: The table of meanings.
 
     Returns:
-        Equal values of calls that compute the same.
+        Equal values of calls over the same.
     """
-    return resolved({key: part for key, part in call.items() if key != "type"}, read, symbols)
+    return resolved({key: part for key, part in call.items() if key not in ("type", "internalName")}, read, symbols)
 
 
 def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
@@ -208,4 +241,4 @@ def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> 
     names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
     filtered = call.get("filterArg", -1)
     condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""
-    return f"{function}({'DISTINCT ' if call.get('distinct') else ''}{names}){condition}"
+    return f"{function.removesuffix('0')}({'DISTINCT ' if call.get('distinct') else ''}{names}){condition}"

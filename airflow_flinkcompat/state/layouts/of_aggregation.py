@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.plan import functions
@@ -14,6 +14,7 @@ from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import (
     Begins,
+    CallPart,
     LayoutUnknown,
     NamedState,
     StateField,
@@ -21,8 +22,8 @@ from airflow_flinkcompat.state.layout import (
     StateNamespace,
     Stored,
 )
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, accumulator, begins
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, distinct_states, view_state
+from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, accumulator
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, call_fields, distinct_states, view_state
 from airflow_flinkcompat.state.layouts.columns import nullable
 from airflow_flinkcompat.state.layouts.plan_types import Untold, stored_as
 
@@ -90,12 +91,28 @@ def told_aggregation(operator: AggregateOperator, time_to_live: bool) -> StateLa
     return StateLayout(key, (*states, MERGED_SESSIONS) if _in_sessions(operator) else states, timers)
 
 
-def _calls(operator: AggregateOperator) -> list[_Call]:
-    """The calls as Flink plans them, each once; hopping windows count their rows."""
-    calls = [
+def planned_calls(operator: AggregateOperator) -> Mapping[AggregateCall, Hashable]:
+    """The calls of a script as the layout of its aggregation names them.
+
+    Args:
+        operator: An aggregation.
+
+    Returns:
+        For each of its calls the :attr:`~airflow_flinkcompat.state.layout.CallPart.call`.
+    """
+    return dict(zip(operator.aggregates, map(_meaning, _written(operator)), strict=True))
+
+
+def _written(operator: AggregateOperator) -> list[_Call]:
+    return [
         _Call(replace(call, distinct=False) if call.function in ("MIN", "MAX") else call, types)
         for call, types in zip(operator.aggregates, operator.argument_types, strict=True)
     ]
+
+
+def _calls(operator: AggregateOperator) -> list[_Call]:
+    """The calls as Flink plans them, each once; hopping windows count their rows."""
+    calls = _written(operator)
     hops = operator.window is not None and operator.window.window.kind is WindowKind.HOP
     if hops and operator.kind is AggregateKind.WINDOW and all(_meaning(each) != _meaning(_ROWS) for each in calls):
         calls.append(_ROWS)
@@ -141,13 +158,11 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         made = accumulator(call.function, nullable(stored_as(_result(each))), argument, retracting=False)
         if isinstance(made, LayoutUnknown):
             raise Untold(made.reason)
-        meaning = _meaning(each)
-        fields += [
-            StateField(type, (meaning, part), each.words, begins=begins(call.function, part, type))
-            for part, type in made.fields
-        ]
+        function, over_what = _meaning(each)
+        fields += call_fields(made, function, over_what, each.words, call.distinct)
         beside += [
-            view_state(f"agg{number}${view.name}", view, (meaning, view.name), each.words) for view in made.views
+            view_state(f"agg{number}${view.name}", view, CallPart(function, over_what, view.name), each.words)
+            for view in made.views
         ]
     distinct = dict.fromkeys(each.over_values for each in calls if each.call.distinct)
     for number, values in enumerate(distinct):
@@ -167,5 +182,6 @@ def _result(each: _Call) -> DataType:
     return spec.result_type(each.arguments)
 
 
-def _meaning(each: _Call) -> Hashable:
-    return each.call.function, each.over_values, each.call.distinct, each.call.filter
+def _meaning(each: _Call) -> tuple[str, Hashable]:
+    """Its function, and what it is over."""
+    return each.call.function, (each.over_values, each.call.distinct, each.call.filter)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
+from airflow_flinkcompat.state.rewrites.fields import source_of
 from airflow_flinkcompat.state.rewrites.parts import (
     ROWS,
     StateRewrite,
     as_it_is,
     begun,
-    by_fields,
     stored_fields,
     words,
 )
@@ -30,10 +31,35 @@ def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRe
     return _refused(states, before, after) or states
 
 
+def unmerged(states: Sequence[StateRewrite], before: StateLayout) -> str:
+    """Why the values of keys that become one cannot be merged.
+
+    Args:
+        states: Where the states of an aggregation come from.
+        before: What the old operator stores.
+
+    Returns:
+        The reason, "" where there is none.
+    """
+    if any(state.name == MERGED_SESSIONS.name for state in before.states):
+        return "sessions of several keys would be one with sessions that have ended, of which nothing is stored"
+    if any(state.time_to_live for state in before.states):
+        return "what was stored of keys that were not used for a while is gone, and their new key may have been"
+    fields = (
+        field
+        for state in states
+        for field, place in zip(state.new.value.fields, state.fields, strict=True)
+        if place is not None and (field.merges is None or state.new.value.form not in ROWS)
+    )
+    told = words(fields)
+    return f"several {told[0]} of one key each do not say that of all their keys" if told else ""
+
+
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:
     """Rows by their fields; a map or list beside a row of accumulators by what it is of."""
     if new.value.form in ROWS:
-        return by_fields(new, before)
+        old = next(state for state in before.states if state.value.form in ROWS)
+        return StateRewrite(new, old, tuple(source_of(field, old.value.fields) for field in new.value.fields))
     if not new.value.fields:  # the windows that sessions are merged from
         return as_it_is(new, next((state for state in before.states if state.name == new.name), None))
     same = (state for state in before.states if (state.value, state.map_key) == (new.value, new.map_key))
@@ -47,8 +73,10 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
         return ""
     if after.retracting:
         return f"{', '.join(metrics)} would count rows as taken back that it never saw"
-    if any(field.shared for field in (*stored_fields(before), *stored_fields(after))):
-        return "a metric may be computed of fields that are kept and fields that begin now"
+    fields = (field for state in states if state.new.value.form in ROWS for field in state.begun)
+    untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
+    if untold:
+        return f"what {', '.join(untold)} begins with was not measured"
     kept = words(stored_fields(before))
     distinct = [each for each in metrics if each in kept and each.startswith("distinct values")]
     return f"other metrics share the {distinct[0]}" if distinct else ""

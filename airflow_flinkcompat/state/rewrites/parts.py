@@ -61,6 +61,19 @@ def begun(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
     return tuple(field for state in states for field in state.begun)
 
 
+def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
+    """The fields that go on.
+
+    Args:
+        states: All of an operator.
+
+    Returns:
+        The fields, as the new operator has them, in order.
+    """
+    found = ((state.new.value.fields, state.fields) for state in states)
+    return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
+
+
 def means(fields: Iterable[StateField]) -> list[object]:
     """What fields say.
 
