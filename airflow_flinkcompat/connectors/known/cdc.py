@@ -75,11 +75,11 @@ _OTHERS = (
     *facts(Effect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
     *facts(Effect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
     *facts(Effect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
-    *facts(Effect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user"),
     # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
     OptionFact("scan.startup.*", Effect.BEGINNING, document="BinlogSplitReader: a timestamp filters them too"),
     *facts(Effect.TUNES, _PAGE, *_TUNING),
 )
+_USER = facts(Effect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user")
 _OTHER_READER = "the reader with the option and the one without store positions of other kinds"
 
 
@@ -163,7 +163,7 @@ CONNECTORS = (
         for name, source, options in (
             ("oracle-cdc", "OracleTableSource", _incremental("true")),
             ("sqlserver-cdc", "SqlServerTableSource", _incremental("true")),
-            ("mongodb-cdc", "MongoDBTableSource", _incremental("false")),
+            ("mongodb-cdc", "MongoDBTableSource", (*_incremental("false"), *_USER)),
             ("db2-cdc", "Db2TableSource", _incremental("true")),
             ("tidb-cdc", "TiDBTableSource", _OTHERS),
             ("oceanbase-cdc", "OceanBaseTableSource", _OTHERS),

@@ -479,6 +479,12 @@ def test_a_connector_whose_options_are_listed_takes_no_others() -> None:
     assert check(*(Side(text, engine="flink") for text in (old, new))).outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize(("connector", "outcome"), [("mongodb-cdc", Outcome.COMPATIBLE), ("db2-cdc", Outcome.UNKNOWN)])
+def test_who_asks_may_have_been_given_by_an_option_of_before(connector: str, outcome: Outcome) -> None:
+    old = f"'connector' = '{connector}', 'user' = 'u'"
+    assert of_source(old, old.replace("'user'", "'username'")).outcome is outcome
+
+
 def test_a_connector_of_the_old_style_is_named() -> None:
     old = "'connector.type' = 'kafka', 'connector.topic' = 't'"
     report = judged((old, old.replace("'t'", "'u'")), (PRINT, PRINT), PLAIN, "1.20")
