@@ -124,8 +124,8 @@ def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint])
     alone = change.alone
     ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
     if made.kept is Kept.NONE:
-        why = [line.reason for line in made.operators if line.keep is Keep.IMPOSSIBLE]
-        return replace(ending, fault="; ".join(why))
+        refused = (each for each in MigrationReport.of(made).operators if each.keep in (Keep.IMPOSSIBLE, Keep.DROPPED))
+        return replace(ending, fault="; ".join(f"{each.operator} {each.state}" for each in refused))
     if not alone:
         ending = replace(ending, alone=bench.restore(pair, taken(pair)).outcome)
     savepoint = taken(replace(pair, id=f"{pair.id} migrated"))
