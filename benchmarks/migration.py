@@ -107,7 +107,7 @@ def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: 
         memory: dict[str, float] = {}
         while process.poll() is None:
             watch(process.pid, memory)
-            time.sleep(0.2)
+            time.sleep(1)
         assert process.stdout is not None
         output = process.stdout.read()
     if process.returncode:

@@ -9,8 +9,6 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
 from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
 from airflow_flinkcompat.model import InputError
@@ -56,6 +54,10 @@ def migration_workers(
     if wanted is False or (wanted is None and not large):
         yield None
         return
+    # A migration without Spark does not wait for all that a backfill is made of.
+    from airflow_flinkcompat.backfill.errors import BackfillError
+    from airflow_flinkcompat.backfill.spark.session import spark_session
+
     try:
         with spark_session(master) as session:
             workers = SparkWorkers(session)
@@ -78,6 +80,8 @@ class SparkWorkers:
     """
 
     def __init__(self, session: SparkSession, part: int = _PART) -> None:
+        from airflow_flinkcompat.backfill.spark.session import is_local
+
         self._context = session.sparkContext
         self._part = part
         if is_local(self._context.master or ""):

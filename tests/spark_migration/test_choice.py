@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.spark import session as spark_session_module
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers, workers
@@ -40,7 +41,7 @@ def test_spark_shares_what_is_large_or_what_it_is_asked_to(
     said: list[str] = []
     monkeypatch.setattr(workers, "SPARK_FROM", least)
     monkeypatch.setattr(workers, "find_spec", lambda _: object() if installed else None)
-    monkeypatch.setattr(workers, "spark_session", session)
+    monkeypatch.setattr(spark_session_module, "spark_session", session)
     with workers.migration_workers(SAVEPOINT, wanted, None, said.append) as chosen:
         assert isinstance(chosen, SparkWorkers) is shares
         assert chosen is not None or not shares
@@ -52,7 +53,7 @@ def test_spark_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(master: str | None) -> None:
         raise BackfillError("Spark is missing")
 
-    monkeypatch.setattr(workers, "spark_session", refused)
+    monkeypatch.setattr(spark_session_module, "spark_session", refused)
     with (
         pytest.raises(InputError, match="Spark is missing"),
         workers.migration_workers(SAVEPOINT, True, None, print),
