@@ -70,9 +70,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
-    """Measure, and write the results file; with ``--only`` or ``--connectors`` the rest of the newest stays as it is.
+    """Measure, and write the results file: it, and what is wrong with pairs that could not be run.
 
-    The file, and what is wrong with pairs that could not be run.
+    With ``--only`` or ``--connectors``, and on a line of the base set, the rest of the newest file stays as it is.
     """
     if (options.programs or options.connectors) and options.flink != "2.3":
         raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
@@ -81,15 +81,18 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
     today = datetime.now(UTC).date().isoformat()
     name, folder = _set(options)
     lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
-    newest = results.newest(lines, name) if options.only or options.connectors else None
+    base = options.flink not in VERSIONS and folder == FOLDER
+    adds = bool(options.only or options.connectors or base)
+    newest = results.newest(lines, name) if adds else None
     path: Path = options.out or newest or results.FOLDER / f"{name}-{lines}-{today}.json"
     if options.connectors:
         pairs = [pair for pair in load_connector_pairs(options.only) if not results.holds(path, pair)]
-    elif options.flink in VERSIONS or folder != FOLDER:
-        pairs = load_pairs(options.flink, options.only, folder)
+    elif base:
+        ran = () if options.only else results.ids(path)
+        pairs = [pair for pair in load_base(options.flink, options.only) if pair.id not in ran]
     else:
-        pairs = load_base(options.flink, options.only)
-    keep = path.exists() and bool(options.only or options.connectors)
+        pairs = load_pairs(options.flink, options.only, folder)
+    keep = path.exists() and adds
     if not pairs:
         return [path], []
     writer = results.Writer(

@@ -66,6 +66,11 @@ class Writer:
         self._keep = True
 
 
+def ids(path: Path) -> set[str]:
+    """The pairs of which a file has a result; none where there is no such file."""
+    return {entry["id"] for entry in read(path)["pairs"]} if path.exists() else set()
+
+
 def holds(path: Path, pair: Pair) -> bool:
     """Whether a file has a result of a pair as it is written now."""
     entries = read(path)["pairs"] if path.exists() else []

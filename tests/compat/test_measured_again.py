@@ -21,7 +21,7 @@ from tests.measured import RIGHT, Restore, everything, load
 
 # The newest file of each line: an older one of the same pairs is history.
 LINES = [path for line in RELEASES if (path := results.newest(line))]
-BASE_LINES = [line for line in RELEASES if line not in VERSIONS and results.newest(line)]
+BASE_LINES = [line for line in RELEASES if line not in VERSIONS]
 """Lines on which the base set alone is run."""
 OVER_CONNECTORS = [path for line in VERSIONS if (path := results.newest(line, "connectors"))]
 FILES = [*LINES, *OVER_CONNECTORS]
@@ -41,12 +41,12 @@ def judged(pair: Restore) -> Report:
 
 
 def test_every_line_that_is_named_is_measured() -> None:
-    assert len(LINES) == len(VERSIONS) + len(BASE_LINES)
+    assert len(LINES) == len(RELEASES)
     assert OVER_CONNECTORS
 
 
 def test_what_did_not_restore_right_is_never_compatible(pairs: list[Restore]) -> None:
-    assert len(pairs) >= 60
+    assert len(pairs) >= 40
     assert {pair.outcome for pair in pairs} >= {RIGHT, "refused_at_submit", "refused_at_restore", "restored_WRONG"}
     false = [
         f"{pair} ended {pair.outcome}\n{render_text(judged(pair))}"
@@ -57,7 +57,10 @@ def test_what_did_not_restore_right_is_never_compatible(pairs: list[Restore]) ->
 
 
 @pytest.mark.slow
-def test_nine_in_ten_that_restored_right_are_recognised(pairs: list[Restore]) -> None:
+@pytest.mark.parametrize("path", [*map(results.newest, VERSIONS), *OVER_CONNECTORS], ids=lambda path: path.stem)
+def test_nine_in_ten_that_restored_right_are_recognised(path: Path) -> None:
+    """On the lines on which every pair was run."""
+    pairs = load(str(path))
     right = {pair.id: judged(pair).outcome for pair in pairs if pair.outcome == RIGHT}
     missed = [name for name, outcome in right.items() if outcome is not Outcome.COMPATIBLE]
     print(f"\nrecognised {len(right) - len(missed)} of {len(right)}; missed: {missed}")
@@ -95,8 +98,7 @@ def test_the_base_set_was_run_as_it_is_written(line: str) -> None:
     """Else run `make measure-flink` for this line. A run that ended early left the last out; others may be there."""
     path = results.newest(line)
     assert path is not None
-    ran = {entry["id"] for entry in results.read(path)["pairs"]}
-    written = [pair for pair in load_base(line) if pair.id in ran]
+    written = [pair for pair in load_base(line) if pair.id in results.ids(path)]
     assert len(written) >= 40
     assert_run_as_written(path, written, whole=False)
 
@@ -138,7 +140,7 @@ def test_safe_on_a_line_is_what_was_run_there(line: str) -> None:
             if finding.outcome is Outcome.COMPATIBLE:
                 assert ran.issuperset(finding.evidence), (pair, finding.rule)
             judged_there[finding.outcome is Outcome.COMPATIBLE] += 1
-    assert judged_there[True] > 100
+    assert judged_there[True] > 40
     assert judged_there[False] > 50
 
 

@@ -18,7 +18,7 @@ from measure import connector_pairs, evidence, progress, pyflink, results, rows
 from measure.bench import Bench, Measured, Savepoint, _without
 from measure.connector_pairs import load_connector_pairs
 from measure.flinks import VERSIONS
-from measure.pairs import PROGRAM_HEAD, PROGRAMS, UPGRADES, load_pairs, parse_pairs
+from measure.pairs import PROGRAM_HEAD, PROGRAMS, UPGRADES, Pair, load_base, load_pairs, parse_pairs
 from tests.measured import load
 from tests.sections import FixtureError
 
@@ -260,6 +260,27 @@ def test_results_name_the_line_that_took_the_savepoints(tmp_path: Path) -> None:
     said = results.judged(results.read(path)["pairs"][0], "2.3.0")
     assert "engine-version-changed" in {finding.rule for finding in said.findings}
     assert evidence.build([path]) == {pair.id: {"1.20 to 2.3": rows.WRONG}}
+
+
+def test_a_run_of_the_base_set_goes_on_where_the_last_one_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a line on which not every pair is run; what is asked for by its id is run again."""
+    first, *rest = load_base("2.2")
+    path = tmp_path / "flink-2.2-2026-01-01.json"
+    results.write({"flink": "2.2.1", "date": "2026-01-01", "pairs": [{"id": first.id}]}, path)
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "CACHE", tmp_path / "cache")
+    begun: list[list[str]] = []
+
+    def measured(options: object, folder: Path, pairs: list[Pair], add: object) -> list[str]:
+        begun.append([pair.id for pair in pairs])
+        return []
+
+    monkeypatch.setattr(command, "_measured", measured)
+    for arguments in (["--flink", "2.2"], ["--flink", "2.2", "--only", f"^{first.id}$"]):
+        command._run(command._parser().parse_args(arguments))
+    assert begun == [[pair.id for pair in rest], [first.id]]
 
 
 @pytest.mark.parametrize("arguments", [["--flink-old", "2.3"], ["--flink-old", "1.20", "--connectors"]])

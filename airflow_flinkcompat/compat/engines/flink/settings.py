@@ -311,7 +311,7 @@ TABLE: Mapping[str, Rows] = {
         (_ttl_on_materialized, refused_later("sm-ttl-set", "sm-ttl-unset", note="the sink's materializer")),
         (_ttl_out_of_reach, right("x-ttl-set")),
         (_ttl_lengthened, right("settings-ttl-group-longer")),
-        (_ttl_on_older, refused_later("u-ttl-add", note="before 2.0 another value serializer")),
+        (_ttl_on_older, refused_later("u-ttl-add", note="another value serializer on older lines")),
         (
             _ttl_of_aggregations,
             right("ga-ttl-set", "ga-ttl-unset", "settings-ttl-group-added", "settings-ttl-group-removed"),
