@@ -16,7 +16,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, walk
 from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 from measure.rows import net, parts
@@ -35,7 +35,7 @@ class Columns:
     Attributes:
         kept: Places of those that go on, in the old rows and in the new ones.
         keys: Of these, places in the new rows of those that are no metrics.
-        metrics: Places of the metrics that begin now.
+        metrics: Places of the metrics that begin now, but for those over a join.
         values: Places of columns that stored rows have not.
     """
 
@@ -141,6 +141,8 @@ def _columns(old: Output, new: Output) -> Columns:
     places = {place for _, place in kept}
     metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
     begun = set(range(len(new.columns))) - places
+    if any(isinstance(each, JoinOperator) for each in operators(new)):
+        begun -= metrics  # later rows meet stored ones there: no run from scratch tells what such a metric counts
     moving = {place for place, column in enumerate(new.columns) if _is_start(column)} if _in_sessions(new) else set()
     return Columns(
         kept, tuple(sorted(places - metrics - moving)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
