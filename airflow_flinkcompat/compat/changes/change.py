@@ -161,6 +161,18 @@ class Change:
         """Sinks into which queries lead that cannot be told apart."""
         return self._pairing.ambiguous
 
+    def companions(self, pair: PipelinePair) -> tuple[PipelinePair, ...]:
+        """The other queries of the pair's job, on either side."""
+        return tuple(
+            other
+            for other in self.pipelines
+            if other is not pair
+            and (
+                other.old_pipeline.statement_set == pair.old_pipeline.statement_set is not None
+                or other.new_pipeline.statement_set == pair.new_pipeline.statement_set is not None
+            )
+        )
+
     @property
     def _statement_sets(self) -> tuple[list[int | None], list[int | None]]:
         """For every pair, on both sides, which pair is the first of its statement set; None outside of any."""

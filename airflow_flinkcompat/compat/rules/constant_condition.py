@@ -11,6 +11,7 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Func
 from airflow_flinkcompat.plan.operators import Output, segments, sources
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.satisfiable import may_be_decided
 
 _TESTS = frozenset({"IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS NULL", "IS NOT NULL"})
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "LIKE"}) | _TESTS
@@ -71,6 +72,8 @@ def doubtful(output: Output, program: Program) -> list[Expression]:
         neither = [part.args for part in denied if isinstance(part, FunctionCall) and part.function == "OR"]
         for together in (filters, *anded, *neither):
             found += _contradictory(together)
+        if filters and may_be_decided(filters, lambda part: _filled(part, never_null)):
+            found += filters
     return list(dict.fromkeys(found))
 
 

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.change import Change
@@ -8,7 +8,7 @@ from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
-from airflow_flinkcompat.compat.engines.flink import lookups
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
@@ -18,7 +18,15 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import Opti
 from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, JoinForm, Operator, Output, Source
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    Operator,
+    Output,
+    Source,
+    sources,
+)
 
 PLACES = ("query hints", "source hints", "sink hints")
 UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
@@ -57,6 +65,21 @@ SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note
 RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
 WAITING = {"async", "capacity", "timeout"}
 OPTION = re.compile(r"([\w-]+)='")
+DURATION = re.compile(
+    r"\d+ *(d|days?|h|hours?|m|min|minutes?|s|sec|seconds?|ms|milli|millis|milliseconds?)?", re.IGNORECASE
+)
+LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
+    "retry-predicate": re.compile("lookup_miss"),
+    "retry-strategy": re.compile("fixed_delay"),
+    "fixed-delay": DURATION,
+    "max-attempts": re.compile("[1-9][0-9]*"),
+    "async": re.compile("true|false"),
+    "output-mode": re.compile("ordered|allow_unordered"),
+    "capacity": re.compile("[1-9][0-9]*"),
+    "timeout": DURATION,
+    "shuffle": re.compile("true|false"),
+}
+"""What Flink takes as values of a LOOKUP hint."""
 CONFLICT = "ON CONFLICT"
 DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped", note="rows are deduplicated without the clause")
 OTHER_STRATEGY = measured(
@@ -65,6 +88,13 @@ OTHER_STRATEGY = measured(
     note="the stored rows are ignored",
     consequence=Consequence.SILENTLY_WRONG,
 )
+
+
+READ_APART = OptionVerdict(
+    "a table that the job reads once is read by several sources then, or the other way round: other operators",
+    UNMEASURED,
+)
+_SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
 
 
 def _hints(value: tuple[tuple[str, str], ...] | None) -> set[tuple[str, str]]:
@@ -116,6 +146,8 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
     """
     gone, come = _changed(place.difference)
     names = {name for name, _ in (*gone, *come)}
+    if reason := _misfit(place, come):
+        return inferred(Outcome.UNKNOWN, reason)
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
     if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
@@ -127,6 +159,30 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
             return DROPPED
         return OTHER_STRATEGY if kept_once_more else UNMEASURED
     return UNMEASURED
+
+
+def _misfit(place: _Place, come: set[tuple[str, str]]) -> str:
+    """Why Flink may refuse a STATE_TTL or LOOKUP hint; "" where it takes it for sure."""
+    output, program = place.pipeline.new, place.pipeline.new_program
+    relations = {*(source.table for source in sources(output)), *(name for name, _ in program.views)}
+    called = {"", *(name.rpartition(".")[2] for name in relations)}
+    for name, text in come:
+        given = dict(hinted(((name, text),), name))
+        named = [given["table"]] if name == "LOOKUP" and "table" in given else list(given)
+        if name in ("STATE_TTL", "LOOKUP") and any(each.partition("#")[0] not in called for each in named):
+            return "no table or view of the query has the name in the hint, which Flink refuses then"
+        if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
+            return "a time to live may be no duration"
+        if name == "LOOKUP" and not _asks_rightly(given):
+            return "the hint may lack an option, or have a value that is none of it"
+    return ""
+
+
+def _asks_rightly(given: Mapping[str, str]) -> bool:
+    retries = {key for key in given if key in RETRY} - {"table"}
+    if retries and retries != RETRY - {"table"}:
+        return False
+    return all(LOOKUP_VALUES[key].fullmatch(value.lower()) for key, value in given.items() if key in LOOKUP_VALUES)
 
 
 def _options(place: _Place) -> OptionVerdict | None:
@@ -145,6 +201,16 @@ def _options(place: _Place) -> OptionVerdict | None:
     return options_judged(old.name, old.option("connector"), before, after, used)
 
 
+def _reads_apart(place: _Place, change: Change) -> bool:
+    """Whether a source that several queries or inputs of one job share becomes several, or the other way round.
+
+    Flink reads a table once for all scans of it that are alike, hints included.
+    """
+    job = [place.pipeline, *change.companions(place.pipeline)]
+    old, new = ([(s.table, s.hints) for pair in job for s in sources(side(pair))] for side in _SIDES)
+    return [old.index(each) for each in old] != [new.index(each) for each in new]
+
+
 def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
     found = (use for side in (pipeline.old, pipeline.new) for use in uses_in(side, table))
     return tuple(dict.fromkeys(use for use in found if use is not TableUse.SINK))
@@ -161,7 +227,8 @@ def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
     modes = lookups.modes(found[0])
     synchronous = set(modes) == {LookupMode.SYNCHRONOUS}
     if not keys <= RETRY | WAITING:
-        alone = len(place.pipeline.operators) == 1 and synchronous and not goes
+        keeps_nothing = all(map(sinks.keeps_nothing, sinks.connectors(place.pipeline)))
+        alone = len(place.pipeline.operators) == 1 and synchronous and keeps_nothing and not goes
         return SHUFFLED if keys <= {"table", "shuffle"} and alone else UNMEASURED
     if synchronous:
         return RETRIED
@@ -193,6 +260,8 @@ def find(change: Change) -> Iterable[RuleMatch]:
         difference = place.difference
         gone, come = _changed(difference)
         judged = _options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
+        if judged and difference.part.startswith("source hints") and _reads_apart(place, change):
+            judged = READ_APART
         yield RuleMatch(
             f"the {difference.part} changed",
             (difference.key,),

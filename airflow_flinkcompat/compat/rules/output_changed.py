@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source, operators
-from airflow_flinkcompat.plan.origins import SourceColumn, window_field
+from airflow_flinkcompat.plan.origins import SourceColumn, leaves, window_field
 from airflow_flinkcompat.plan.program import Program
 
 STATELESS = measured(
@@ -107,6 +107,8 @@ def _unmeasured(pair: PipelinePair) -> str:
     if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
         kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
         return f"another projection of {kinds} was not measured"
+    if _prunes_otherwise(pair):
+        return "other partitions may be read: one that comes is read from its beginning, rows of before included"
     own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
     return f"a projection with {', '.join(own)} was not measured" if own else ""
 
@@ -115,6 +117,29 @@ def own_functions(parts: Iterable[Expression]) -> list[str]:
     """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
     calls = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
     return sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
+
+
+def _prunes_otherwise(pair: PipelinePair) -> bool:
+    """Whether a condition on columns by which a source is partitioned changed: such a source reads by it.
+
+    What it stores is what it has read, so that a partition that comes is new to it.
+    """
+    chosen = (
+        {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    )
+    old, new = chosen
+    return old != new
+
+
+def _partitions(output: Output, program: Program) -> set[str]:
+    origin = output.segment.origin
+    found = sinks.table(program, origin.table) if isinstance(origin, Source) else None
+    return set() if found is None else set(found.partitioned_by)
+
+
+def _columns(condition: Expression) -> set[str]:
+    return {leaf.column for leaf in leaves(condition) if isinstance(leaf, SourceColumn)}
 
 
 def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:

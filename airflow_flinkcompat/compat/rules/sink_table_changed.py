@@ -1,7 +1,5 @@
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -27,7 +25,7 @@ from airflow_flinkcompat.compat.rule_builders.options.matches import option_matc
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
-from airflow_flinkcompat.connectors import TableUse, option
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -38,12 +36,16 @@ METADATA = inferred(
     Outcome.UNKNOWN,
     "written metadata may be cast or moved by a Calc, and the sink's writer gets another id then",
 )
+CAST_IN_A_SET = inferred(
+    Outcome.UNKNOWN,
+    "values may be cast by a Calc that comes or goes, which numbers the operators of the statement set's other queries "
+    "anew",
+)
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
 """Another primary key that holds the key of the results."""
-SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
@@ -56,9 +58,21 @@ def on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
     if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
         return METADATA
+    if sinks.shares_its_job(pair) and _takes_other_types(pair) and not _surely_projected(pair):
+        return CAST_IN_A_SET
     found = _on_flink(pair, difference)
     ids = stateless.SINK_PARTS.get(difference.part)
     return found if ids is None else stateless.settled(pair, found, *ids)
+
+
+def _surely_projected(pair: PipelinePair) -> bool:
+    return flink.surely_projected(pair.old) and flink.surely_projected(pair.new)
+
+
+def _takes_other_types(pair: PipelinePair) -> bool:
+    """Whether values are cast to other types for the sink, column by column."""
+    old, new = (None if table is None else [column.type for column in table.stored] for table in sinks.tables(pair))
+    return old != new
 
 
 def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
@@ -123,24 +137,7 @@ def _options(change: Change, table: str, difference: Difference) -> Iterable[Rul
     written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
     vvr = sink_state_checked(change) or VVR["options"]
     connector = _declared(change, table)[0].option("connector")
-    spreads = sinks.keeps_nothing(connector) and option(connector, TableUse.SINK, "sink.parallelism") is not None
-    for match in option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr):
-        if spreads and "sink.parallelism" in match.options:
-            spread = together(_spread(used.pair) for used in written)
-            match = replace(match, verdicts={**match.verdicts, "flink": spread})
-        yield match
-
-
-def _spread(pair: PipelinePair) -> Verdict:
-    """A sink that keeps nothing got a parallelism of its own, or lost it."""
-    given = (pair.old_pipeline.settings, pair.new_pipeline.settings)
-    jobs = [settings.effective(dict(each), "parallelism.default", "flink") for each in given]
-    # Behind a Calc alone, and measured where the job's own parallelism was known.
-    projected = None not in jobs and all(map(flink.surely_projected, (pair.old, pair.new)))
-    reason = sinks.front_stays(pair, at_any_parallelism=projected)
-    if reason:
-        return inferred(Outcome.UNKNOWN, reason)
-    return measured(Outcome.COMPATIBLE, *(SPREAD if projected else ("x-sink-option",)))
+    yield from option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr)
 
 
 def _connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:

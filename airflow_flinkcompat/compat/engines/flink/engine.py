@@ -121,19 +121,6 @@ def operator_ids_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     return doubted(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
 
 
-def companions(pair: PipelinePair, change: Change) -> tuple[PipelinePair, ...]:
-    """The other queries of the pair's job, on either side."""
-    return tuple(
-        other
-        for other in change.pipelines
-        if other is not pair
-        and (
-            other.old_pipeline.statement_set == pair.old_pipeline.statement_set is not None
-            or other.new_pipeline.statement_set == pair.new_pipeline.statement_set is not None
-        )
-    )
-
-
 def disturbs(pair: PipelinePair, change: Change) -> bool:
     """Whether a change of this query may renumber or replan operators of the other queries of its job.
 
@@ -141,7 +128,7 @@ def disturbs(pair: PipelinePair, change: Change) -> bool:
     one query renumbers what stands behind it in the others. Queries of one source are planned together: which columns
     one of them reads decides about operators of the other (measured: ``ms-mod-stateless``).
     """
-    if not pair.changed or not (others := companions(pair, change)):
+    if not pair.changed or not (others := change.companions(pair)):
         return False
     if not _same_topology(pair, change):
         return True

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.hints import OPTIONS
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, declared, materialized
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.connectors import StoredPositions
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -27,6 +30,7 @@ from airflow_flinkcompat.plan.operators import (
     operators,
     sources,
 )
+from airflow_flinkcompat.plan.program import Program
 
 MINI_BATCH = "table.exec.mini-batch.enabled"
 KEY_GROUPS_BY_DEFAULT = 85
@@ -143,6 +147,10 @@ def _ttl_of_aggregations(changed: Changed) -> bool:
     return _ttl_taken(changed) and _kinds(changed) == {AggregateKind.GROUP}
 
 
+READ_IN_PARALLEL = (StoredPositions.PARTITIONS, StoredPositions.FILES)
+"""Sources that run in as many subtasks as the job, whose positions are spread over any number of them."""
+
+
 def _free_to_rescale(changed: Changed) -> bool:
     """Every table is declared, sinks keep no state, and nothing has a parallelism of its own."""
     small = all(v is None or (v.isdecimal() and 1 <= int(v) <= KEY_GROUPS_BY_DEFAULT) for v in changed.values)
@@ -154,7 +162,13 @@ def _free_to_rescale(changed: Changed) -> bool:
         if table.name == output.sink
     )
     whole = changed.change.used_tables - {""} <= known
-    return small and quiet and whole and not own and changed.materialized == {Materialized.NO}
+    # A source of one subtask alone is chained to what follows only where the job has no more.
+    parallel = all(
+        connectors.source(table.option("connector")).positions in READ_IN_PARALLEL
+        for output, table in declared(changed.change)
+        if table.name in {source.table for source in sources(output)}
+    )
+    return small and quiet and whole and parallel and not own and changed.materialized == {Materialized.NO}
 
 
 def _rescaled(changed: Changed) -> bool:
@@ -174,12 +188,37 @@ ZONE_FREE = frozenset({"sum", "count", "min", "max", "avg", "+", "-", "*", "/", 
 """Functions that give the same in every time zone for arguments that hold no instant."""
 
 
+HOLDS_NO_INSTANT = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "BOOLEAN"})
+"""Types of metadata columns into which no instant is cast."""
+
+
+def _casts_instants(program: Program) -> bool:
+    """Whether an instant that a connector hands out may be cast to a column, by the zone: Kafka's timestamp is one."""
+    return any(
+        column.type.name not in HOLDS_NO_INSTANT
+        for table in program.tables
+        for column in table.columns
+        if column.name in {name for name, _, _ in table.metadata}
+    )
+
+
 def _no_zone(changed: Changed) -> bool:
     """No column holds an instant and nothing that is called makes one: the zone says nothing."""
     columns = (c for program in changed.change.programs for table in program.tables for c in table.columns)
     whole = all(table.declared for program in changed.change.programs for table in program.tables)
     plain = whole and not any("LTZ" in str(c.type) or not c.type.is_known for c in columns)
-    return plain and changed.change.used_functions <= ZONE_FREE and not changed.change.opaque
+    return (
+        plain
+        and not any(map(_casts_instants, changed.change.programs))
+        and changed.change.used_functions <= ZONE_FREE
+        and not changed.change.opaque
+    )
+
+
+def _without_options(changed: Changed) -> bool:
+    """No OPTIONS hint stands in any query, which the option forbids."""
+    hinted = ((each, source) for each in changed.outputs for source in (each, *sources(each)))
+    return not any(name == OPTIONS for _, place in hinted for name, _ in place.hints)
 
 
 def _given(changed: Changed) -> bool:
@@ -277,6 +316,11 @@ BATCHED_ON = _all_of(_switched(MINI_BATCH, "true"), _positive)
 BATCH_SIZES = ("ps-group-minibatch-size", "ps-tumble-minibatch-size")
 BATCH_TIMES = ("ps-tumble-minibatch-latency", "settings-mini-batch-latency")
 BATCHED = "how many rows or for how long an operator gathers; what it gathered is worked off before every savepoint"
+HARMLESS = inferred(
+    Outcome.COMPATIBLE,
+    "takes part in neither the plan nor what is stored, as these do not",
+    ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
+)
 TABLE: Mapping[str, Rows] = {
     "execution.runtime-mode": (
         (
@@ -285,6 +329,10 @@ TABLE: Mapping[str, Rows] = {
                 Outcome.INCOMPATIBLE, "Flink's page on execution modes: a batch job takes no savepoint and reads none"
             ),
         ),
+    ),
+    "table.dynamic-table-options.enabled": (
+        (_without_options, HARMLESS),
+        (_within("true"), HARMLESS),
     ),
     "pipeline.name": ((anything, right("x-pipeline-name")),),
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
@@ -387,17 +435,11 @@ INFERRED: tuple[str, ...] = (
     "sql-client.",
     "table.display.",
     "table.dml-sync",
-    "table.dynamic-table-options.enabled",
     "table.optimizer.state-compatibility.",
     "yarn.",
 )
 """Beginnings of keys that say when and where snapshots are taken, how often a job is tried, where and by whom it is
-run, how a client shows rows, whether OPTIONS hints may be written, or that another engine alone reads."""
-HARMLESS = inferred(
-    Outcome.COMPATIBLE,
-    "takes part in neither the plan nor what is stored, as these do not",
-    ids=("settings-restart-strategy", "settings-checkpointing", "settings-unaligned"),
-)
+run, how a client shows rows, or that another engine alone reads."""
 
 
 WHATEVER_THE_TABLES = (
@@ -409,6 +451,7 @@ WHATEVER_THE_TABLES = (
     "state.backend.type",
     "table.exec.mini-batch.allow-latency",
     "table.exec.mini-batch.size",
+    "table.dynamic-table-options.enabled",
     "table.exec.source.idle-timeout",
     "table.sql-dialect",
 )

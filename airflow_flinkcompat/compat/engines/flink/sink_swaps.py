@@ -64,7 +64,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
             note=f"the state of sink {names[0]} finds no operator any more",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
-    if reason := _planned(pair, new):
+    if reason := _planned(pair, old, new):
         return unmeasured(reason)
     if old.state is not SinkState.NONE:
         return _between_stateful(pair, names)
@@ -109,22 +109,16 @@ def _sinks_append(pair: PipelinePair) -> bool:
     )
 
 
-def _shares_its_job(pair: PipelinePair) -> bool:
-    sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
-    return any(
-        own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
-        for own, program in sides
-    )
-
-
-def _planned(pair: PipelinePair, new: SinkFacts) -> str:
+def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
     """Why Flink may plan something else in front of the new sink, or nothing at all; "" where it does not for sure."""
     if reason := sinks.front_stays(pair):
         return reason
     projected = all(map(surely_projected, (pair.old, pair.new)))
     if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
         return "the sink may plan operators of its own: whether what stands in front is chained to it is not known"
-    if pair.operators and _shares_its_job(pair) and not projected:
+    if sinks.shares_its_job(pair) and old.operators != new.operators:
+        return "another number of operators of the sink numbers those of the statement set's other queries anew"
+    if pair.operators and sinks.shares_its_job(pair) and not projected:
         return "several sinks hang behind one operator: how many are chained to it decides about its id"
     table = sinks.tables(pair)[1]
     if new.updates is Known.YES or table is None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.acceptance.changelog import changes
@@ -33,6 +34,7 @@ TAKES_UPSERTS = frozenset(
     for name, facts in known_connectors.catalogue().items()
     if facts.sink is not None and facts.sink.upserts is Known.YES
 )
+PARALLELISM = "sink.parallelism"
 UNDECLARED = "the sink is not declared: what is planned in front of it is not known"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
@@ -97,7 +99,7 @@ def _front(output: Output, pipeline: Pipeline, program: Program) -> Front | None
     sink = table(program, output.sink)
     if sink is None:
         return None
-    given, own = dict(pipeline.settings), sink.option("sink.parallelism")
+    given, own = dict(pipeline.settings), _own_parallelism(output, sink)
     return Front(
         sink.option("connector"),
         frozenset(_enforced(sink, settings.effective(given, "table.exec.sink.type-length-enforcer", "flink"))),
@@ -106,6 +108,12 @@ def _front(output: Output, pipeline: Pipeline, program: Program) -> Front | None
         sink.partitioned_by,
         _materialized(output, pipeline, program),
     )
+
+
+def _own_parallelism(output: Output, sink: Table | None) -> str | None:
+    """The sink's parallelism by the hint behind its name, else by its declaration."""
+    declared = None if sink is None else sink.option(PARALLELISM)
+    return dict(hinted(output.hints, OPTIONS)).get(PARALLELISM, declared)
 
 
 def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
@@ -140,7 +148,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     if old is None or new is None:
         return UNDECLARED
     windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
-    if old.enforced != new.enforced and not windowed:
+    if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
         return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
     if old.parallelism != new.parallelism and not at_any_parallelism:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
@@ -155,12 +163,21 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
 
 def _spread_without_a_key(pair: PipelinePair) -> bool:
     """Whether the sink got a parallelism of its own, be it the job's, that needs a primary key it lacks."""
-    old, new = (None if each is None else each.option("sink.parallelism") for each in tables(pair))
-    sink = table(pair.new_program, pair.new.sink)
+    before, sink = tables(pair)
+    old, new = _own_parallelism(pair.old, before), _own_parallelism(pair.new, sink)
     if new is None or old == new or sink is None or sink.primary_key:
         return False
     read = (segment for segment in segments(pair.new) if isinstance(segment.origin, Source))
     return not (appends(pair.new.segment) and all(appends_only(segment, pair.new_program) for segment in read))
+
+
+def shares_its_job(pair: PipelinePair) -> bool:
+    """Whether another query of its statement set runs in the same job, on either side."""
+    sides = ((pair.old_pipeline, pair.old_program), (pair.new_pipeline, pair.new_program))
+    return any(
+        own.statement_set is not None and [p.statement_set for p in program.pipelines].count(own.statement_set) > 1
+        for own, program in sides
+    )
 
 
 def tops(pair: PipelinePair) -> tuple[object, object]:

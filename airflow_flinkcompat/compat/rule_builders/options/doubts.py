@@ -25,6 +25,18 @@ _STARTUP_NEEDS: Mapping[str, str] = {
 }
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _NAMED_ALIKE = ("ignore-parse-errors", "fail-on-missing-field")
+_NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
+_WITH_LENGTH = frozenset({"VARCHAR", "STRING", "VARBINARY", "BYTES"})
+_DRAWN: Mapping[str, frozenset[str]] = {
+    "min": _NUMBERS,
+    "max": _NUMBERS,
+    "length": _WITH_LENGTH,
+    "var-len": _WITH_LENGTH,
+    "max-past": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
+    "null-rate": frozenset(),
+}
+"""Options of datagen for values that are drawn, and the types of column that take them; any where none is listed."""
+_POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (Effect.TARGET, Effect.ADDRESS, Effect.READ)
 _COMES_OR_GOES: Mapping[str, str] = {
     "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
@@ -48,9 +60,31 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return _COMES_OR_GOES[key]
     if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
         return "the connector may refuse a table without it"
+    if change.connector == "datagen" and key in after and (why := _of_generator(change, after)):
+        return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _of_generator(change: OptionChange, after: Options) -> str:
+    """Why datagen may refuse an option: each is one of certain types, and of values that are drawn."""
+    if change.key == "rows-per-second":
+        return "" if _POSITIVE.fullmatch(after[change.key]) else "it may be no number of rows"
+    field, _, option = change.key.removeprefix("fields.").rpartition(".")
+    if option not in _DRAWN:
+        return ""
+    if after.get(f"fields.{field}.kind", "random").lower() != "random":
+        return f"column {field} is a sequence, of which nothing is drawn"
+    for used in change.uses:
+        table = next((each for each in used.pair.new_program.tables if each.name == change.table), None)
+        column = next((each for each in (table.stored if table else ()) if each.name == field), None)
+        if column is None:
+            return f"the table may have no column {field} of which values are drawn"
+        types = _DRAWN[option]
+        if (types and column.type.name not in types) or (option == "null-rate" and not column.type.nullable):
+            return f"column {field} may take no '{option}' by its type"
+    return ""
 
 
 def _scheme(path: str | None) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
@@ -21,6 +24,9 @@ NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group
 """Options of sinks that keep nothing."""
 NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-removed", "sk-stateless-filesystem-rolling")
 """Options that tune sinks with state, and are in no state of them."""
+SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
+"""A sink that keeps nothing got a parallelism of its own, behind a Calc."""
+SPREAD_AS_THE_JOB = ("x-sink-option",)
 ROW_FORMATS = frozenset({"json", "csv", "raw"})
 """Formats whose files a sink writes row by row, and goes on with after a restore."""
 
@@ -32,8 +38,8 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
             only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
         )
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
-    if change.key == "sink.parallelism" and not nothing:
-        return parallelism(change, fact, pair, facts.ids)
+    if change.key == sinks.PARALLELISM:
+        return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is Effect.STATE:
         return not_measured(change, fact, f"{fact.says}: not measured")
     if fact.effect is Effect.DECODING and names_a_format(change):
@@ -42,6 +48,17 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if fact.ids or nothing or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
         return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids or NOT_IN_WRITERS)
     return not_measured(change, fact, fact.says or f"only the sink `{change.connector}` was not measured with it")
+
+
+def _spread(pair: PipelinePair) -> OptionVerdict:
+    """A sink that keeps nothing got a parallelism of its own, or lost it, by its table or by a hint."""
+    given = (pair.old_pipeline.settings, pair.new_pipeline.settings)
+    jobs = [settings.effective(dict(each), "parallelism.default", "flink") for each in given]
+    # Behind a Calc alone, and measured where the job's own parallelism was known.
+    projected = None not in jobs and all(map(surely_projected, (pair.old, pair.new)))
+    if reason := sinks.front_stays(pair, at_any_parallelism=projected):
+        return OptionVerdict(reason, unmeasured(reason))
+    return OptionVerdict("what stands in front of it stays", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
 
 
 _SAID_OF_SINKS = {

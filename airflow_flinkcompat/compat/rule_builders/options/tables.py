@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     nothing_stored,
     of_its_format,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, TableUse
+from airflow_flinkcompat.connectors import Effect, LookupSupport, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.model import Outcome
 
 _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
@@ -80,6 +80,9 @@ def _judged_use(change: OptionChange, used: UsedTable) -> OptionVerdict:
 
 def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -> OptionVerdict:
     if used.use is TableUse.LOOKUP and change.key == "lookup.async":
+        if connectors.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
+            says = "the connector may have no such option: it asks for one row after the other"
+            return OptionVerdict(says, unmeasured(says))
         return on_lookup(change, OptionFact(change.key, Effect.STATE), used.pair)
     if names_a_format(change):
         return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
