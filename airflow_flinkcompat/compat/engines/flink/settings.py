@@ -217,8 +217,9 @@ def _no_zone(changed: Changed) -> bool:
 
 def _without_options(changed: Changed) -> bool:
     """No OPTIONS hint stands in any query, which the option forbids."""
-    hinted = ((each, source) for each in changed.outputs for source in (each, *sources(each)))
-    return not any(name == OPTIONS for _, place in hinted for name, _ in place.hints)
+    written = (output.hints for output in changed.outputs)
+    read = (source.hints for output in changed.outputs for source in sources(output))
+    return not any(name == OPTIONS for hints in (*written, *read) for name, _ in hints)
 
 
 def _given(changed: Changed) -> bool:
