@@ -34,6 +34,20 @@ def prefix_length(max_parallelism: int) -> int:
     return 1 if max_parallelism <= _ONE_BYTE else 2
 
 
+def row_place(key: bytes, timer: bool) -> tuple[int, int]:
+    """Where the key stands in a stored key.
+
+    Args:
+        key: Without its key group.
+        timer: Whether it is one of a timer.
+
+    Returns:
+        Where its row begins and ends.
+    """
+    begin = (_MOMENT if timer else 0) + _LENGTH
+    return begin, begin + int.from_bytes(key[begin - _LENGTH : begin], "big")
+
+
 @dataclass(frozen=True)
 class StoredKey:
     """A stored key without its key group.
@@ -59,10 +73,8 @@ class StoredKey:
         Returns:
             The parts.
         """
-        at = _MOMENT if timer else 0
-        begin = at + _LENGTH
-        end = begin + int.from_bytes(key[at:begin], "big")
-        return cls(key[:at], key[begin:end], key[end:])
+        begin, end = row_place(key, timer)
+        return cls(key[: begin - _LENGTH], key[begin:end], key[end:])
 
     def to_bytes(self) -> bytes:
         """As it is stored, without a key group."""

@@ -9,7 +9,14 @@ from functools import partial
 
 import mmh3
 
-from airflow_flinkcompat.migration.entries import StoredKey, each_row, key_change, prefix_length, value_merger
+from airflow_flinkcompat.migration.entries import (
+    StoredKey,
+    each_row,
+    key_change,
+    prefix_length,
+    row_place,
+    value_merger,
+)
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
@@ -197,6 +204,7 @@ def _count(
     timers: Sequence[bool],
 ) -> None:
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
+    head = number.to_bytes(prefix, "big")
     for state, key, value in read_entries(group):
         if state >= len(counted):
             raise SavepointUnreadable(f"an entry is of state {state}, which its header does not name")
@@ -204,11 +212,12 @@ def _count(
             continue
         told = key[prefix:]
         if side.in_groups:
-            parts = StoredKey.read(told, timers[state])
-            if not key_group(parts.row, side.groups) == number == int.from_bytes(key[:prefix], "big"):
+            begin_of_row, end_of_row = row_place(told, timers[state])
+            if key[:prefix] != head or key_group(told[begin_of_row:end_of_row], side.groups) != number:
                 found = "a key stands in another key group than Flink looks for it in"
                 raise MigrationUnsound(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
+                parts = StoredKey.read(told, timers[state])
                 told = StoredKey(parts.moment, key_of(parts.row), parts.rest).to_bytes()
         told = write_int(len(told)) + told
         for total, kept, merge in counted[state]:
