@@ -171,11 +171,11 @@ def _kept(line: OperatorMigration) -> tuple[str, ...]:
         found = (
             field.words
             for state in line.states
-            for field, source in zip(state.new.value.fields, state.fields, strict=True)
+            for field, source in zip(state.new.row, state.fields, strict=True)
             if source is not None
         )
         return tuple(each for each in dict.fromkeys(found) if each and each not in line.begun)
     if line.keep in (Keep.CARRIED, Keep.MOVED) and line.new is not None and isinstance(line.new.layout, StateLayout):
-        found = (field.words for state in line.new.layout.states for field in state.value.fields)
+        found = (field.words for state in line.new.layout.states for field in state.row)
         return tuple(each for each in dict.fromkeys(found) if each)
     return ()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.merging import row_merger
+from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -18,6 +20,10 @@ from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
+_FLAG = 1
+"""The length of what says of a map's value whether it is missing."""
+_VOID = 1
+"""The length of the namespace of a state that is not told apart by windows."""
 _ONE_BYTE = 128
 _SIZE = struct.Struct(">I")
 
@@ -98,9 +104,12 @@ def united(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
     Raises:
         NotMigratable: The values of a field cannot be merged.
     """
-    if not made.merges:
+    if made.merges:
+        mergers = {state.new.name: value_merger(state.new) for state in made.states}
+    else:
+        mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
+    if not mergers:
         return None
-    mergers = {state.new.name: value_merger(state.new) for state in made.states}
     of_state = [mergers.get(state.name) for state in header.states]  # of timers one is enough
 
     def change(entries: list[Entry]) -> list[Entry]:
@@ -130,9 +139,9 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
     merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
 
     def merged(one: bytes, other: bytes) -> bytes:
-        (left,), (right,) = (stored_rows(value[skip:], "row") for value in (one, other))
+        ((left, _),), ((right, _),) = (stored_rows(value[skip:], state) for value in (one, other))
         # Of two stamps the later one: that key was used last.
-        return max(one[:skip], other[:skip]) + write_rows([merge(left, right)], "row")
+        return max(one[:skip], other[:skip]) + write_rows([StoredRow(merge(left, right))], state)
 
     return merged
 
@@ -170,11 +179,13 @@ class Way:
         number: Of the new state.
         value: What becomes of a value as it is stored; None: it stays as it is.
         words: The same of a row by itself, where all rows are of one size.
+        entry: What becomes of a map's key, with the namespace in front of it, and of a value, where both change.
     """
 
     number: int
     value: Callable[[bytes], bytes] | None
     words: WordMapping | None = None
+    entry: Callable[[bytes, bytes], tuple[bytes, bytes]] | None = None
 
 
 def ways(made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int) -> tuple[tuple[Way, ...], ...]:
@@ -203,7 +214,11 @@ def _ways(state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[st
         return
     for each in states:
         if each.old is not None and each.old.name == state.name:
-            yield Way(numbers[each.new.name], value_change(each, now), _of_words(each))
+            number = numbers[each.new.name]
+            if each.adds_counts:
+                yield Way(number, None, entry=counted_rows(each, now))
+            else:
+                yield Way(number, value_change(each, now), _of_words(each))
 
 
 def _of_words(state: StateRewrite) -> WordMapping | None:
@@ -232,11 +247,11 @@ def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | No
     old, new = state.old, state.new
     assert old is not None
     row = _row_change(state)
-    rows = row and each_row(row, new.value.form)
+    rows = row and each_row(row, new)
     before, after = old.time_to_live, new.time_to_live
     if new.kind is KeyedStateKind.LIST and before != after:
         raise NotMigratable(f"a time to live that comes to or leaves the list {new.name} was not measured")
-    flag = 1 if new.kind is KeyedStateKind.MAP else 0  # of a map: whether the value is missing
+    flag = _FLAG if new.kind is KeyedStateKind.MAP else 0
     if before == after:
         skip = flag + (_STAMP if before else 0)
         if rows is None or not skip:
@@ -257,18 +272,95 @@ def _row_change(state: StateRewrite) -> RowChange | None:
     return row_change(state.old.value.fields, state.new.value.fields, state.fields)
 
 
-def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:
+def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
+    """What becomes of entries of a join's side whose rows it is counted of how often each came.
+
+    Args:
+        state: Where they come from: from counts too, or from rows with a unique key, each of which came once.
+        now: Milliseconds since 1970.
+
+    Returns:
+        A function over a map's key, with the namespace in front of it, and over its value.
+
+    Raises:
+        NotMigratable: A field begins in a way that was not measured.
+    """
+    old, new = state.old, state.new
+    assert old is not None
+    change = row_change(old.row, new.row, state.fields) or _as_it_is
+    stamp, begin_of_rest = write_long(now), _FLAG + (_STAMP if old.time_to_live else 0)
+
+    def changed(rest: bytes, value: bytes) -> tuple[bytes, bytes]:
+        used = (value[_FLAG:begin_of_rest] or stamp) if new.time_to_live else b""
+        times, row, matched = counted_row(old, rest, value)
+        made = change(row)
+        return rest[:_VOID] + write_int(len(made)) + made, value[:_FLAG] + used + write_int(times) + matched
+
+    return changed
+
+
+def _as_it_is(row: bytes) -> bytes:
+    return row
+
+
+def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
+    """A row of a join's side, and how often it came.
+
+    Args:
+        state: One that counts rows, or holds rows by a unique key.
+        rest: The namespace and the map's key.
+        value: The map's value.
+
+    Returns:
+        How often, the row, and of an outer side with how many rows it was matched, as that is stored.
+
+    Raises:
+        SavepointUnreadable: It holds something beside.
+    """
+    content = value[_FLAG + (_STAMP if state.time_to_live else 0) :]
+    if not state.counts_rows:
+        ((row, matched),) = stored_rows(content, state)
+        return 1, row, matched
+    begin = _VOID + _LENGTH
+    if int.from_bytes(rest[_VOID:begin], "big") != len(rest) - begin:
+        raise SavepointUnreadable(f"a key of the map {state.name} holds something beside its row")
+    return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
+
+
+def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
+    """The value of a row that was two rows.
+
+    Args:
+        state: One that counts rows.
+        one: How often the first came, as it is stored, of an outer side with how many rows it was matched.
+        other: The same of the second.
+
+    Returns:
+        How often both came.
+
+    Raises:
+        NotMigratable: They were matched with different numbers of rows, so that they were not alike.
+    """
+    begin = _FLAG + (_STAMP if state.time_to_live else 0)
+    end = begin + _LENGTH
+    if one[end:] != other[end:]:
+        raise NotMigratable(f"rows that become equal in {state.name} were not matched with equally many rows")
+    count = int.from_bytes(one[begin:end], "big") + int.from_bytes(other[begin:end], "big")
+    return max(one[:begin], other[:begin]) + write_int(count) + one[end:]
+
+
+def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
     """A change of rows as one of the values that hold them.
 
     Args:
         change: Of a row.
-        form: Of the value, one of ``ROWS``.
+        state: Whose values they are; its form is one of ``ROWS``.
 
     Returns:
         A function over a value as it is stored, without a stamp.
     """
-    if form != "row":
-        return lambda value: write_rows(map(change, stored_rows(value, form)), form)
+    if state.value.form != "row" or state.kind is KeyedStateKind.LIST:
+        return lambda value: write_rows((StoredRow(change(row), by) for row, by in stored_rows(value, state)), state)
 
     def of_one(value: bytes) -> bytes:
         if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
@@ -277,42 +369,3 @@ def each_row(change: RowChange, form: str) -> Callable[[bytes], bytes]:
         return _SIZE.pack(len(row)) + row
 
     return of_one
-
-
-def stored_rows(value: bytes, form: str) -> list[bytes]:
-    """The rows of a stored value.
-
-    Args:
-        value: As it is stored, without a stamp.
-        form: One of ``ROWS``.
-
-    Returns:
-        One row, or those of a list.
-
-    Raises:
-        SavepointUnreadable: It holds something else.
-    """
-    rows: list[bytes] = []
-    at = _LENGTH if form != "row" else 0
-    wanted = int.from_bytes(value[:_LENGTH], "big") if form != "row" else 1
-    while at < len(value) and len(rows) < wanted:
-        end = at + _LENGTH + int.from_bytes(value[at : at + _LENGTH], "big")
-        rows.append(value[at + _LENGTH : end])
-        at = end
-    if at != len(value) or len(rows) != wanted:
-        raise SavepointUnreadable(f"a value of the form {form} holds something beside its rows")
-    return rows
-
-
-def write_rows(rows: Iterable[bytes], form: str) -> bytes:
-    """The value that holds these rows.
-
-    Args:
-        rows: One, or those of a list.
-        form: One of ``ROWS``.
-
-    Returns:
-        It as it is stored; :func:`stored_rows` reads it back.
-    """
-    parts = [write_int(len(row)) + row for row in rows]
-    return b"".join(parts if form == "row" else [write_int(len(parts)), *parts])

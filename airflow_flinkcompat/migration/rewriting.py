@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from upath import UPath
 
@@ -78,7 +78,8 @@ class OperatorRewriting:
     @property
     def in_place(self) -> bool:
         """Whether every entry stays in its key group, and alone."""
-        return self.widths[0] == self.widths[1] and key_change(self.made) is None and not self.made.merges
+        alone = key_change(self.made) is None and united(self.made, self.header) is None
+        return alone and self.widths[0] == self.widths[1]
 
     def copied(self, groups: range) -> WrittenPart:
         """A range of key groups, whose entries stay where they are, written to one file.
@@ -179,7 +180,12 @@ class OperatorRewriting:
             number = key_group(moved.row, self.widths[1])
             stored = number.to_bytes(new, "big") + moved.to_bytes()
             for way in change[state]:
-                yield number, Entry(way.number, stored, value if way.value is None else way.value(value))
+                if way.entry is not None:
+                    rest, made = way.entry(moved.rest, value)
+                    key_of_row = replace(moved, rest=rest).to_bytes()
+                    yield number, Entry(way.number, number.to_bytes(new, "big") + key_of_row, made)
+                else:
+                    yield number, Entry(way.number, stored, value if way.value is None else way.value(value))
 
     def _named(self, counts: Sequence[int]) -> Mapping[str, int]:
         named = zip(self.header.states, counts, strict=True)

@@ -11,6 +11,7 @@ import mmh3
 
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
+    counted_row,
     each_row,
     key_change,
     prefix_length,
@@ -36,6 +37,7 @@ _STAMP = 8
 _SUM = (1 << 128) - 1
 Kept = Callable[[bytes], bytes]
 Merge = Callable[[bytes, bytes], bytes]
+Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
 class MigrationUnsound(Exception):
@@ -184,8 +186,8 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
     with open_keyed(stored, side.path) as file:
         counted = [
             [
-                (totals.setdefault(name, _Total()), kept, mergers.get(name, _either) if merges else None)
-                for name, kept in _kept_of(side, state)
+                (totals.setdefault(name, _Total()), kept, mergers.get(name, _either) if merges else None, rows)
+                for name, kept, rows in _kept_of(side, state)
             ]
             for state in file.header.states
         ]
@@ -200,7 +202,7 @@ def _count(
     side: _Side,
     number: int,
     group: bytes,
-    counted: Sequence[Sequence[tuple[_Total, Kept, Merge | None]]],
+    counted: Sequence[Sequence[tuple[_Total, Kept, Merge | None, Counted | None]]],
     timers: Sequence[bool],
 ) -> None:
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
@@ -218,14 +220,19 @@ def _count(
                 raise MigrationUnsound(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
                 parts = StoredKey.read(told, timers[state])
-                told = StoredKey(parts.moment, key_of(parts.row), parts.rest).to_bytes()
-        told = write_int(len(told)) + told
-        for total, kept, merge in counted[state]:
+                told = replace(parts, row=key_of(parts.row)).to_bytes()
+        named_key = write_int(len(told)) + told
+        for total, kept, merge, rows in counted[state]:
             if merge is not None:
-                total.add(told, kept(value), merge)
-                continue
-            total.entries += 1
-            total.sum += hashed(told + kept(value), side.seed)
+                total.add(named_key, kept(value), merge)
+            elif rows is not None:  # rows that became equal are one entry, which stands for all of them
+                parts = StoredKey.read(told, False)
+                times, row = rows(parts.rest, value)
+                total.entries += times
+                total.sum += times * hashed(parts.row + row, side.seed)
+            else:
+                total.entries += 1
+                total.sum += hashed(named_key + kept(value), side.seed)
 
 
 def _key(side: _Side) -> RowChange | None:
@@ -233,18 +240,18 @@ def _key(side: _Side) -> RowChange | None:
     return None if side.line is None or side.new else key_change(side.line)
 
 
-def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, Kept]]:
+def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, Kept, Counted | None]]:
     """The new states that an old or new one counts for, and what of its values is compared."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
-        yield state.name, _whole
+        yield state.name, _whole, None
         return
     made = [each for each in side.line.states if each.old is not None]
     for each in made:
         stored = each.new if side.new else each.old
         if stored is not None and stored.name == state.name:
-            yield each.new.name, _kept(each, side.new)
+            yield each.new.name, _kept(each, side.new), _counted(each, side.new) if each.adds_counts else None
     if side.new and state.name not in {each.new.name for each in made}:
-        yield state.name, _whole  # it should hold nothing
+        yield state.name, _whole, None  # it should hold nothing
 
 
 def _whole(value: bytes) -> bytes:
@@ -267,20 +274,44 @@ def _kept(state: StateRewrite, new: bool) -> Kept:
 
 def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> Kept:
     """The kept fields of rows, as the new operator has them, in the order of the old ones."""
-    form = stored.value.form
-    forms = [field_form(field.type) for field in stored.value.fields]
-    old, fields = (side.value.fields if side is not None else () for side in (state.old, state.new))
-    if form not in ROWS or row_change(old, fields, state.fields) is None:
+    assert state.old is not None
+    if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
         return _whole
+    taken, again = _kept_fields(state, stored, new)
+    return _nothing_beside(stored, each_row(taken, stored), each_row(again, stored), new)
+
+
+def _counted(state: StateRewrite, new: bool) -> Counted:
+    """How often a row came, and of it what is compared."""
+    stored = state.new if new else state.old
+    assert stored is not None
+    kept = _nothing_beside(stored, *_kept_fields(state, stored, new), new)
+
+    def counted(rest: bytes, value: bytes) -> tuple[int, bytes]:
+        times, row, matched = counted_row(stored, rest, value)
+        return times, kept(row) + matched
+
+    return counted
+
+
+def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[RowChange, RowChange]:
+    """What takes the kept fields of a row, and what makes the whole row of them again, or of an old row itself."""
+    assert state.old is not None
+    forms = [field_form(field.type) for field in stored.row]
     pairs = _pairs(state)
     places = [number if new else place for place, number in pairs]
-    change = None if new else row_change(old, [fields[number] for _, number in pairs], places)
-    taken = each_row(change or row_mapping(forms, places), form)
+    change = None if new else row_change(state.old.row, [state.new.row[number] for _, number in pairs], places)
     whole = [
         (places.index(place) if place in places else begin(field)) if new else place
-        for place, field in enumerate(stored.value.fields)
+        for place, field in enumerate(stored.row)
     ]
-    again = each_row(row_mapping([forms[place] for place in places] if new else forms, whole), form)
+    return change or row_mapping(forms, places), row_mapping(
+        [forms[place] for place in places] if new else forms, whole
+    )
+
+
+def _nothing_beside(stored: NamedState, taken: Kept, again: Kept, new: bool) -> Kept:
+    """What takes the kept fields, and refuses what holds something beside them and what begins now."""
 
     def kept(value: bytes) -> bytes:
         found = taken(value)

@@ -262,7 +262,7 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
     layout = made.new.layout if made.new is not None else None
     if not isinstance(layout, StateLayout):
         raise NotMigratable(f"what {_name(made)} stores is not known, and its key groups are others now")
-    states = tuple(StateRewrite(each, each, tuple(range(len(each.value.fields)))) for each in layout.states)
+    states = tuple(StateRewrite(each, each, tuple(range(len(each.row)))) for each in layout.states)
     return replace(made, key=tuple(range(len(layout.key))), states=states)
 
 

@@ -20,6 +20,7 @@ from airflow_flinkcompat.state.compiled.states import (
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_function, call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
@@ -164,7 +165,8 @@ _NAMES: Mapping[StateKind, Callable[[Node], str]] = {
     StateKind.SINK: sink_identifier,
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
-_IN_FIELDS = frozenset(("keys", "aggregates", "stored columns"))
+_IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
+"""What the layout of a state says."""
 
 
 def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
@@ -186,9 +188,11 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
     kind = kinds.get(node.kind, StateKind.OPERATOR)
     stored = layout(node, operator.inputs, symbols)
+    # A sink that is known to hold rows says of each column what it is.
+    said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
     facets = {
         aspect: tuple(
-            (name, value) for (of, name), value in operator.facets.items() if of is aspect and name not in _IN_FIELDS
+            (name, value) for (of, name), value in operator.facets.items() if of is aspect and name not in said
         )
         for aspect in (Aspect.MEANING, Aspect.OTHER)
     }
@@ -214,7 +218,7 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     unfiltered = tuple(
         (name, symbols.unfiltered(value)) if name == "rows below" and isinstance(value, int) else (name, value)
         for (of_aspect, name), value in operator.facets.items()
-        if of_aspect is Aspect.MEANING and name not in _IN_FIELDS
+        if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
     )
     return replace(told, unfiltered=unfiltered, together=frozenset(map(of, together)), deciding=of(deciding))
 

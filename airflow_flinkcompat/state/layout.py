@@ -74,6 +74,7 @@ class StateField:
         words: The same for a reader, such as ``SUM(b)``.
         begins: What stands in it at first; None where that was not measured.
         merges: What is left of two of its values where keys become one; None where they do not say it.
+        sources: The columns that it is computed of, where somebody told.
     """
 
     type: str
@@ -81,6 +82,7 @@ class StateField:
     words: str = field(default="", compare=False)
     begins: Begins | None = field(default=None, compare=False)
     merges: Merges | None = field(default=None, compare=False)
+    sources: frozenset[Hashable] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class NamedState:
         map_key: Of a map.
         namespace: What tells it apart beside the key.
         time_to_live: Whether each value carries when it was last used.
+        retracting: Whether rows are taken back from it, each found again by its columns.
     """
 
     name: str
@@ -115,6 +118,17 @@ class NamedState:
     map_key: Stored | None = None
     namespace: StateNamespace = StateNamespace.NONE
     time_to_live: bool = False
+    retracting: bool = field(default=False, compare=False)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it holds how often each row came: the rows are a map's keys, each with a number or two."""
+        return self.map_key is not None and self.value.form in ("Int", "Tuple<Int, Int>")
+
+    @property
+    def row(self) -> tuple[StateField, ...]:
+        """The fields of the rows that it holds, or of what it holds in place of rows."""
+        return self.map_key.fields if self.map_key is not None and self.counts_rows else self.value.fields
 
 
 @dataclass(frozen=True)

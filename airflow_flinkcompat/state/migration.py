@@ -16,10 +16,27 @@ from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLay
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
 from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
+from airflow_flinkcompat.state.rewrites.over import over_states
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, taken, words
 from airflow_flinkcompat.state.rewrites.rows import row_states
 
-_HOLD_ROWS = frozenset({"deduplicate", "rank"})
+_HOLD_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
+    **dict.fromkeys(
+        (
+            "deduplicate",
+            "rank",
+            "join",
+            "interval-join",
+            "temporal-join",
+            "window-join",
+            "window-rank",
+            "window-deduplicate",
+        ),
+        row_states,
+    ),
+    "over-aggregate": over_states,
+}
+"""How the states of operators that hold rows are rewritten."""
 
 
 class Keep(StrEnum):
@@ -186,7 +203,8 @@ def migration(
     # What means the same goes first, so that a rewriting takes nothing from it.
     told = partial(_moved, declared=declared), partial(_carried, declared=declared)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
-    for step in (*told, _rewritten, _merged, *on_request, _impossible):
+    steps: tuple[_Step, ...] = (*told, _rewritten, _merged, *on_request, _impossible)
+    for step in steps:
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
                 found[place] = line
@@ -198,6 +216,9 @@ def migration(
     )
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
+
+
+_Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
 def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
@@ -217,8 +238,6 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declaration
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
     for old in left:
         if old.kind is not new.kind or _family(old) != _family(new) or isinstance(old.layout, LayoutUnknown):
-            continue
-        if old.kind is StateKind.SINK and old.name != new.name:
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
             old.unmeasured == new.unmeasured or _aggregates(new) or new.kind is StateKind.POSITIONS or written
@@ -301,14 +320,15 @@ def _keys(spec: StateSpec) -> Counter[object]:
 
 
 def _family(spec: StateSpec) -> str:
-    return spec.name.removeprefix("global-") if spec.kind is StateKind.OPERATOR else ""
+    """What may take the state of each other: operators of one kind, a sink itself."""
+    if spec.kind is StateKind.OPERATOR:
+        return spec.name.removeprefix("global-")
+    return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
 
 
 def _aggregates(spec: StateSpec) -> bool:
     return (
-        _family(spec).endswith("aggregate")
-        and _family(spec) != "over-aggregate"
-        and isinstance(spec.layout, StateLayout)
+        _family(spec).endswith("aggregate") and _family(spec) not in _HOLD_ROWS and isinstance(spec.layout, StateLayout)
     )
 
 
@@ -327,7 +347,7 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
-    states = (row_states if _holds_rows(new) else accumulator_states)(before, after)
+    states = _HOLD_ROWS.get(_family(new), accumulator_states)(before, after)
     if isinstance(states, str):
         return states
     gone = tuple(field for place, field in enumerate(before.key) if place not in key)

@@ -390,3 +390,175 @@ SELECT a, COUNT(*) FROM orders WHERE b < 150 GROUP BY a;
 SELECT a, c, SUM(b) FROM orders GROUP BY a, c;
 --- new
 SELECT a, SUM(b) FROM orders GROUP BY a;
+--- case: a column leaves a join and rows become equal
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT o.a, o.b, p.c, o.d FROM orders AS o JOIN orders AS p ON o.a = p.a;
+--- new
+SELECT o.a, o.b, p.c FROM orders AS o JOIN orders AS p ON o.a = p.a;
+--- case: columns come to both sides of a join
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+SELECT o.a, o.b FROM orders AS o JOIN orders AS p ON o.a = p.a;
+--- new
+SELECT o.a, o.b, o.c, p.d FROM orders AS o JOIN orders AS p ON o.a = p.a;
+--- case: a column leaves the rows of a left join that are matched and become equal
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+SELECT o.a, o.b, g.s, o.d FROM orders AS o LEFT JOIN (SELECT a, SUM(b) AS s FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- new
+SELECT o.a, o.b, g.s FROM orders AS o LEFT JOIN (SELECT a, SUM(b) AS s FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- case: a column comes to the rows of a left join
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+SELECT o.a, o.b, g.s FROM orders AS o LEFT JOIN (SELECT a, SUM(b) AS s FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- new
+SELECT o.a, o.b, g.s, o.d FROM orders AS o LEFT JOIN (SELECT a, SUM(b) AS s FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- case: a metric below a full join of keyed rows goes
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+SELECT l.a, r.a AS ra, l.s FROM (SELECT a, SUM(b) AS s, COUNT(*) AS n FROM orders GROUP BY a) AS l
+FULL JOIN (SELECT a, COUNT(*) AS n FROM orders GROUP BY a) AS r ON l.n = r.n;
+--- new
+SELECT l.a, r.a AS ra FROM (SELECT a, COUNT(*) AS n FROM orders GROUP BY a) AS l
+FULL JOIN (SELECT a, COUNT(*) AS n FROM orders GROUP BY a) AS r ON l.n = r.n;
+--- case: the rows of a right join lose their unique key
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+SELECT o.a, g.n, g.d FROM (SELECT c, d, COUNT(*) AS n FROM orders GROUP BY c, d) AS g RIGHT JOIN orders AS o ON o.a = g.c;
+--- new
+SELECT o.a, g.n FROM (SELECT c, d, COUNT(*) AS n FROM orders GROUP BY c, d) AS g RIGHT JOIN orders AS o ON o.a = g.c;
+--- case: a column comes to a side of a join whose rows are taken back
+-- refused: rows that are taken back have right.m, which the stored ones have not
+--- old
+SELECT o.a, g.s FROM orders AS o JOIN (SELECT a, SUM(b) AS s, MAX(d) AS m FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- new
+SELECT o.a, g.s, g.m FROM orders AS o JOIN (SELECT a, SUM(b) AS s, MAX(d) AS m FROM orders GROUP BY a) AS g ON o.a = g.a;
+--- case: the rows of a join get a unique key
+-- refused: what it stores is laid out otherwise
+--- old
+SELECT o.a, g.n FROM (SELECT c, d, COUNT(*) AS n FROM orders GROUP BY c, d) AS g JOIN orders AS o ON o.a = g.c;
+--- new
+SELECT o.a, g.n, g.d FROM (SELECT c, d, COUNT(*) AS n FROM orders GROUP BY c, d) AS g JOIN orders AS o ON o.a = g.c;
+--- case: a sum comes to the frame of a minute and another goes
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, SUM(b) OVER w, SUM(d) OVER w FROM (SELECT a, b, d, ts FROM orders)
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, b, SUM(b) OVER w, COUNT(c) OVER w FROM (SELECT a, b, c, ts FROM orders)
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- case: an average comes to the frame of three rows
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, SUM(b) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, b, SUM(b) OVER w, AVG(d) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);
+--- case: a sum comes to all rows up to the time of each
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, MAX(b) OVER w FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts);
+--- new
+SELECT a, b, MAX(b) OVER w, SUM(d) OVER w FROM orders WINDOW w AS (PARTITION BY a ORDER BY ts);
+--- case: a maximum comes to all rows as they are processed
+-- kept: 0 1
+-- alone: refused_at_restore
+--- old
+SELECT a, SUM(b) OVER w FROM (SELECT *, PROCTIME() AS p FROM orders) WINDOW w AS (PARTITION BY a ORDER BY p);
+--- new
+SELECT a, SUM(b) OVER w, MAX(d) OVER w FROM (SELECT *, PROCTIME() AS p FROM orders)
+WINDOW w AS (PARTITION BY a ORDER BY p);
+--- case: a maximum comes to the frame of a minute
+-- refused: what MAX(d) begins with was not measured
+--- old
+SELECT a, SUM(b) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, SUM(b) OVER w, MAX(d) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- case: a sum of a stored column comes to the frame of a minute
+-- refused: COUNT(d) would have rows of the frame taken from it that it never counted
+--- old
+SELECT a, d, SUM(b) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, d, SUM(b) OVER w, SUM(d) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
+--- case: a deviation comes beside a sum of the same column
+-- refused: COUNT($3) would have rows of the frame taken from it that it never counted
+--- old
+SELECT a, SUM(b) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, SUM(b) OVER w, STDDEV_POP(b) OVER w FROM orders
+WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);
+--- case: columns come to and leave the sides of an interval join
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+SELECT o.a, p.d, o.c FROM orders AS o JOIN orders AS p
+ON o.a = p.a AND o.ts BETWEEN p.ts - INTERVAL '1' MINUTE
+  AND /* -- the watermark is held back */ p.ts + INTERVAL '1' MINUTE;
+--- new
+SELECT o.a, p.d, p.b FROM orders AS o JOIN orders AS p
+ON o.a = p.a AND o.ts BETWEEN p.ts - INTERVAL '1' MINUTE
+  AND /* -- the watermark is held back */ p.ts + INTERVAL '1' MINUTE;
+--- case: columns come to and leave the sides of a window join
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+SELECT l.a, l.b, r.d FROM (SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) AS l
+JOIN (SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) AS r
+ON l.a = r.a AND l.window_start = r.window_start AND l.window_end = r.window_end;
+--- new
+SELECT l.a, l.b, l.c FROM (SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) AS l
+JOIN (SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) AS r
+ON l.a = r.a AND l.window_start = r.window_start AND l.window_end = r.window_end;
+--- case: a column comes to both sides of a temporal join
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+CREATE TEMPORARY VIEW versions AS
+SELECT a, d, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+SELECT o.a, o.b, v.d FROM orders AS o JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v ON o.a = v.a;
+--- new
+CREATE TEMPORARY VIEW versions AS
+SELECT a, d, c, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+SELECT o.a, o.b, v.d, o.d AS e, v.c FROM orders AS o JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v ON o.a = v.a;
+--- case: a column leaves the highest two of a window and another comes
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, window_end, d FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY b DESC) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n <= 2;
+--- new
+SELECT a, b, window_end, c FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY b DESC) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n <= 2;
+--- case: a column leaves the first row of a key and a window
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, b, window_end, d FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n = 1;
+--- new
+SELECT a, b, window_end FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n = 1;

@@ -20,7 +20,7 @@ from airflow_flinkcompat.migration import (
     verify,
     write_migrated,
 )
-from airflow_flinkcompat.migration.entries import stored_rows, write_rows
+from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
     NULL,
@@ -31,11 +31,13 @@ from airflow_flinkcompat.savepoint.binary_row import (
     write_row,
     zero,
 )
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import Keep, Migration, migration
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import ROWS
@@ -187,14 +189,27 @@ def test_a_row_that_is_too_short() -> None:
 
 @given(st.sampled_from(sorted(ROWS)), st.lists(st.lists(_FIELDS[FieldForm.WORD]), max_size=5))
 def test_rows_are_read_as_they_were_written(form: str, rows: list[list[Field]]) -> None:
-    stored = [write_row(fields) for fields in (rows if form != "row" else [[]])]
-    value = write_rows(stored, form)
-    assert stored_rows(value, form) == stored
+    state = NamedState("rows", KeyedStateKind.VALUE, Stored(form))
+    beside = b"\1" * ROWS[form]
+    stored = [StoredRow(write_row(fields), beside) for fields in (rows if form.startswith("List") else [[]])]
+    value = write_rows(stored, state)
+    assert stored_rows(value, state) == stored
     for end in range(len(value)):
         with pytest.raises(SavepointUnreadable, match="beside its rows"):
-            stored_rows(value[:end], form)
+            stored_rows(value[:end], state)
     with pytest.raises(SavepointUnreadable, match="beside its rows"):
-        stored_rows(value + b"\0", form)
+        stored_rows(value + b"\0", state)
+
+
+@given(st.lists(st.lists(_FIELDS[FieldForm.WORD]), min_size=1, max_size=5))
+def test_rows_of_a_list_of_its_own_are_read_as_they_were_written(rows: list[list[Field]]) -> None:
+    state = NamedState("rows", KeyedStateKind.LIST, Stored("List<row>"))
+    stored = [StoredRow(write_row(fields)) for fields in rows]
+    value = write_rows(stored, state)
+    assert stored_rows(value, state) == stored
+    for damaged in (value[:-1], value + b",", value + b";", value.replace(b",", b";") if len(rows) > 1 else b"\0"):
+        with pytest.raises(SavepointUnreadable, match="beside its rows"):
+            stored_rows(damaged, state)
 
 
 # --- sinks -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ A, B, C = (StateField("BIGINT", name, name, begins=Begins.NULL) for name in "abc
 def operator(*fields: StateField, form: str = "row", retracting: bool = False, unmeasured: str = "") -> StateSpec:
     sort_key = Stored("row", (A,)) if form != "row" else None
     kind = KeyedStateKind.VALUE if form == "row" else KeyedStateKind.MAP
-    layout = StateLayout((A,), (NamedState("rows", kind, Stored(form, fields), sort_key),), retracting=retracting)
+    layout = StateLayout((A,), (NamedState("rows", kind, Stored(form, fields), sort_key, retracting=retracting),))
     return StateSpec(StateKind.OPERATOR, "rank", "1" * 32, layout, "of these rows", unmeasured)
 
 
@@ -63,3 +63,145 @@ def test_what_would_be_read_wrong_is_refused(old: StateSpec, new: StateSpec, rea
 def test_a_column_may_go_where_rows_are_taken_back() -> None:
     line = made(operator(A, B, retracting=True), operator(A, retracting=True))
     assert (line.keep, line.lost) == (Keep.REWRITTEN, ("b",))
+
+
+# --- joins: rows of both sides, by a unique key or counted ------------------------------------------------------------
+
+
+def side(
+    *fields: StateField, form: str = "Int", unique: tuple[StateField, ...] = (), retracting: bool = False
+) -> NamedState:
+    rows = Stored("row", fields)
+    key, value = (
+        (rows, Stored(form))
+        if form in ("Int", "Tuple<Int, Int>")
+        else (Stored("row", unique), replace(rows, form=form))
+    )
+    return NamedState("left-records", KeyedStateKind.MAP, value, key, retracting=retracting)
+
+
+def join(left: NamedState) -> StateSpec:
+    other = NamedState("right-records", KeyedStateKind.MAP, Stored("Int"), Stored("row", (A,)), retracting=True)
+    return StateSpec(StateKind.OPERATOR, "join", "1" * 32, StateLayout((A,), (left, other)), "these conditions")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "places"),
+    [
+        (side(A, B, C), side(A, C), (0, 2)),
+        (side(A, B, retracting=True), side(A, retracting=True), (0,)),
+        (side(A, form="Tuple<Int, Int>"), side(A, B, form="Tuple<Int, Int>"), (0, None)),
+        (side(A, B, C, form="row", unique=(B,)), side(A, B, form="row", unique=(B,)), (0, 1)),
+        (side(A, B, form="row", unique=(B,), retracting=True), side(A, retracting=True), (0,)),
+        (side(A, B, form="Tuple<row, Int>", unique=(B,)), side(A, form="Tuple<Int, Int>"), (0,)),
+    ],
+)  # fmt: skip
+def test_rows_of_a_side_are_carried_by_their_columns(
+    old: NamedState, new: NamedState, places: tuple[int | None, ...]
+) -> None:
+    line = made(join(old), join(new))
+    assert line.keep is Keep.REWRITTEN
+    assert [state.fields for state in line.states] == [places, (0,)]
+    assert line.lost == tuple(field.words for field in old.row if field not in new.row)
+
+
+LONG_DECIMAL, NANOS = (
+    StateField(type, "wide", "wide", begins=Begins.NULL) for type in ("DECIMAL(38, 2)", "TIMESTAMP(9)")
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (side(A, retracting=True), side(A, B, retracting=True), "rows that are taken back have b"),
+        (side(A), side(A, B, form="row", unique=(B,)), "laid out otherwise"),
+        (side(A), side(A, form="Tuple<Int, Int>"), "laid out otherwise"),
+        (side(A, B, form="row", unique=(B,)), side(A, B, form="row", unique=(A,)), "laid out otherwise"),
+        (side(A), side(A, replace(B, begins=None)), "b takes no NULL"),
+        (side(A, B), side(A, replace(B, type="INT")), "b is of another type"),
+        *(
+            (side(A, wide, retracting=True), side(wide, retracting=True), "a NULL of wide may have others")
+            for wide in (LONG_DECIMAL, NANOS)
+        ),
+    ],
+)
+def test_sides_that_would_be_read_wrong_are_refused(old: NamedState, new: NamedState, reason: str) -> None:
+    line = made(join(old), join(new))
+    assert line.keep is Keep.IMPOSSIBLE
+    assert reason in line.reason
+
+
+# --- OVER: accumulators and the rows of the frame ---------------------------------------------------------------------
+
+
+def over(calls: tuple[StateField, ...], rows: tuple[StateField, ...], bounded: bool = True) -> StateSpec:
+    stored = tuple(replace(field, sources=frozenset({field.meaning})) for field in rows)
+    states = (
+        NamedState("accState", KeyedStateKind.VALUE, Stored("row", calls)),
+        NamedState("inputState", KeyedStateKind.MAP, Stored("List<row>", stored), Stored("Long")),
+    )
+    layout = StateLayout((A,), states if rows else states[:1], "user-timers", retracting=bounded)
+    return StateSpec(StateKind.OPERATOR, "over-aggregate", "1" * 32, layout, "this frame")
+
+
+def call(words: str, *sources: str, begins: Begins | None = Begins.ZERO) -> StateField:
+    return StateField("BIGINT", words, words, begins, sources=frozenset(sources))
+
+
+ALL = call("COUNT(*)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "begun", "lost"),
+    [
+        (over((call("COUNT(b)", "b"), ALL), (A, B)), over((ALL,), (A,)), (), ("COUNT(b)", "b")),
+        (
+            over((call("SUM0(b)", "b"), ALL), (A, B)),
+            over((call("SUM0(c)", "c"), call("SUM0(b)", "b"), ALL), (A, B, C)),
+            ("SUM0(c)", "c"),
+            (),
+        ),
+        (
+            over((ALL,), (A, B), bounded=False),
+            over((ALL, call("COUNT(b)", "b")), (A, B), bounded=False),
+            ("COUNT(b)",),
+            (),
+        ),
+        (
+            over((call("MAX(b)", "b"),), ()),
+            over((call("SUM0(c)", "c"), call("MAX(b)", "b")), ()),
+            ("SUM0(c)",),
+            (),
+        ),
+    ],
+)
+def test_calls_of_a_frame_are_carried_by_what_they_compute(
+    old: StateSpec, new: StateSpec, begun: tuple[str, ...], lost: tuple[str, ...]
+) -> None:
+    line = made(old, new)
+    assert (line.keep, line.begun, line.lost) == (Keep.REWRITTEN, begun, lost)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (over((ALL,), (A, B)), over((ALL, call("COUNT(b)", "b")), (A, B)), "that it never counted"),
+        (over((call("COUNT(b)", "b"),), (A, B)), over((call("COUNT(b)", "b"), ALL), (A, B)), "that it never counted"),
+        (over((ALL,), (A,)), over((ALL, call("MAX(c)", "c", begins=None)), (A, C)), "begins with was not measured"),
+        (
+            over((call("COUNT(b)", "b"),), (A, B), bounded=False),
+            over((call("COUNT(b)", "b"), call("SUM0(b)", "b")), (A, B), bounded=False),
+            "fields that are kept and fields that begin now",
+        ),
+        (
+            over((ALL,), (), bounded=False),
+            over((ALL, call("SUM0(c)", "c")), (), bounded=False),
+            "fields that are kept and fields that begin now",
+        ),
+        (over((ALL,), (A,)), over((ALL,), (A, replace(C, begins=None))), "c takes no NULL"),
+    ],
+)
+def test_a_call_that_would_be_computed_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
+    line = made(old, new)
+    assert line.keep is Keep.IMPOSSIBLE
+    assert reason in line.reason

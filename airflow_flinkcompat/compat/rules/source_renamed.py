@@ -89,11 +89,13 @@ def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
     for pair, difference in _reads(change):
         if all(map(_literal, (difference.before, difference.after))):
+            before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
             yield RuleMatch(
                 "other literal rows are read: rows of a script are read once, and a job that has read them is given no "
                 "others by a restore",
                 (difference.key,),
-                *(shortened(format_value(rows)) for rows in (difference.before, difference.after)),
+                before,
+                after,
                 difference.before_span,
                 difference.after_span,
                 verdicts={"flink": READ_ONCE, "vvr": READ_ONCE},

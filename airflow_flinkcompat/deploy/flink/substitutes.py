@@ -88,12 +88,19 @@ class Substitutes:
             declared = self._declaration(path)
             temporary = bool(declared.args.get("temporary"))
             with _understood():
-                shadow(self._session, path, sink_ddl(declared), temporary=temporary)
+                shadow(self._session, path, sink_ddl(declared, self._materialized(declared)), temporary=temporary)
         for path in tables.sources:
             reader = ADMITTED[options_of(self._declaration(path))["connector"]]
             if own := reader.own_options(self._private, empty=empty):
                 with _understood():
                     overlay(self._session, path, own, self._private)
+
+    def _materialized(self, sink: nodes.CreateTable) -> bool:
+        """Whether an operator that keeps rows by the primary key stands in front of the sink, whatever it takes."""
+        if not sink.args.get("constraints"):
+            return False
+        settings = {row[0]: row[1] for row in self._session.execute("SET").rows}
+        return settings.get("table.exec.sink.upsert-materialize") == "FORCE"
 
     def _declaration(self, path: TablePath) -> nodes.CreateTable:
         with _understood():
@@ -110,11 +117,12 @@ def _understood() -> Iterator[None]:
         raise CannotRehearse(f"no stand-in could be made: {error}") from None
 
 
-def sink_ddl(declared: nodes.CreateTable) -> str:
+def sink_ddl(declared: nodes.CreateTable, materialized: bool = False) -> str:
     """A table of the same path, columns, partitions and primary key that swallows its rows.
 
     Metadata that is written becomes a plain column. A sink that takes retractions (print) is given no primary key: with
-    one, the stand-in would take upserts and the planner put an operator with state in front of it.
+    one, the stand-in would take upserts and the planner put an operator with state in front of it. Where it does so
+    for the sink too (``materialized``), the key stays.
     """
     tree = declared.copy()
     columns = []
@@ -124,7 +132,7 @@ def sink_ddl(declared: nodes.CreateTable) -> str:
         elif isinstance(column, nodes.MetadataColumn) and not column.args.get("virtual"):
             columns.append(nodes.PhysicalColumn(this=column.this, kind=column.args["kind"]))
     keys = tree.args.get("constraints")
-    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS:
+    if options_of(declared).get("connector") in _SINK_CONNECTORS_OF_ROWS and not materialized:
         keys = None
     ddl = nodes.CreateTable(
         this=tree.this,

@@ -7,11 +7,12 @@ that was restored right one way and wrong the other says neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from airflow_flinkcompat.state.compiled.changes import adds_only
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
 from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
@@ -83,17 +84,22 @@ def operators(
             )
             columns.append(_handed_up(node, inputs, facets, symbols))
             found.append(CompiledOperator(node, facets, inputs=tuple(inputs)))
+        columns[-1] = replace(columns[-1], appends=adds_only(node, [each.appends for each in inputs]))
     return found
 
 
-def _meaning(kind: str, facets: Facets, symbols: Symbols) -> Symbol:
+def _meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
     """The meaning of an operator, for those above it: also what says neither of its own state shapes what it emits."""
     told = (
         (name, value)
         for (aspect, name), value in facets.items()
-        if aspect is Aspect.MEANING or (aspect is Aspect.OTHER and (kind, name) in _EITHER)
+        if name not in but and (aspect is Aspect.MEANING or (aspect is Aspect.OTHER and (kind, name) in _EITHER))
     )
     return symbols.of(kind, *told)
+
+
+_COLUMNS = frozenset(("aggregates", "stored columns"))
+"""What the columns of a row say each by itself: which rows there are is the same whatever stands beside in them."""
 
 
 def _aside(node: Node) -> Facets:
@@ -106,17 +112,19 @@ def _types(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
 
 def _handed_up(node: Node, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
     if node.kind in AGGREGATIONS:
-        op = _meaning("aggregate", facets, symbols)
+        op = _meaning("aggregate", facets, symbols, _COLUMNS)
         keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]
         fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
         parts = [*keys, *calls, *fields]  # type: ignore[misc]
-        parts += range(len(node.names) - len(parts))
-    else:
+        parts += [(i, calls) for i in range(len(node.names) - len(parts))]
+    elif node.kind == "match":  # it hands up its measures, in order
         op = _meaning(node.kind, facets, symbols)
-        below = joined(inputs).symbols
-        parts = [below[i] if i < len(below) else ("beside", i - len(below)) for i in range(len(node.names))]
-        if node.kind == "match":  # it hands up its measures, in order
-            parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
+        parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
+    else:
+        op = _meaning(node.kind, facets, symbols, _COLUMNS)
+        calls = facets.get((Aspect.MEANING, "aggregates"), ())
+        parts = [*joined(inputs).symbols, *calls]  # type: ignore[misc]
+        parts = parts[: len(node.names)] + [("beside", i) for i in range(len(node.names) - len(parts))]
     columns = made(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
     return replace(columns, at_window_end="window" in node.kind and node.kind in AGGREGATIONS)
 
@@ -293,6 +301,7 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
     constants = tuple(symbols.of("constant", frozen(each)) for each in config.pop("constants", None) or ())
     every = replace(every, symbols=every.symbols + constants)
     join = config.get("joinType") if node.kind == "join" else None
+    calls = [call for group in config.get("groups") or () for call in group.pop("aggCalls")]
     facets: Facets = {}
     for key, part in sorted(config.items()):
         if (node.kind, key) in _NEUTRAL or (key == "joinType" and join):
@@ -311,8 +320,9 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
     facets[Aspect.LAYOUT, "key types"] = _types(every, _keys(config))
     if node.kind != "temporal-sort":  # it sorts when a watermark comes (measured)
         facets[Aspect.LAYOUT, "sort key types"] = _types(every, _sort_keys(config))
-    calls = [call for group in config.get("groups") or () for call in group["aggCalls"]]
     facets[Aspect.LAYOUT, "accumulators"] = tuple(accumulator(call, every) for call in calls)
+    if calls:
+        facets[Aspect.MEANING, "aggregates"] = tuple(_call(call, every, symbols) for call in calls)
     if not _keeps_no_rows(node.kind, config, every):
         ends = {config["orderBy"]["fields"][0]["index"]} if node.kind == "temporal-sort" else set()
         kept = [i for i in range(len(every.types)) if i not in ends]

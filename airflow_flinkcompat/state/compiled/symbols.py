@@ -33,6 +33,16 @@ class Symbols:
         """A symbol as it is, a value that is none yet as one."""
         return value if isinstance(value, int) else self.of(*value)
 
+    def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
+        """What an expression is computed of: columns of tables and of operators; of a shape not known here itself."""
+        parts = self._values[value] if isinstance(value, int) else value
+        match parts:
+            case ("call", _, tuple() as operands, *_):
+                return frozenset().union(*(self.columns_of(each) for each in operands if isinstance(each, int)))
+            case ("literal", *_):
+                return frozenset()
+        return frozenset({value})
+
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
         """The rows for which all conditions hold; filters one after the other are one filter."""
         match self._values[rows]:
@@ -53,7 +63,7 @@ class ColumnMeanings:
     """What a node hands on: the meaning of each column, names and types beside, and of the rows themselves.
 
     ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
-    ``at_window_end``: rows that all come out when their window ends.
+    ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only added.
     """
 
     symbols: tuple[Symbol, ...]
@@ -63,6 +73,7 @@ class ColumnMeanings:
     before: ColumnMeanings | None = field(default=None, repr=False)
     window: Hashable = None
     at_window_end: bool = False
+    appends: bool = False
 
     def at(self, place: int) -> Symbol | tuple[str, int]:
         """The meaning of a column by place; a place beyond the columns means itself (a constant, say)."""
@@ -120,7 +131,7 @@ _PLACE_FIELDS = frozenset(
     ("grouping", "argList", "filterArg", "uniqueKeys", "partitionKeys", "orderKey", "timeAttributeIndex", "windowStart",
      "windowEnd", "sliceEnd", "partition_key_indices", "inputUpsertKey", "index", "fields", "fieldIndex",
      "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
-     "rightTimeAttributeIndex")
+     "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
 )  # fmt: skip
 """Fields of a node's configuration that hold places among its input's columns."""
 
@@ -134,7 +145,7 @@ def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: b
         if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
             return expression(value, columns, symbols)
         return tuple(
-            (key, _places(part, columns) if key in _PLACE_FIELDS else resolved(part, columns, symbols))
+            (key, _places(part, columns, symbols) if key in _PLACE_FIELDS else resolved(part, columns, symbols))
             for key, part in sorted(value.items())
             if key not in _NO_MEANING and not _default(part)
         )
@@ -143,9 +154,11 @@ def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: b
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _places(value: Any, columns: ColumnMeanings) -> Hashable:
+def _places(value: Any, columns: ColumnMeanings, symbols: Symbols) -> Hashable:
     if isinstance(value, list):
-        return tuple(_places(part, columns) for part in value)
+        return tuple(_places(part, columns, symbols) for part in value)
+    if isinstance(value, Mapping):  # of a sort key the place is told with its order
+        return resolved(value, columns, symbols)
     if isinstance(value, int) and not isinstance(value, bool):
         return None if value < 0 else columns.at(value)
     return frozen(value)

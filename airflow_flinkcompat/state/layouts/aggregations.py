@@ -122,7 +122,9 @@ def accumulated(
             return made
         over, words = call_over(call, read, symbols), call_words(function, call, read)
         distinct = bool(call.get("distinct"))
-        fields += call_fields(made, function, over, words, distinct)
+        of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
+        sources = frozenset().union(*(symbols.columns_of(read.at(place)) for place in of))
+        fields += [replace(field, sources=sources) for field in call_fields(made, function, over, words, distinct)]
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
             for view in made.views

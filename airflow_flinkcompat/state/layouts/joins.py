@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
@@ -41,13 +42,21 @@ def join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) 
 def _records(
     name: str, side: ColumnMeanings, keys: Sequence[int], unique: Sequence[Sequence[int]] | None, counts: bool
 ) -> NamedState:
+    stored = _of_side(side, name)
     if not unique:
-        return NamedState(name, MAP, Stored("Tuple<Int, Int>" if counts else "Int"), row(side))
-    value = row(side, "Tuple<row, Int>" if counts else "row")
+        counted = Stored("Tuple<Int, Int>" if counts else "Int")
+        return NamedState(name, MAP, counted, stored, retracting=not side.appends)
+    value = replace(stored, form="Tuple<row, Int>" if counts else "row")
     if any(set(each) <= set(keys) for each in unique):
-        return NamedState(name, VALUE, value)
+        return NamedState(name, VALUE, value, retracting=not side.appends)
     _, smallest = min((len(each), each) for each in unique)
-    return NamedState(name, MAP, value, Stored("row", columns(side, smallest)))
+    return NamedState(name, MAP, value, Stored("row", columns(side, smallest)), retracting=not side.appends)
+
+
+def _of_side(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
+    """The rows of one side, with words that tell the sides apart."""
+    rows, side = row(read, form), name.partition("-")[0].lower()
+    return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
 
 def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
@@ -59,7 +68,7 @@ def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
         state
         for name, side in zip(("Left", "Right"), inputs, strict=True)
         for state in (
-            NamedState(f"IntervalJoin{name}Cache", MAP, row(side, "List<Tuple<row, Boolean>>"), _LONG),
+            NamedState(f"IntervalJoin{name}Cache", MAP, _of_side(side, name, "List<Tuple<row, Boolean>>"), _LONG),
             NamedState(f"IntervalJoin{name}TimerState", VALUE, _LONG),
         )
     )
@@ -72,8 +81,9 @@ def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
     if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
         return LayoutUnknown("what a temporal join by processing time keeps was not measured")
     states = (
-        NamedState("left", MAP, row(left), _LONG),
-        NamedState("right", MAP, row(right), _LONG),
+        NamedState("left", MAP, _of_side(left, "left"), _LONG, retracting=not left.appends),
+        # A version takes the place of another by its time, and is never compared with one.
+        NamedState("right", MAP, _of_side(right, "right"), _LONG),
         NamedState("next-index", VALUE, _LONG),
         NamedState("timer", VALUE, _LONG),
     )
@@ -83,7 +93,7 @@ def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
 def window_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
     """The state of a window join: the rows of both sides, window by window."""
     states = tuple(
-        NamedState(name, KeyedStateKind.LIST, row(side, "List<row>"), namespace=StateNamespace.WINDOW_END)
+        NamedState(name, KeyedStateKind.LIST, _of_side(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
         for name, side in zip(("left-records", "right-records"), inputs, strict=True)
     )
     return StateLayout(columns(inputs[0], node.config["joinSpec"]["leftKeys"]), states, "window-timers")

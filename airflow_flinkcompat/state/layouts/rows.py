@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -60,7 +61,8 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
             )
         case _:
             return LayoutUnknown(f"what a Top-N of strategy {strategy} keeps was not measured")
-    return StateLayout(key, states, USER_TIMERS, retracting=strategy != "AppendFast")
+    states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
+    return StateLayout(key, states, USER_TIMERS)
 
 
 def _sort_key(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
@@ -114,6 +116,7 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     if isinstance(made, LayoutUnknown):
         return made
     fields, beside = made
+    frame = _of_sources(row(below, "List<row>"), symbols)
     times = {
         (True, True): ("processedCountState", "lastTriggeringTsState"),
         (True, False): ("lastTriggeringTsState", "cleanupTsState"),
@@ -121,10 +124,15 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     states = (
         *(NamedState(name, VALUE, LONG) for name in times.get((bounded, group["isRows"]), ())),
         NamedState("accState", VALUE, Stored("row", fields)),
-        *([NamedState("inputState", MAP, row(below, "List<row>"), LONG)] if by_event_time else []),
+        *([NamedState("inputState", MAP, frame, LONG)] if by_event_time else []),
         *beside,
     )
-    return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS)
+    return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS, retracting=bounded)
+
+
+def _of_sources(rows: Stored, symbols: Symbols) -> Stored:
+    told = (symbols.columns_of(field.meaning) for field in rows.fields)  # type: ignore[arg-type]
+    return replace(rows, fields=tuple(replace(f, sources=of) for f, of in zip(rows.fields, told, strict=True)))
 
 
 def window_deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
@@ -154,4 +162,6 @@ def materializer_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> 
         for place, column in enumerate(declared)
     )
     key = tuple(fields[names.index(name)] for name in primary["columns"])
-    return StateLayout(key, (NamedState("values", VALUE, Stored("List<row>", fields)),))
+    # Without a key of what comes in, a row is found again by all its columns.
+    by_columns = not node.config.get("inputUpsertKey")
+    return StateLayout(key, (NamedState("values", VALUE, Stored("List<row>", fields), retracting=by_columns),))

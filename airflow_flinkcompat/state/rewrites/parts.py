@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
 
-ROWS = frozenset({"row", "List<row>"})
-"""Forms of values that are rewritten field by field."""
+ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
+"""Forms of values that are rewritten field by field, and how many bytes stand behind each row."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class StateRewrite:
     Attributes:
         new: The state as the new operator stores it.
         old: The state of the old operator that it is made of; None: it begins empty.
-        fields: For each field of a stored value the place of the old field; None: it begins as Flink begins it.
+        fields: For each field of its rows the place of the old field; None: it begins as Flink begins it.
     """
 
     new: NamedState
@@ -28,13 +28,19 @@ class StateRewrite:
     @property
     def begun(self) -> Iterator[StateField]:
         """The fields that begin now."""
-        return (self.new.value.fields[place] for place, source in enumerate(self.fields) if source is None)
+        return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
 
     @property
     def lost(self) -> Iterator[StateField]:
         """The fields of the old state that are not taken."""
-        fields = enumerate(self.old.value.fields) if self.old is not None else ()
-        return (field for place, field in fields if place not in self.fields)
+        fields = self.old.row if self.old is not None else ()
+        taken = {fields[place] for place in self.fields if place is not None}
+        return (field for field in fields if field not in taken)
+
+    @property
+    def adds_counts(self) -> bool:
+        """Whether rows may become equal, of which it is counted how often each came."""
+        return self.old is not None and self.new.counts_rows and (self.old.row != self.new.row)
 
 
 def words(fields: Iterable[StateField]) -> tuple[str, ...]:
@@ -70,7 +76,7 @@ def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
     Returns:
         The fields, as the new operator has them, in order.
     """
-    found = ((state.new.value.fields, state.fields) for state in states)
+    found = ((state.new.row, state.fields) for state in states)
     return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
 
 
@@ -95,25 +101,34 @@ def stored_fields(layout: StateLayout) -> list[StateField]:
     Returns:
         The fields, state by state.
     """
-    return [field for state in layout.states for field in state.value.fields]
+    return [field for state in layout.states for field in state.row]
 
 
 def by_fields(new: NamedState, before: StateLayout) -> StateRewrite:
     """Rows by their fields.
 
     Args:
-        new: A state whose values are rows.
+        new: A state that holds rows.
         before: What the old operator stores.
 
     Returns:
-        The state, made of the first old one that holds rows in the same way.
+        The state, made of the old one of its name that holds rows in the same way, or rows whose unique key it lacks.
     """
-    alike = (state for state in before.states if (state.value.form, state.kind) == (new.value.form, new.kind))
-    old = next((state for state in alike if state.map_key == new.map_key), None)
+    old = next((state for state in before.states if state.name == new.name and _holds_rows_of(state, new)), None)
     if old is None:
-        return StateRewrite(new, None, (None,) * len(new.value.fields))
-    known = {field: place for place, field in enumerate(old.value.fields)}
-    return StateRewrite(new, old, tuple(known.get(field) for field in new.value.fields))
+        return StateRewrite(new, None, (None,) * len(new.row))
+    known = {field: place for place, field in enumerate(old.row)}
+    return StateRewrite(new, old, tuple(known.get(field) for field in new.row))
+
+
+def _holds_rows_of(old: NamedState, new: NamedState) -> bool:
+    if new.counts_rows and old.value.form in (_COUNTED.get(new.value.form), new.value.form):
+        return old.kind is new.kind
+    return (old.kind, old.value.form, old.map_key) == (new.kind, new.value.form, new.map_key)
+
+
+_COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
+"""How rows that are counted are held where they have a unique key, by how their counts are stored."""
 
 
 def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
@@ -126,5 +141,5 @@ def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
     Returns:
         The state, made of the old one.
     """
-    places = range(len(new.value.fields))
+    places = range(len(new.row))
     return StateRewrite(new, old, tuple(place if old else None for place in places))

@@ -1,9 +1,15 @@
-"""Stored rows by their columns: deduplication and Top-N."""
+"""Stored rows by their columns: deduplication, Top-N, joins."""
 
 from __future__ import annotations
 
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, by_fields, means, stored_fields, words
+from dataclasses import replace
+
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
+from airflow_flinkcompat.state.layout import NamedState, StateLayout
+from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite, as_it_is, begun, by_fields, means, words
+
+_IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
+"""Forms of fields of which Flink stores NULL with room for a value or without."""
 
 
 def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
@@ -16,19 +22,38 @@ def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, .
     Returns:
         Where each comes from, or why it would be read wrong.
     """
-    states = tuple(by_fields(state, before) for state in after.states)
-    return _refused(states, before) or states
-
-
-def _refused(states: tuple[StateRewrite, ...], before: StateLayout) -> str:
-    """Why rewritten rows would be read wrong, "" where they would not."""
-    if any(state.old is None for state in states) or len(states) != len(before.states):
+    states = tuple(
+        by_fields(state, before)
+        if state.value.form in ROWS or state.counts_rows
+        else as_it_is(state, next((old for old in before.states if _stores_the_same(old, state)), None))
+        for state in after.states
+    )
+    if len(states) != len(before.states):
         return "what it stores is laid out otherwise"
-    new = begun(states)
-    if retyped := {field.meaning for field in new} & set(means(stored_fields(before))):
-        return f"{', '.join(words(field for field in new if field.meaning in retyped))} is of another type"
-    if new and before.retracting:
-        return f"rows that are taken back have {', '.join(words(new))}, which the stored ones have not"
-    if needed := words(field for field in new if field.begins is None):
+    return next(filter(None, map(_refused, states)), "") or states
+
+
+def _stores_the_same(old: NamedState, new: NamedState) -> bool:
+    return replace(old, time_to_live=new.time_to_live) == new
+
+
+def _refused(state: StateRewrite) -> str:
+    """Why rewritten rows would be read wrong, "" where they would not."""
+    old, new, added = state.old, state.new, begun([state])
+    if old is None:
+        return "what it stores is laid out otherwise"
+    if retyped := {field.meaning for field in added} & set(means(old.row)):
+        return f"{', '.join(words(field for field in added if field.meaning in retyped))} is of another type"
+    if added and (old.retracting or new.retracting):
+        return f"rows that are taken back have {', '.join(words(added))}, which the stored ones have not"
+    if needed := words(field for field in added if field.begins is None):
         return f"{', '.join(needed)} takes no NULL, and stored rows have nothing else there"
+    if state.adds_counts and new.retracting:
+        twice = words(field for field in new.row if _is_null_in_two_ways(field.type))
+        if twice:
+            return f"rows that are taken back are looked for by their bytes, and a NULL of {twice[0]} may have others"
     return ""
+
+
+def _is_null_in_two_ways(type: str) -> bool:
+    return not type.endswith(" NOT NULL") and field_form(type) in _IN_TWO_WAYS

@@ -70,11 +70,14 @@ class FakeCluster:
 
     def __init__(self, **tables: str) -> None:
         self.tables = tables
+        self.settings: dict[str, str] = {}
         self.told: list[str] = []
 
     def execute(self, sql: str) -> Result:
         if sql.startswith("SHOW CREATE TABLE"):
             return Result(("result",), ((self.tables[sql.rpartition(".`")[2].rstrip("`")],),))
+        if sql == "SET":
+            return Result(("key", "value"), tuple(self.settings.items()))
         self.told.append(sql)
         return Result((), ())
 
@@ -106,6 +109,18 @@ def test_stand_ins_shadow_by_name(snapshot: SnapshotAssertion) -> None:
     session.told.clear()
     stand_ins.put(tables, empty=True)
     assert session.told == snapshot(name="on empty input")
+
+
+@pytest.mark.parametrize(
+    ("mode", "keyed"), [({}, False), ({"table.exec.sink.upsert-materialize": "AUTO"}, False),
+                        ({"table.exec.sink.upsert-materialize": "FORCE"}, True)]
+)  # fmt: skip
+def test_a_stand_in_is_keyed_where_rows_are_kept_in_front_of_the_sink(mode: dict[str, str], keyed: bool) -> None:
+    declared = "CREATE TABLE `c`.`d`.`p` (`x` INT, PRIMARY KEY (`x`) NOT ENFORCED) WITH ('connector' = 'print')"
+    session = FakeCluster(p=declared)
+    session.settings = mode
+    Substitutes(session, "private").put(Tables((path("p"),), {}))  # type: ignore[arg-type]
+    assert [("PRIMARY KEY" in each) for each in session.told if each.startswith("CREATE")] == [keyed]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,57 @@
+"""OVER: accumulators by what they compute, and the rows of the frame by their columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_flinkcompat.state.layout import StateField, StateLayout
+from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite, by_fields, stored_fields
+from airflow_flinkcompat.state.rewrites.rows import row_states
+
+_ACCUMULATORS = "accState"
+
+
+def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
+    """The states of an OVER aggregation.
+
+    Args:
+        before: What the old operator stores.
+        after: What the new one stores, over the same rows, keys and frames.
+
+    Returns:
+        Where each comes from, or why it would be read wrong.
+    """
+    accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
+    refused = (_refused(call, accumulators, before) for call in accumulators.begun)
+    if reason := next(filter(None, refused), ""):
+        return reason
+    if _beside(before) != _beside(after):
+        return "its maps and lists beside the accumulators are others"
+    rows = row_states(*map(_without_accumulators, (before, after)))
+    return rows if isinstance(rows, str) else (accumulators, *rows)
+
+
+def _without_accumulators(layout: StateLayout) -> StateLayout:
+    return replace(layout, states=tuple(state for state in layout.states if state.name != _ACCUMULATORS))
+
+
+def _beside(layout: StateLayout) -> list[object]:
+    """What DISTINCT, MIN and MAX keep beside."""
+    return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
+
+
+def _refused(call: StateField, accumulators: StateRewrite, before: StateLayout) -> str:
+    """Why a call that begins now would be computed wrong, "" where it would not."""
+    if call.begins is None:
+        return f"what {call.words} begins with was not measured"
+    read = frozenset().union(*(field.sources for field in stored_fields(before)))
+    if before.retracting and (not call.sources or call.sources & read):
+        return f"{call.words} would have rows of the frame taken from it that it never counted"
+    holds_rows = any(state.value.form in ROWS for state in before.states if state.name != _ACCUMULATORS)
+    kept = set(accumulators.new.row) - set(accumulators.begun)
+    # COUNT(*) stands for the count of a column that takes no NULL, which no stored row could have begun with.
+    if call.words.startswith("SUM0(") and any(
+        each.sources & call.sources or not (each.sources or holds_rows) for each in kept
+    ):
+        return f"{call.words} may be computed of fields that are kept and fields that begin now"
+    return ""
